@@ -1,0 +1,83 @@
+# `make help` lists the targets. Everything that is built or downloaded once lies in the cache
+# folder ($GCU_DRA_CACHE, by default ~/.cache/gcu-dra-driver), never in the checkout.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+NODES ?= 2
+K8S ?= 1.36.3
+export PYTHONDONTWRITEBYTECODE := 1
+
+# Recursive on purpose: only the targets that use it make the environment.
+VENV = $(shell scripts/venv)
+PY = $(VENV)/bin/python
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
+
+.PHONY: venv
+venv: ## make the virtual environment and print its path
+	@scripts/venv
+
+.PHONY: demo
+demo: ## a real local cluster with simulated GCUs, the chart, and pods with claims
+	@$(PY) -m tests.cluster.demo
+
+.PHONY: test
+test: lint test-unit test-cluster ## everything that must pass (root; builds the test cluster's programs once)
+
+.PHONY: test-unit
+test-unit: ## unit tests: seconds, no root, no cluster
+	@$(PY) -m pytest tests/unit
+
+.PHONY: test-control-plane
+test-control-plane: ## tests against a real control plane without kubelets
+	@$(PY) -m tests.cluster build
+	@$(PY) -m pytest -m control_plane tests/control_plane tests/cluster
+
+.PHONY: test-cluster
+test-cluster: image ## tests on real control planes and clusters
+	@$(PY) -m tests.cluster build
+	@$(PY) -m pytest tests/control_plane tests/cluster
+
+.PHONY: lint
+lint: ## ruff, mypy --strict, import-linter
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+
+.PHONY: format
+format: ## let ruff format and sort imports
+	@$(VENV)/bin/ruff check --fix-only --quiet .
+	@$(VENV)/bin/ruff format .
+
+.PHONY: proto
+proto: ## generate the kubelet API's Python code from proto/
+	@PYTHON=$(PY) scripts/generate-proto
+
+.PHONY: image
+image: ## build the driver's image with buildah; prints the archive's path
+	@$(PY) -m tests.cluster packages
+	@PYTHON=$(PY) scripts/build-image
+
+.PHONY: cluster-up
+cluster-up: ## start a real cluster on this machine [NODES=2] [K8S=1.36.3]
+	@$(PY) -m tests.cluster up --nodes $(NODES) --kubernetes $(K8S)
+
+.PHONY: cluster-down
+cluster-down: ## end it and remove every trace
+	@$(PY) -m tests.cluster down
+
+.PHONY: cluster-shell
+cluster-shell: ## a shell with kubectl and helm for that cluster
+	@$(PY) -m tests.cluster shell
+
+.PHONY: requirements
+requirements: ## pin the dependencies anew, with hashes
+	@cd requirements/.. && for extra in dev ""; do \
+		$(VENV)/bin/pip-compile --quiet --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe --no-annotate \
+		$${extra:+--extra $$extra} \
+		--output-file requirements/$${extra:-runtime}.txt pyproject.toml; done

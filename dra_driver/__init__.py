@@ -1,0 +1,7 @@
+"""Dynamic Resource Allocation driver for Enflame GCU accelerators: the node side.
+
+Read the rooms in the order in which a claim travels::
+
+    hardware → model (card, device) → agent (publish) → controller (allocate)
+             → node (prepare, journal, CDI) → container
+"""

@@ -1,0 +1,1 @@
+"""Values and pure rules: card, mode, device, claim, quantity, names. Standard library only."""

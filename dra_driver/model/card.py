@@ -1,0 +1,71 @@
+"""A card as the machine describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dra_driver.model.pci import PciAddress
+
+
+class Virtualization(StrEnum):
+    """What efsmi's summary says under ``GCU Virt``."""
+
+    DISABLED = "Disable"
+    DRS = "DRS"
+    SRIOV = "SRIOV"
+
+
+@dataclass(frozen=True, slots=True)
+class Ecc:
+    """ECC now and after the next reset; they differ while a change waits for a reset."""
+
+    current: bool
+    pending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNode:
+    """A character device of a card: ``path`` as a container of the node sees it (``/dev/gcu0``),
+    ``host_path`` as the container runtime finds it (differs on a simulated node only)."""
+
+    path: str
+    host_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One GCU card, joined from sysfs and efsmi by its full PCI address.
+
+    ``index`` (efsmi's) and ``minor`` (of ``/dev/gcu<minor>``) can disagree and both may change
+    at a reboot: never use them as a key. ``memory_mib`` is the card's total as efsmi prints it.
+    ``numa_node`` is None where the kernel says -1. ``pcie_switch`` is the nearest bridge that
+    the card shares with another card, None where there is none. ``problems`` are the reasons
+    for which nothing new may be placed here, each ready to be read by a person; its keys are
+    values of the taint ``gcu.enflame.com/unhealthy``.
+    """
+
+    address: PciAddress
+    index: int
+    minor: int
+    model: str
+    uuid: str
+    serial: str
+    memory_mib: int
+    driver_version: str
+    ecc: Ecc | None
+    virtualization: Virtualization | None
+    numa_node: int | None
+    pcie_root: str | None
+    pcie_switch: str | None
+    nodes: tuple[DeviceNode, ...]
+    problems: tuple[Problem, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a card cannot be given out. ``value`` is one of lost, health, rma, errors, efsmi,
+    pending; ``text`` says it in words."""
+
+    value: str
+    text: str

@@ -1,0 +1,87 @@
+"""A ResourceClaim (resource.k8s.io/v1), read through small views over the plain dict.
+
+API objects stay plain dicts everywhere, because typed models drop the fields they do not know
+on read-modify-write. These views read; nothing here alters a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dra_driver.model.names import DRIVER
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ClaimRef:
+    """A claim's identity. The name alone is not one: a claim deleted and created again under
+    the same name is another claim."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, claim: Mapping[str, Any]) -> ClaimRef:
+        metadata = claim["metadata"]
+        return cls(metadata.get("namespace", ""), metadata["name"], metadata["uid"])
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One entry of ``status.allocation.devices.results``.
+
+    ``request`` is the request's name, or ``request/subrequest`` where a first-available request
+    was served. ``consumed`` maps a capacity to the quantity as written; ``share_id`` is None
+    unless the device allows several allocations.
+    """
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+    share_id: str | None
+    consumed: Mapping[str, str]
+    admin_access: bool
+
+    @property
+    def main_request(self) -> str:
+        """The request's name as a container's ``resources.claims[].request`` writes it."""
+        return self.request.partition("/")[0]
+
+
+def allocation(claim: Mapping[str, Any]) -> Object | None:
+    """The claim's ``status.allocation``, or None while it is unallocated."""
+    found: Object | None = claim.get("status", {}).get("allocation")
+    return found
+
+
+def results(claim: Mapping[str, Any], driver: str = DRIVER) -> tuple[Result, ...]:
+    """What was allocated to the claim by `driver`; other drivers' results are left out."""
+    return tuple(result for result in all_results(claim) if result.driver == driver)
+
+
+def all_results(claim: Mapping[str, Any]) -> Iterator[Result]:
+    """What was allocated to the claim, of every driver."""
+    found = allocation(claim) or {}
+    for entry in found.get("devices", {}).get("results", ()):
+        yield Result(
+            request=entry["request"],
+            driver=entry["driver"],
+            pool=entry["pool"],
+            device=entry["device"],
+            share_id=entry.get("shareID"),
+            consumed=entry.get("consumedCapacity") or {},
+            admin_access=bool(entry.get("adminAccess", False)),
+        )
+
+
+def reserved_for(claim: Mapping[str, Any]) -> tuple[Object, ...]:
+    """The consumers in ``status.reservedFor``: dicts with resource, name and uid."""
+    return tuple(claim.get("status", {}).get("reservedFor", ()))

@@ -1,0 +1,81 @@
+"""What of a card stands in a ResourceSlice: names of devices, and the whole-card device."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dra_driver.model import names
+from dra_driver.model.card import Card
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+
+_NAME = re.compile(r"(whole|shared|drs)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
+_STRING_ATTRIBUTE_LENGTH = 64  # resource.k8s.io/v1, DeviceAttribute.string
+
+
+def device_name(mode: Mode, address: PciAddress) -> str:
+    """The device's name, from the PCI address: an index may point to another card after a boot."""
+    return f"{mode.value}-{address.slug}"
+
+
+def parse_device_name(name: str) -> tuple[Mode, PciAddress]:
+    """The mode and card that a device's name stands for; raises InvalidValue for any other name."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise InvalidValue(f"device {name!r} is not one that this driver publishes")
+    mode, domain, bus, device, function = match.groups()
+    return Mode(mode), PciAddress.parse(f"{domain}:{bus}:{device}.{function}")
+
+
+def whole_device(card: Card, *, allocator: str) -> dict[str, Any]:
+    """The card as one device of a ResourceSlice (resource.k8s.io/v1).
+
+    `allocator` is who may allocate it (the value of the taint that keeps the other one away).
+    """
+    return {
+        "name": device_name(Mode.WHOLE, card.address),
+        "attributes": card_attributes(card, Mode.WHOLE),
+        "capacity": {names.CAPACITY_MEMORY: {"value": f"{card.memory_mib}Mi"}},
+        "taints": taints(card, allocator=allocator),
+    }
+
+
+def card_attributes(card: Card, mode: Mode) -> dict[str, Any]:
+    """The attributes that a card's devices have in common, as the API writes them."""
+    optional: dict[str, Any] = {}
+    if card.pcie_switch is not None:
+        optional[names.ATTR_PCIE_SWITCH] = {"string": card.pcie_switch}
+    if card.pcie_root is not None:
+        optional[names.ATTR_PCIE_ROOT] = {"string": card.pcie_root}
+    if card.numa_node is not None:
+        optional[names.ATTR_NUMA_NODE] = {"int": card.numa_node}
+    return {
+        names.ATTR_TYPE: {"string": mode.value},
+        names.ATTR_CARD: {"string": str(card.address)},
+        names.ATTR_MODEL: {"string": _clip(card.model)},
+        names.ATTR_UUID: {"string": _clip(card.uuid)},
+        names.ATTR_MEMORY_MIB: {"int": card.memory_mib},
+        names.ATTR_DRIVER_VERSION: {"string": _clip(card.driver_version)},
+        names.ATTR_PCI_BUS_ID: {"string": str(card.address)},
+        **optional,
+    }
+
+
+def taints(card: Card, *, allocator: str) -> list[dict[str, str]]:
+    """The allocator's taint, and one for each problem that keeps new claims away."""
+    unhealthy = [
+        {"key": names.TAINT_UNHEALTHY, "value": value, "effect": "NoSchedule"}
+        for value in sorted({problem.value for problem in card.problems})
+    ]
+    allocated_by = {
+        "key": names.TAINT_ALLOCATED_BY,
+        "value": allocator,
+        "effect": "NoSchedule",
+    }
+    return [allocated_by, *unhealthy]
+
+
+def _clip(text: str) -> str:
+    return text[:_STRING_ATTRIBUTE_LENGTH]

@@ -1,0 +1,66 @@
+"""The seam through which every effect of the node side passes.
+
+An effect is anything that outlives the process or leaves it: a journal write, a rename, an
+efsmi call, a CDI file, a write to the API server, a reply to the kubelet. Production code
+wraps each in ``with effects(Point.X):``; a test passes an ``Effects`` of its own that kills
+the process, delays or raises before or after the effect took place.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from types import TracebackType
+
+
+class Point(StrEnum):
+    """Every named effect. A fault can be put before and after each."""
+
+    JOURNAL_CREATE = "journal.create"
+    JOURNAL_APPEND = "journal.append"
+    JOURNAL_SYNC = "journal.sync"
+    JOURNAL_COMPACT_WRITE = "journal.compact-write"
+    JOURNAL_COMPACT_RENAME = "journal.compact-rename"
+    JOURNAL_SET_ASIDE = "journal.set-aside"
+    CDI_WRITE = "cdi.write"
+    CDI_RENAME = "cdi.rename"
+    CDI_REMOVE = "cdi.remove"
+    EFSMI_CALL = "efsmi.call"
+    API_WRITE = "api.write"
+    REPLY_PREPARE = "reply.prepare"
+    REPLY_UNPREPARE = "reply.unprepare"
+    SOCKET_BIND = "socket.bind"
+    SOCKET_REMOVE = "socket.remove"
+
+
+class Effects:
+    """Does nothing around an effect. Override `before` and `after` to place a fault."""
+
+    def before(self, point: Point) -> None:
+        """Called when the effect has not begun."""
+
+    def after(self, point: Point) -> None:
+        """Called when the effect has taken place; not called when it raised."""
+
+    def __call__(self, point: Point) -> AbstractContextManager[None]:
+        return _Around(self, point)
+
+
+class _Around(AbstractContextManager[None]):
+    __slots__ = ("_effects", "_point")
+
+    def __init__(self, effects: Effects, point: Point) -> None:
+        self._effects = effects
+        self._point = point
+
+    def __enter__(self) -> None:
+        self._effects.before(self._point)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._effects.after(self._point)

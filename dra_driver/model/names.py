@@ -1,0 +1,56 @@
+"""Every name that the driver shares with Kubernetes, with users or with other programs.
+
+Names that another project owns cite it; the rest are ours and part of the public interface.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DRIVER: Final = "gcu.enflame.com"
+
+CLASS_WHOLE: Final = "gcu.enflame.com"
+CLASS_SHARED: Final = "shared-gcu.enflame.com"
+CLASS_DRS: Final = "drs-gcu.enflame.com"
+DEVICE_CLASSES: Final = (CLASS_WHOLE, CLASS_SHARED, CLASS_DRS)
+
+# Attributes of a device, unqualified and so in the driver's own domain.
+ATTR_TYPE: Final = "type"
+ATTR_CARD: Final = "card"
+ATTR_MODEL: Final = "model"
+ATTR_UUID: Final = "uuid"
+ATTR_MEMORY_MIB: Final = "memoryMiB"
+ATTR_SIPS: Final = "sips"
+ATTR_DRIVER_VERSION: Final = "driverVersion"
+ATTR_PCIE_SWITCH: Final = "pcieSwitch"
+# Standard attributes: k8s.io/dynamic-resource-allocation, package deviceattribute.
+ATTR_PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
+ATTR_PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
+ATTR_NUMA_NODE: Final = "resource.kubernetes.io/numaNode"
+
+CAPACITY_MEMORY: Final = "memory"
+CAPACITY_SLICES: Final = "slices"
+CAPACITY_SIZE: Final = "size"
+
+TAINT_ALLOCATED_BY: Final = f"{DRIVER}/allocated-by"
+TAINT_UNHEALTHY: Final = f"{DRIVER}/unhealthy"
+ALLOCATOR_CONTROLLER: Final = "controller"
+
+# The finalizer of an allocated claim, k8s.io/api/resource: with any other one kube-scheduler
+# never clears the allocation (seen on 1.36.3).
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+ANNOTATION_TERM: Final = f"{DRIVER}/allocator-term"
+
+CDI_KIND: Final = f"{DRIVER}/claim"
+
+# Read by the vendor's container runtime and libraries (vendor manuals).
+ENV_VISIBLE_DEVICES: Final = "ENFLAME_VISIBLE_DEVICES"
+ENV_TOPS_VISIBLE_DEVICES: Final = "TOPS_VISIBLE_DEVICES"
+
+PCI_VENDORS: Final = frozenset({"1e36", "1ea0"})  # Enflame, and Tencent's re-brand of it
+
+
+def pool_name(node: str) -> str:
+    """The pool of a node: never the bare node name, as kube-scheduler's counter caches up to
+    1.36.2 are keyed by the pool's name alone (kubernetes#140434)."""
+    return f"{DRIVER}/{node}"

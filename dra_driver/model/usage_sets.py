@@ -1,0 +1,73 @@
+"""Usage sets: what of ours one container uses, and the rule that keeps its variables whole.
+
+CDI merges a container's environment by name and the last device wins, so each CDI device of a
+container must carry the variables of all of that container's devices. That is possible only
+while the sets that a pod's containers use are pairwise equal or disjoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from dra_driver.model.errors import Refused
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Use:
+    """One request of one claim; `claim` is the claim's UID."""
+
+    claim: str
+    request: str
+
+
+UsageSet = frozenset[Use]
+
+
+def usage_sets(
+    pod: Mapping[str, Any],
+    claims: Mapping[str, str],
+    requests: Mapping[str, frozenset[str]],
+) -> dict[Use, UsageSet]:
+    """For each use of ours in `pod`, all that the containers which have it use.
+
+    `claims` maps a name in ``spec.resourceClaims`` to the claim's UID, `requests` a UID to the
+    names of its requests that this driver serves (claims of others are left out of both).
+    A request that no container names stands alone. Raises Refused where two containers'
+    sets overlap without being equal.
+    """
+    by_container = {name: used for name, used in _containers(pod, claims, requests) if used}
+    for (one, left), (other, right) in combinations(by_container.items(), 2):
+        if left != right and left & right:
+            raise Refused(
+                f"containers {one!r} and {other!r} of pod "
+                f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']} share some "
+                "GCU requests but not all, and a container's variables can name only one set",
+                remedy="let both containers use the same requests, or none in common",
+            )
+    alone = {
+        Use(uid, request): frozenset({Use(uid, request)})
+        for uid, served in requests.items()
+        for request in served
+    }
+    return alone | {use: used for used in by_container.values() for use in used}
+
+
+def _containers(
+    pod: Mapping[str, Any],
+    claims: Mapping[str, str],
+    requests: Mapping[str, frozenset[str]],
+) -> Iterator[tuple[str, UsageSet]]:
+    spec = pod["spec"]
+    for container in [*spec.get("initContainers", ()), *spec["containers"]]:
+        used: set[Use] = set()
+        for entry in container.get("resources", {}).get("claims", ()):
+            uid = claims.get(entry["name"])
+            if uid is None:
+                continue
+            served = requests.get(uid, frozenset())
+            wanted = {entry["request"]} & served if entry.get("request") else served
+            used |= {Use(uid, request) for request in wanted}
+        yield container["name"], frozenset(used)
