@@ -1,0 +1,1 @@
+"""A real Kubernetes on this machine, for the tests: see docs/dev/test-cluster.md."""

@@ -1,0 +1,155 @@
+"""The command line: `python -m tests.cluster --help`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.cluster import state
+from tests.cluster.build import build_all
+from tests.cluster.cluster import Cluster
+from tests.cluster.errors import ClusterError
+from tests.cluster.images import busybox_archive
+from tests.cluster.packages import install_missing
+from tests.cluster.programs import DEFAULT_KUBERNETES
+from tests.cluster.settings import Settings
+from tests.cluster.shell import run_shell
+from tests.cluster.teardown import sweep, tear_down
+
+_NEXT = """
+Next:
+  make cluster-shell                                      kubectl, helm, on-NODE, ctr-NODE
+  kubectl --kubeconfig {kubeconfig} get nodes
+  python -m tests.cluster load-image{name} ARCHIVE        an OCI archive, onto every node
+  make cluster-down
+"""
+
+
+class _Progress:
+    """Prints lines, each with the seconds since the command began."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+
+    def __call__(self, line: str) -> None:
+        print(f"[{time.monotonic() - self._started:6.1f} s] {line}", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one command; gives the exit status."""
+    options = _parser().parse_args(arguments)
+    if os.geteuid() != 0:
+        print("tests.cluster: namespaces and mounts need root; run this as root", file=sys.stderr)
+        return 1
+    try:
+        status: int = options.run(options, _Progress())
+    except ClusterError as error:
+        print(f"tests.cluster: {error}", file=sys.stderr)
+        return 1
+    return status
+
+
+def _up(options: argparse.Namespace, report: _Progress) -> int:
+    settings = Settings(options.name, kubernetes=options.kubernetes, nodes=options.nodes)
+    sweep()
+    found = state.load(options.name)
+    if found is None:
+        cluster = Cluster.up(settings, owner=None, report=report)
+    elif found.settings == settings:
+        cluster = Cluster.attach(options.name)
+        cluster.wait_ready()
+        report(f"{options.name}: is up already, {options.nodes} nodes are ready")
+    else:
+        raise ClusterError(
+            f"{options.name} is up already, but with {found.settings.nodes} nodes of Kubernetes "
+            f"{found.settings.kubernetes}; take it down first, or give the new one another --name"
+        )
+    name = "" if options.name == "default" else f" --name {options.name}"
+    print(_NEXT.format(kubeconfig=cluster.kubeconfig, name=name), end="")
+    return 0
+
+
+def _down(options: argparse.Namespace, report: _Progress) -> int:
+    for name in state.names() if options.all else (options.name,):
+        report(f"{name}: removed" if tear_down(name) else f"{name}: there is no such cluster")
+    for name in sweep():
+        report(f"{name}: removed, as its owner had died")
+    return 0
+
+
+def _shell(options: argparse.Namespace, report: _Progress) -> int:
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    return run_shell(Cluster.attach(options.name), command)
+
+
+def _build(options: argparse.Namespace, report: _Progress) -> int:
+    report(f"programs of Kubernetes {options.kubernetes}: {build_all(options.kubernetes, report)}")
+    return 0
+
+
+def _packages(options: argparse.Namespace, report: _Progress) -> int:
+    install_missing(report)
+    report("Debian packages: all there")
+    return 0
+
+
+def _load_image(options: argparse.Namespace, report: _Progress) -> int:
+    cluster = Cluster.attach(options.name)
+    cluster.load_image(options.archive)
+    report(f"{options.archive.name}: loaded on {len(cluster.nodes)} nodes")
+    return 0
+
+
+def _busybox(options: argparse.Namespace, report: _Progress) -> int:
+    print(busybox_archive())
+    return 0
+
+
+def _list(options: argparse.Namespace, report: _Progress) -> int:
+    for name in state.names():
+        found = state.load(name)
+        if found is not None:
+            owner = f"owned by process {found.owner.pid}" if found.owner else "stays until down"
+            settings = found.settings
+            print(f"{name:20} {settings.kubernetes:10} {settings.nodes} nodes, {owner}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.cluster", description="A real Kubernetes on this machine."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: object, text: str, *, named: bool = True) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(run=run)
+        if named:
+            added.add_argument("--name", default="default", help="the cluster (default: default)")
+        return added
+
+    up = command("up", _up, "bring a cluster up, unless it is; it stays until `down`")
+    up.add_argument("--nodes", type=int, default=2, help="how many nodes (default: 2)")
+    down = command("down", _down, "remove a cluster, if it is there")
+    down.add_argument("--all", action="store_true", help="all clusters of this machine")
+    shell = command("shell", _shell, "a shell, or one command, with the cluster's tools")
+    shell.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")
+    load = command("load-image", _load_image, "import an image archive on every node")
+    load.add_argument("archive", type=Path, metavar="ARCHIVE")
+    command("list", _list, "the clusters of this machine", named=False)
+    build = command("build", _build, "build what the cluster runs, unless built", named=False)
+    command("packages", _packages, "install missing Debian packages", named=False)
+    command("busybox-image", _busybox, "print the path of the busybox archive", named=False)
+    for versioned in (up, build):
+        versioned.add_argument(
+            "--kubernetes", default=DEFAULT_KUBERNETES, metavar="VERSION", help="default: %(default)s"
+        )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""A whole cluster: bring it up, use it, take it down."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.cluster import cgroups, diagnostics, state
+from tests.cluster.addresses import Addresses, free_slot
+from tests.cluster.build import build_all
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.errors import ClusterError
+from tests.cluster.images import busybox_archive
+from tests.cluster.network import NETWORK, connect_machine, hold_namespaces, machine_routes
+from tests.cluster.node import Node, write_proxy_kubeconfig
+from tests.cluster.packages import install_missing
+from tests.cluster.pki import API_SERVER_TO_KUBELET, Authority
+from tests.cluster.processes import Process, run
+from tests.cluster.settings import Settings
+from tests.cluster.teardown import KEEPER, sweep, tear_down
+from tests.cluster.waiting import wait_until
+
+Report = Callable[[str], None]
+
+_READY_SECONDS = 90.0
+_CHECKOUT = Path(__file__).parents[2]
+
+
+class Cluster:
+    """A running cluster. Made by `up` or `attach`, never directly."""
+
+    def __init__(self, found: state.State, programs: Path) -> None:
+        settings, addresses = found.settings, Addresses(found.slot)
+        self.name = found.name
+        self.settings = settings
+        self.directory = found.directory
+        self.programs = programs
+        self.processes = found.processes()
+        self._addresses = addresses
+        parts = (settings, addresses, found.directory, programs, self.processes)
+        self.control_plane = ControlPlane(*parts)
+        self.nodes = tuple(Node(number, *parts) for number in range(1, settings.nodes + 1))
+
+    @classmethod
+    def up(
+        cls, settings: Settings, *, owner: Process | None, report: Report = lambda line: None
+    ) -> Cluster:
+        """Bring a new cluster up; returns when its nodes are ready.
+
+        The cluster is removed when `owner` ends, however that ends; without an owner it stays
+        until `down`. Programs and packages that are missing are made first.
+        Raises ClusterError when there is such a cluster already or something does not start;
+        what had started is removed.
+        """
+        install_missing(report)
+        programs = build_all(settings.kubernetes, report)
+        for name in sweep():
+            report(f"removed {name}, whose owner had died")
+        found = _register(settings, owner)
+        try:
+            cluster = cls(found, programs)
+            cluster._start(found, report)
+        except BaseException:
+            tear_down(settings.name)
+            raise
+        return cluster
+
+    @classmethod
+    def attach(cls, name: str) -> Cluster:
+        """The running cluster of that name. Raises ClusterError when there is none."""
+        found = state.load(name)
+        if found is None:
+            raise ClusterError(f"no cluster {name!r} is up; `python -m tests.cluster up` makes one")
+        return cls(found, build_all(found.settings.kubernetes, lambda line: None))
+
+    def down(self) -> None:
+        """Remove everything of the cluster; nothing happens when it is gone already."""
+        tear_down(self.name)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's, usable from the machine itself."""
+        return self.control_plane.kubeconfig
+
+    def node(self, name: str) -> Node:
+        """The node of that name. Raises KeyError."""
+        return {node.name: node for node in self.nodes}[name]
+
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:
+        """Run kubectl as administrator and give its output. Raises CommandError."""
+        return run(self._client("kubectl", arguments), input=input)
+
+    def helm(self, *arguments: str) -> str:
+        """Run helm as administrator and give its output. Raises CommandError."""
+        return run(
+            self._client("helm", arguments),
+            environment={"HELM_CACHE_HOME": str(self.directory / "helm")},
+        )
+
+    def get(self, *arguments: str) -> dict[str, Any]:
+        """`kubectl get … -o json`, parsed."""
+        found: dict[str, Any] = json.loads(self.kubectl("get", *arguments, "--output=json"))
+        return found
+
+    def apply(self, *objects: Mapping[str, Any]) -> None:
+        """`kubectl apply` of objects given as dicts."""
+        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+        self.kubectl("apply", "--filename=-", input=json.dumps(listed))
+
+    def load_image(self, archive: Path) -> None:
+        """Import the images of an OCI archive on every node."""
+        self._on_each_node(lambda node: node.load_image(archive))
+
+    def wait_ready(self, timeout: float = _READY_SECONDS) -> None:
+        """Return when every node with a kubelet is Ready. Raises WaitTimeout."""
+        for node in self.nodes:
+            wait_until(
+                lambda node=node: self._ready(node),  # type: ignore[misc]  # as in cgroups
+                timeout,
+                f"{node.name} to be ready",
+                seen=lambda node=node: self.processes.tail(  # type: ignore[misc]  # the same
+                    node.component("kubelet")
+                ),
+                retry_on=(ClusterError,),
+                interval=0.3,
+            )
+
+    def add_node_object(
+        self, name: str, labels: Mapping[str, str] | None = None, capacity: Mapping[str, str] = {}
+    ) -> None:
+        """Make a Ready Node that no kubelet stands behind: pods are bound to it and never run.
+
+        It stays Ready only in a cluster with `keep_nodes_ready`.
+        """
+        resources = {"cpu": "64", "memory": "256Gi", "pods": "110", **capacity}
+        metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}}
+        self.apply({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+        ready = {"type": "Ready", "status": "True", "reason": "Declared"}
+        status = {"capacity": resources, "allocatable": resources, "conditions": [ready]}
+        patch = json.dumps({"status": status})
+        self.kubectl("patch", "node", name, "--subresource=status", f"--patch={patch}")
+
+        def untainted() -> bool:
+            return not self.get("node", name)["spec"].get("taints")
+
+        wait_until(untainted, 30.0, f"node {name} without the not-ready taint")
+
+    def diagnostics(self, *namespaces: str) -> str:
+        """What a person would look for after a failure, as text."""
+        return diagnostics.collect(self, namespaces)
+
+    def _start(self, found: state.State, report: Report) -> None:
+        started = time.monotonic()
+
+        def tell(what: str) -> None:
+            report(f"{self.name}: {what} ({time.monotonic() - started:.1f} s)")
+
+        if found.owner is not None:
+            keeper = [sys.executable, "-m", "tests.cluster.keeper", self.name]
+            self.processes.start_outside(KEEPER, ["env", f"--chdir={_CHECKOUT}", *keeper])
+        cgroups.create(self.name, self.settings.node_names())
+        network = hold_namespaces(self.processes, NETWORK)
+        connect_machine(network, self._addresses)
+        authority = Authority(self.directory / "pki")
+        self.control_plane.start(authority)
+        self.kubectl(
+            "create",
+            "clusterrolebinding",
+            "kube-apiserver-kubelet-client",
+            "--clusterrole=system:kubelet-api-admin",
+            f"--user={API_SERVER_TO_KUBELET.user}",
+        )
+        tell(f"control plane {self.settings.kubernetes} is ready at {self.control_plane.server}")
+        if not self.nodes:
+            return
+        write_proxy_kubeconfig(authority, self.control_plane, self.directory / "pki")
+        sandbox = busybox_archive()
+
+        def start_node(node: Node) -> None:
+            node.start(authority, self.control_plane)
+            node.load_image(sandbox)
+            node.start_kubelet()
+            node.start_proxy()
+            tell(f"{node.name} has started")
+
+        self._on_each_node(start_node)
+        self.wait_ready()
+        tell(f"{len(self.nodes)} nodes are ready")
+
+    def _on_each_node(self, action: Callable[[Node], None]) -> None:
+        with ThreadPoolExecutor(max_workers=max(1, len(self.nodes))) as pool:
+            list(pool.map(action, self.nodes))
+
+    def _ready(self, node: Node) -> bool:
+        self.processes.check(node.component("kubelet"))
+        conditions = self.get("node", node.name)["status"].get("conditions", ())
+        return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+    def _client(self, program: str, arguments: tuple[str, ...]) -> list[str | Path]:
+        return [self.programs / program, f"--kubeconfig={self.kubeconfig}", *arguments]
+
+
+def _register(settings: Settings, owner: Process | None) -> state.State:
+    with state.registry_lock():
+        directory = state.run_directory(settings.name)
+        if directory.exists():
+            raise ClusterError(
+                f"a cluster {settings.name!r} is up already; "
+                f"`python -m tests.cluster down --name {settings.name}` removes it"
+            )
+        known = [found for name in state.names() if (found := state.load(name))]
+        slot = free_slot((other.slot for other in known), machine_routes())
+        found = state.State(settings, slot, owner)
+        for folder in ("processes", "log", "pki"):
+            (directory / folder).mkdir(parents=True)
+        directory.chmod(0o700)
+        found.save()
+    return found

@@ -1,0 +1,168 @@
+"""etcd, the API server, the scheduler and the controllers, in a network namespace of theirs."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.cluster import configs
+from tests.cluster.addresses import API_SERVICE, POD_SUBNET, SERVICE_SUBNET, Addresses
+from tests.cluster.network import NETWORK, enter
+from tests.cluster.pki import (
+    ADMIN,
+    API_SERVER_TO_KUBELET,
+    CONTROLLER_MANAGER,
+    SCHEDULER,
+    Authority,
+    Identity,
+    service_account_keys,
+)
+from tests.cluster.processes import Process, ProcessTable
+from tests.cluster.settings import Settings
+from tests.cluster.waiting import wait_until
+
+COMPONENTS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
+
+_START_SECONDS = 60.0
+_ETCD = "http://127.0.0.1:2379"
+_API_NAMES = (
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+
+
+class ControlPlane:
+    """The control plane of one cluster; `directory` is the cluster's run directory."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        addresses: Addresses,
+        directory: Path,
+        programs: Path,
+        table: ProcessTable,
+    ) -> None:
+        self._settings = settings
+        self._addresses = addresses
+        self._directory = directory
+        self._pki = directory / "pki"
+        self._programs = programs
+        self._table = table
+        self.server = f"https://{addresses.control_plane}:6443"
+        self.kubeconfig = directory / "kubeconfig"
+
+    def start(self, authority: Authority) -> None:
+        """Start everything; returns when the API server answers and the controllers have begun.
+
+        Raises ClusterError with the end of a component's log.
+        """
+        self.write_kubeconfig(authority, self.kubeconfig, "admin", ADMIN)
+        self._start_etcd()
+        self._start_api_server(authority)
+        # Not earlier: the others give up when they are refused, and the API server writes what
+        # they are allowed only after it has begun to answer.
+        self._wait_for("/readyz", authority)
+        self._start_scheduler(authority)
+        self._start_controller_manager(authority)
+        # The controllers make it, and every pod needs it.
+        self._wait_for("/api/v1/namespaces/default/serviceaccounts/default", authority)
+
+    def write_kubeconfig(
+        self, authority: Authority, path: Path, file_name: str, identity: Identity
+    ) -> None:
+        """Give `identity` a certificate and a kubeconfig that holds it."""
+        client = authority.client(file_name, identity)
+        content = configs.kubeconfig(self.server, authority.certificate, client)
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(content, indent=2) + "\n")
+
+    def _start_etcd(self) -> None:
+        flags = [
+            f"--data-dir={self._directory / 'etcd'}",
+            f"--listen-client-urls={_ETCD}",
+            f"--advertise-client-urls={_ETCD}",
+            "--listen-peer-urls=http://127.0.0.1:2380",
+            "--log-level=warn",
+            # What a crash of the machine would lose is not worth a disk flush for each write.
+            "--unsafe-no-fsync",
+        ]
+        self._start("etcd", flags)
+
+    def _start_api_server(self, authority: Authority) -> None:
+        addresses = self._addresses
+        serving = authority.server(
+            "kube-apiserver", (addresses.control_plane, API_SERVICE), _API_NAMES
+        )
+        kubelet_client = authority.client("kube-apiserver-kubelet-client", API_SERVER_TO_KUBELET)
+        public, private = service_account_keys(self._pki)
+        flags = [
+            f"--etcd-servers={_ETCD}",
+            f"--bind-address={addresses.control_plane}",
+            f"--advertise-address={addresses.control_plane}",
+            f"--service-cluster-ip-range={SERVICE_SUBNET}",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged",
+            f"--client-ca-file={authority.certificate}",
+            f"--tls-cert-file={serving.certificate}",
+            f"--tls-private-key-file={serving.key}",
+            f"--kubelet-certificate-authority={authority.certificate}",
+            f"--kubelet-client-certificate={kubelet_client.certificate}",
+            f"--kubelet-client-key={kubelet_client.key}",
+            "--kubelet-preferred-address-types=InternalIP",
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+            f"--service-account-key-file={public}",
+            f"--service-account-signing-key-file={private}",
+        ]
+        self._start("kube-apiserver", flags)
+
+    def _start_scheduler(self, authority: Authority) -> None:
+        self._start("kube-scheduler", self._as_client(authority, "kube-scheduler", SCHEDULER))
+
+    def _start_controller_manager(self, authority: Authority) -> None:
+        flags = self._as_client(authority, "kube-controller-manager", CONTROLLER_MANAGER)
+        flags += [
+            "--use-service-account-credentials",
+            f"--service-account-private-key-file={self._pki / 'service-account.key'}",
+            f"--root-ca-file={authority.certificate}",
+            f"--cluster-cidr={POD_SUBNET}",
+        ]
+        if self._settings.keep_nodes_ready:
+            flags.append("--node-monitor-grace-period=24h")
+        self._start("kube-controller-manager", flags)
+
+    def _as_client(self, authority: Authority, name: str, identity: Identity) -> list[str]:
+        kubeconfig = self._pki / f"{name}.kubeconfig"
+        self.write_kubeconfig(authority, kubeconfig, name, identity)
+        return [
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--bind-address=127.0.0.1",
+            "--leader-elect=false",
+        ]
+
+    def _start(self, name: str, flags: Sequence[str]) -> None:
+        network: Process = self._table.get(NETWORK)
+        chosen = (
+            self._settings.extra_flags_of(name) if name == "etcd" else self._settings.flags(name)
+        )
+        command = [*enter(network), str(self._programs / name), *flags, *chosen]
+        self._table.start(name, command)
+
+    def _wait_for(self, path: str, authority: Authority) -> None:
+        trust = ssl.create_default_context(cafile=str(authority.certificate))
+        trust.load_cert_chain(self._pki / "admin.crt", self._pki / "admin.key")
+
+        def answers() -> bool:
+            for name in set(COMPONENTS) & set(self._table.names()):
+                self._table.check(name)
+            with urllib.request.urlopen(self.server + path, context=trust, timeout=5) as answer:
+                return bool(answer.status == 200)
+
+        wait_until(answers, _START_SECONDS, self.server + path, retry_on=(OSError,))

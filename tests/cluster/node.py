@@ -1,0 +1,192 @@
+"""A node: containerd, kubelet and kube-proxy in namespaces and folders of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.cluster import cgroups, configs
+from tests.cluster.addresses import POD_SUBNET, Addresses
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.errors import CommandError
+from tests.cluster.network import NETWORK, connect_node, connect_pods, enter, hold_namespaces
+from tests.cluster.pki import PROXY, Authority, node_identity
+from tests.cluster.processes import Process, ProcessTable, run
+from tests.cluster.settings import Settings
+from tests.cluster.waiting import wait_until
+
+# What a node writes to. All of it is the node's own, at the paths of any node; programs and
+# libraries are the machine's. Propagation is shared again at the end because pods ask for it.
+_COVERED = ("run", "var/lib", "var/log")
+_PREMADE = (
+    "run/lock",
+    "run/netns",
+    "etc/cni/net.d",
+    "etc/cdi",
+    "run/cdi",
+    "var/lib/gcu-simulator",
+    "var/lib/kubelet",
+    "var/log/pods",
+)
+_MOUNT = """
+cd "$(dirname "$0")"
+for folder in {covered}; do mount --bind "$folder" "/$folder"; done
+mount -t overlay overlay -o lowerdir=/etc,upperdir="$PWD/etc",workdir="$PWD/etc.work" /etc
+mount --make-rshared /
+"""
+
+
+class Node:
+    """Node `number` (1, 2, …) of a cluster."""
+
+    def __init__(
+        self,
+        number: int,
+        settings: Settings,
+        addresses: Addresses,
+        directory: Path,
+        programs: Path,
+        table: ProcessTable,
+    ) -> None:
+        self.number = number
+        self.name = settings.node_names()[number - 1]
+        self.address = addresses.node(number)
+        self._settings = settings
+        self._addresses = addresses
+        self._directory = directory / "nodes" / self.name
+        self._pki = directory / "pki"
+        self._programs = programs
+        self._table = table
+
+    def start(self, authority: Authority, control_plane: ControlPlane) -> None:
+        """Start everything but the kubelet and the proxy, which need the sandbox image first.
+
+        Raises ClusterError with the end of a component's log.
+        """
+        self._write_files(authority, control_plane)
+        holder = hold_namespaces(
+            self._table, self.name, setup=self._directory / "mount.sh", hostname=self.name
+        )
+        connect_node(self._table.get(NETWORK), holder, self.number, self._addresses)
+        connect_pods(holder, self.number, self._settings.nodes, self._addresses)
+        self.start_containerd()
+
+    def start_containerd(self) -> None:
+        """Start containerd; returns when it answers."""
+        self._start("containerd", [f"--config={self._directory / 'containerd.toml'}"])
+
+        def answers() -> bool:
+            self._table.check(self.component("containerd"))
+            return bool(self.ctr("version"))
+
+        wait_until(
+            answers,
+            30.0,
+            f"containerd of {self.name}",
+            retry_on=(CommandError,),
+            seen=lambda: self._table.tail(self.component("containerd")),
+        )
+
+    def start_kubelet(self) -> None:
+        """Start the kubelet; does not wait until the node is ready."""
+        flags = [
+            f"--config={self._directory / 'kubelet.json'}",
+            f"--kubeconfig={self._pki / self.name}.kubeconfig",
+            f"--hostname-override={self.name}",
+            f"--node-ip={self.address}",
+            "--v=2",
+        ]
+        self._start("kubelet", [*flags, *self._settings.flags("kubelet")])
+
+    def stop_kubelet(self) -> None:
+        """Stop the kubelet; containers go on running."""
+        self._table.stop(self.component("kubelet"))
+
+    def restart_kubelet(self) -> None:
+        """Stop and start the kubelet; does not wait until the node is ready."""
+        self.stop_kubelet()
+        self.start_kubelet()
+
+    def start_proxy(self) -> None:
+        """Start kube-proxy, which makes service addresses reachable."""
+        flags = [
+            f"--kubeconfig={self._pki / 'kube-proxy'}.kubeconfig",
+            f"--hostname-override={self.name}",
+            f"--cluster-cidr={POD_SUBNET}",
+            "--proxy-mode=nftables",
+            # The connection tracking table's size is the machine's, and not ours to set.
+            "--conntrack-max-per-core=0",
+        ]
+        self._start("kube-proxy", [*flags, *self._settings.flags("kube-proxy")])
+
+    def load_image(self, archive: Path) -> None:
+        """Import the images of an OCI or docker archive into containerd."""
+        self.ctr("images", "import", "--local", str(archive.resolve()))
+
+    def ctr(self, *arguments: str) -> str:
+        """Run `ctr` in Kubernetes' containerd namespace, and give its output."""
+        return self.run([str(self._programs / "ctr"), "--namespace=k8s.io", *arguments])
+
+    def run(self, command: Sequence[str]) -> str:
+        """Run a command on the node, as if logged in there, and give its output."""
+        return run([*self.enter(), *command])
+
+    def enter(self) -> list[str]:
+        """The words to put before a command so that it runs on the node."""
+        return enter(self._holder(), mounts=True)
+
+    def host_path(self, path: str) -> Path:
+        """Where a file that the node has below /run, /var/lib or /var/log lies on the machine.
+
+        Raises ValueError for other paths: those are the machine's own.
+        """
+        relative = path.removeprefix("/var/run/" if path.startswith("/var/run/") else "/")
+        relative = f"run/{relative}" if path.startswith("/var/run/") else relative
+        if not relative.startswith(tuple(f"{covered}/" for covered in (*_COVERED, "etc"))):
+            raise ValueError(f"{path} is not among the node's own folders {_COVERED}")
+        return self._directory / relative
+
+    def component(self, program: str) -> str:
+        """The name of one of the node's processes in the cluster's process table and logs."""
+        return f"{self.name}-{program}"
+
+    def _holder(self) -> Process:
+        return self._table.get(self.name)
+
+    def _start(self, program: str, flags: Sequence[str]) -> None:
+        command = [*self.enter(), str(self._programs / program), *flags]
+        # containerd looks for its shim, the kubelet for mount, in PATH.
+        path = f"{self._programs}:/usr/sbin:/sbin:{os.environ['PATH']}"
+        self._table.start(self.component(program), command, {"PATH": path})
+
+    def _write_files(self, authority: Authority, control_plane: ControlPlane) -> None:
+        for folder in (*_COVERED, *_PREMADE, "etc", "etc.work"):
+            (self._directory / folder).mkdir(parents=True, exist_ok=True)
+        control_plane.write_kubeconfig(
+            authority, self._pki / f"{self.name}.kubeconfig", self.name, node_identity(self.name)
+        )
+        serving = authority.server(f"{self.name}-serving", (self.address,), (self.name,))
+        kubelet = configs.kubelet(
+            self._settings.kubernetes,
+            self.address,
+            cgroups.kubelet_root(self._settings.name, self.name),
+            authority.certificate,
+            serving,
+            self._settings.kubelet_config,
+        )
+        network = configs.pod_network(self._addresses.pods(self.number))
+        files = {
+            "mount.sh": _MOUNT.format(covered=" ".join(_COVERED)),
+            "containerd.toml": configs.containerd(),
+            "kubelet.json": json.dumps(kubelet, indent=2),
+            "etc/cni/net.d/10-pods.conflist": json.dumps(network, indent=2),
+        }
+        for name, content in files.items():
+            (self._directory / name).write_text(content)
+
+
+def write_proxy_kubeconfig(authority: Authority, control_plane: ControlPlane, pki: Path) -> None:
+    """kube-proxy's identity is one for all nodes, as kubeadm has it."""
+    control_plane.write_kubeconfig(authority, pki / "kube-proxy.kubeconfig", "kube-proxy", PROXY)

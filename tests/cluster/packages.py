@@ -1,0 +1,70 @@
+"""Install the Debian packages that the cluster and image building need, when missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cluster.errors import BuildError
+
+LIST = Path(__file__).parent / "debian-packages.txt"
+
+# Another apt on the machine (a fresh one often updates itself) is waited for.
+_APT = ("apt-get", "-q", "-o", "DPkg::Lock::Timeout=600")
+
+
+def needed_packages() -> tuple[str, ...]:
+    """The names in debian-packages.txt."""
+    lines = (line.partition("#")[0].strip() for line in LIST.read_text().splitlines())
+    return tuple(line for line in lines if line)
+
+
+def missing_packages() -> tuple[str, ...]:
+    """Those that dpkg does not know as installed.
+
+    Raises BuildError where there is no dpkg: the list must then be installed by hand.
+    """
+    query = ["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n"]
+    try:
+        shown = subprocess.run(
+            [*query, *needed_packages()],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # "no packages found": the very thing asked
+            text=True,
+        ).stdout
+    except FileNotFoundError as error:
+        raise BuildError(
+            f"dpkg-query: not found; install what {LIST.name} lists in this system's own way"
+        ) from error
+    installed = {line.split()[0] for line in shown.splitlines() if line.endswith(" installed")}
+    return tuple(name for name in needed_packages() if name not in installed)
+
+
+def install_missing(report: Callable[[str], None]) -> None:
+    """Install what is missing; nothing is asked of the network when nothing is.
+
+    Raises BuildError with the command that failed.
+    """
+    missing = missing_packages()
+    if not missing:
+        return
+    started = time.monotonic()
+    report(f"Debian packages: installing {' '.join(missing)}")
+    _apt("update")
+    _apt("install", "--yes", "--no-install-recommends", *missing)
+    report(f"Debian packages: installed in {time.monotonic() - started:.0f} s")
+
+
+def _apt(*arguments: str) -> None:
+    command = [*_APT, *arguments]
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    status = subprocess.run(command, env=environment, check=False).returncode
+    if status:
+        raise BuildError(
+            f"{' '.join(command)}: exit status {status}; it needs root and Debian's package "
+            f"sources; the packages can also be installed by hand: {' '.join(needed_packages())}"
+        )

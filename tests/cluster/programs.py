@@ -1,0 +1,99 @@
+"""Which programs the cluster is made of, at which versions, and how each is built.
+
+A version is a folder `programs/<name>/<version>/` with the go.mod and go.sum that pin every
+module it is made of; another version is another folder and another line in the table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.errors import ClusterError
+
+SOURCES = Path(__file__).parent / "programs"
+
+DEFAULT_KUBERNETES = "1.36.3"
+_KUBERNETES_VERSIONS = (DEFAULT_KUBERNETES,)
+_CONTAINERD_VERSION = "2.4.2"
+_HELM_VERSION = "4.3.1"
+
+COMPONENTS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kube-proxy",
+    "kubelet",
+    "kubectl",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One `go build`: packages of the modules that one go.mod pins."""
+
+    name: str
+    version: str
+    packages: tuple[str, ...]
+    linker_flags: str = "-s -w"
+    aliases: tuple[str, ...] = ()
+    """Names to link to the single binary of the build, which looks at the name it is called by."""
+
+    def sources(self) -> tuple[Path, ...]:
+        """The files of the build, to be laid into one folder: go.mod, go.sum and any main.go."""
+        folder = SOURCES / self.name
+        return (*sorted(folder.glob("*.go")), *sorted((folder / self.version).iterdir()))
+
+    def key(self) -> str:
+        """`name-version-hash`; the hash covers all that decides what is built."""
+        digest = hashlib.sha256()
+        for part in (*self.packages, self.linker_flags, *self.aliases):
+            digest.update(part.encode() + b"\0")
+        for source in self.sources():
+            digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+        return f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
+
+
+def programs(kubernetes: str = DEFAULT_KUBERNETES) -> tuple[Program, ...]:
+    """Everything a cluster of that Kubernetes version runs.
+
+    Raises ClusterError for a version that has no go.mod here.
+    """
+    if kubernetes not in _KUBERNETES_VERSIONS:
+        known = ", ".join(_KUBERNETES_VERSIONS)
+        raise ClusterError(
+            f"Kubernetes {kubernetes} is not among the versions the test cluster can build "
+            f"({known}); add tests/cluster/programs/kubernetes/{kubernetes}/go.mod and go.sum"
+        )
+    return (
+        _kubernetes(kubernetes),
+        Program(
+            name="containerd",
+            version=_CONTAINERD_VERSION,
+            packages=tuple(
+                f"github.com/containerd/containerd/v2/cmd/{command}"
+                for command in ("containerd", "containerd-shim-runc-v2", "ctr")
+            ),
+        ),
+        Program(name="helm", version=_HELM_VERSION, packages=("helm.sh/helm/v4/cmd/helm",)),
+    )
+
+
+def _kubernetes(version: str) -> Program:
+    major, minor, _ = version.split(".")
+    # kubectl and the components refuse to work with, or misjudge, a peer without a version.
+    values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    flags = [
+        f"-X {package}.{name}={value}"
+        for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+        for name, value in values.items()
+    ]
+    return Program(
+        name="kubernetes",
+        version=version,
+        packages=(".",),
+        linker_flags=" ".join(["-s -w", *flags]),
+        aliases=COMPONENTS,
+    )

@@ -1,0 +1,45 @@
+"""A person's way into a running cluster: a shell in which its tools are at hand."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.cluster.cluster import Cluster
+
+
+def run_shell(cluster: Cluster, command: Sequence[str]) -> int:
+    """Run the command, or the user's own shell, with the cluster's tools; gives its status."""
+    tools = write_tools(cluster)
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "GCU_DRA_CLUSTER": cluster.name,
+    }
+    shell = [os.environ.get("SHELL", "/bin/sh")]
+    return subprocess.run([*(command or shell)], env=environment, check=False).returncode
+
+
+def write_tools(cluster: Cluster) -> Path:
+    """A folder with kubectl, helm, and for each node `on-NODE` and `ctr-NODE`."""
+    folder = cluster.directory / "bin"
+    folder.mkdir(exist_ok=True)
+    for program in ("kubectl", "helm"):
+        link = folder / program
+        link.unlink(missing_ok=True)
+        link.symlink_to(cluster.programs / program)
+    for node in cluster.nodes:
+        enter = shlex.join(node.enter())
+        ctr = shlex.join([str(cluster.programs / "ctr"), "--namespace=k8s.io"])
+        _write_script(folder / f"on-{node.name}", f'exec {enter} "${{@:-sh}}"')
+        _write_script(folder / f"ctr-{node.name}", f'exec {enter} {ctr} "$@"')
+    return folder
+
+
+def _write_script(path: Path, line: str) -> None:
+    path.write_text(f"#!/bin/bash\n{line}\n")
+    path.chmod(0o755)
