@@ -1,0 +1,138 @@
+"""The port to the API server. Everything above it sees plain dicts and errors of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from dra_driver.kube.resources import Resource
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import InvalidValue
+
+
+class Change(StrEnum):
+    """What happened to an object, as a watch says it (``type``)."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+class PatchType(StrEnum):
+    """How a patch is read; the value is its media type."""
+
+    MERGE = "application/merge-patch+json"
+    STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+    JSON = "application/json-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All objects of a list, and the resourceVersion from which a watch continues it."""
+
+    items: tuple[Object, ...]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One line of a watch. A BOOKMARK's object has nothing but a resourceVersion."""
+
+    change: Change
+    object: Object
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServerVersion:
+    """The server's minor version; `git` is the full text, such as ``v1.36.3``."""
+
+    major: int
+    minor: int
+    git: str = ""
+
+    @classmethod
+    def parse(cls, answer: Mapping[str, Any]) -> ServerVersion:
+        """From ``/version``. Vendors append signs to the numbers (``36+``), so digits count."""
+        numbers = [re.match(r"\d+", str(answer.get(key, ""))) for key in ("major", "minor")]
+        if None in numbers:
+            raise InvalidValue(f"the API server's /version has no version number: {dict(answer)}")
+        major, minor = (int(match.group()) for match in numbers if match)
+        return cls(major, minor, str(answer.get("gitVersion", "")))
+
+    def __str__(self) -> str:
+        return self.git or f"v{self.major}.{self.minor}"
+
+
+class Watch(Protocol):
+    """A running watch: iterate over it in one thread, close it from any."""
+
+    def __iter__(self) -> Iterator[WatchEvent]: ...
+
+    def close(self) -> None:
+        """End the iteration. May be called from another thread, and more than once."""
+
+
+class Api(Protocol):
+    """The API server. Every method raises KubeError; every call has a time limit."""
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object: ...
+
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> Listing:
+        """All objects, read in pages. Raises Gone when the list expired between two pages."""
+
+    def create(self, resource: Resource, body: Object) -> Object:
+        """POST; the namespace is the body's own. Raises AlreadyExists."""
+
+    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        """PUT. Raises Conflict unless the body's resourceVersion is the current one."""
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object | Sequence[Object],
+        *,
+        namespace: str = "",
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        field_manager: str = "",
+        force: bool = False,
+    ) -> Object: ...
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+    ) -> None:
+        """DELETE, where given only that very object. Raises NotFound, Conflict."""
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout: float = 300.0,
+    ) -> Watch:
+        """Changes after `resource_version`, with bookmarks; the server ends it after `timeout`
+        seconds. The call itself and the iteration may raise Gone."""
+
+    def server_version(self) -> ServerVersion: ...

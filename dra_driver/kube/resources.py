@@ -1,0 +1,41 @@
+"""The kinds of API objects that the project reads and writes, and their paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind as the API server serves it; `group` is empty for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """What stands in an object's ``apiVersion``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path; without `namespace` that of all namespaces, without `name` the list's."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        parts += [quote(part, safe="") for part in (name, subresource) if part]
+        return "/".join(parts)
+
+
+RESOURCE_SLICES: Final = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False)
+RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", True)
+DEVICE_CLASSES: Final = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False)
+PODS: Final = Resource("", "v1", "pods", "Pod", True)
+NODES: Final = Resource("", "v1", "nodes", "Node", False)
+EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
