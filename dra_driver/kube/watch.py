@@ -1,0 +1,144 @@
+"""A reflector: one resource, listed once and then followed, each in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from dra_driver.kube.api import Api, Change, Watch
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import Gone, KubeError, TooManyRequests
+from dra_driver.kube.resources import Resource
+from dra_driver.model.claim import Object
+
+logger = logging.getLogger(__name__)
+
+_WATCH_SECONDS = 300.0
+_SHORT_WATCH = 1.0  # seconds; a watch that ended sooner without a word counts as a failure
+
+
+class Handler(Protocol):
+    """Is told of every object, from one thread. Objects are handed over as they are."""
+
+    def on_replace(self, items: Sequence[Object]) -> None:
+        """These are all the objects there are; whatever else was known is gone."""
+
+    def on_event(self, change: Change, obj: Object) -> None:
+        """One object was ADDED, MODIFIED or DELETED (then `obj` is its last state)."""
+
+
+class Reflector:
+    """Lists, then watches from there; lists again only when the server no longer keeps the
+    resourceVersion (410). After every failure it waits, longer each time, so that a refusing
+    server sees a bounded number of requests; only a watch that worked resets the delay.
+
+    `synced` is set once the first list was delivered. `wait(seconds)` sleeps, and returns True
+    when the reflector was stopped; `clock` is monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        handler: Handler,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        backoff: Backoff | None = None,
+        wait: Callable[[float], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._resource = resource
+        self._handler = handler
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._backoff = backoff or Backoff()
+        self._stopped = threading.Event()
+        self._wait = wait or self._stopped.wait
+        self._clock = clock
+        self._watch: Watch | None = None
+        self._version = ""  # from where the next watch goes on; empty: list first
+        self._thread = threading.Thread(
+            target=self.run, name=f"reflector-{resource.plural}", daemon=True
+        )
+        self.synced = threading.Event()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """End the watch and wait up to `timeout` seconds for the thread."""
+        self._stopped.set()
+        watch = self._watch
+        if watch is not None:
+            watch.close()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def is_alive(self) -> bool:
+        """False when the thread ended, which without `stop` only a faulty handler can cause."""
+        return self._thread.is_alive()
+
+    def run(self) -> None:
+        """The thread's work; returns after `stop`."""
+        while not self._stopped.is_set():
+            least = 0.0
+            try:
+                if not self._version:
+                    self._list()
+                if self._follow():
+                    continue
+            except Gone as error:
+                logger.info("listing %s again: %s", self._resource.plural, error)
+                self._version = ""
+            except KubeError as error:
+                logger.warning("cannot follow %s: %s", self._resource.plural, error)
+                least = error.retry_after if isinstance(error, TooManyRequests) else 0.0
+            self._wait(max(least, self._backoff.next()))
+
+    def _list(self) -> None:
+        listing = self._api.list(
+            self._resource,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
+        self._handler.on_replace(listing.items)
+        self._version = listing.resource_version
+        self.synced.set()
+
+    def _follow(self) -> bool:
+        """Watch until the server ends it; False where that was at once and without a word."""
+        begun = self._clock()
+        seen = False
+        self._watch = watch = self._api.watch(
+            self._resource,
+            resource_version=self._version,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            timeout=_WATCH_SECONDS,
+        )
+        try:
+            if self._stopped.is_set():  # stop() may have come before there was a watch to close
+                return True
+            for event in watch:
+                if event.change is not Change.BOOKMARK:
+                    self._handler.on_event(event.change, event.object)
+                self._version = event.object["metadata"]["resourceVersion"]
+                if not seen:
+                    seen = True
+                    self._backoff.reset()
+        finally:
+            self._watch = None
+            watch.close()
+        worked = seen or self._clock() - begun >= _SHORT_WATCH
+        if worked:
+            self._backoff.reset()
+        return worked
