@@ -13,12 +13,11 @@ from tests.cluster import state
 from tests.cluster.build import build_all
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
-from tests.cluster.images import busybox_archive
 from tests.cluster.packages import install_missing
-from tests.cluster.programs import DEFAULT_KUBERNETES
 from tests.cluster.settings import Settings
 from tests.cluster.shell import run_shell
 from tests.cluster.teardown import sweep, tear_down
+from tests.cluster.versions import DEFAULT_KUBERNETES
 
 _NEXT = """
 Next:
@@ -104,11 +103,6 @@ def _load_image(options: argparse.Namespace, report: _Progress) -> int:
     return 0
 
 
-def _busybox(options: argparse.Namespace, report: _Progress) -> int:
-    print(busybox_archive())
-    return 0
-
-
 def _list(options: argparse.Namespace, report: _Progress) -> int:
     for name in state.names():
         found = state.load(name)
@@ -125,7 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, run: object, text: str, *, named: bool = True) -> argparse.ArgumentParser:
+    def command(
+        name: str, run: object, text: str, *, named: bool = True
+    ) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(run=run)
         if named:
@@ -143,10 +139,12 @@ def _parser() -> argparse.ArgumentParser:
     command("list", _list, "the clusters of this machine", named=False)
     build = command("build", _build, "build what the cluster runs, unless built", named=False)
     command("packages", _packages, "install missing Debian packages", named=False)
-    command("busybox-image", _busybox, "print the path of the busybox archive", named=False)
     for versioned in (up, build):
         versioned.add_argument(
-            "--kubernetes", default=DEFAULT_KUBERNETES, metavar="VERSION", help="default: %(default)s"
+            "--kubernetes",
+            default=DEFAULT_KUBERNETES,
+            metavar="VERSION",
+            help="default: %(default)s",
         )
     return parser
 

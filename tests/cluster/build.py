@@ -15,12 +15,17 @@ from typing import IO
 
 from tests.cluster.cache import build_once, cache_root
 from tests.cluster.errors import BuildError
-from tests.cluster.programs import Program, programs
+from tests.cluster.versions import Program, programs
 
 Report = Callable[[str], None]
+"""Takes one line for people, about what is being done."""
 
 _REPORT_SECONDS = 10.0
 _TAIL_LINES = 40
+
+
+def silent(_line: str) -> None:
+    """A Report for those who wait for nothing."""
 
 
 def build_all(kubernetes: str, report: Report) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from tests.cluster.errors import ClusterError
@@ -77,7 +78,7 @@ def remove(cluster: str) -> None:
     for hierarchy in hierarchies():
         top = hierarchy / _PARENT / cluster
         wait_until(
-            lambda top=top: _remove_tree(top),  # type: ignore[misc]  # mypy infers no default
+            partial(_remove_tree, top),
             10.0,
             f"removal of {top}",
             retry_on=(OSError,),
@@ -107,7 +108,7 @@ def _inherit_cpuset(group: Path) -> None:
 
 
 def _processes(group: Path) -> list[int]:
-    found = []
+    found: list[int] = []
     for directory, _, files in os.walk(group):
         if "cgroup.procs" in files:
             try:

@@ -7,12 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.cluster import cgroups, diagnostics, state
 from tests.cluster.addresses import Addresses, free_slot
-from tests.cluster.build import build_all
+from tests.cluster.build import Report, build_all, silent
+from tests.cluster.context import Context
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.errors import ClusterError
 from tests.cluster.images import busybox_archive
@@ -25,8 +27,6 @@ from tests.cluster.settings import Settings
 from tests.cluster.teardown import KEEPER, sweep, tear_down
 from tests.cluster.waiting import wait_until
 
-Report = Callable[[str], None]
-
 _READY_SECONDS = 90.0
 _CHECKOUT = Path(__file__).parents[2]
 
@@ -35,21 +35,18 @@ class Cluster:
     """A running cluster. Made by `up` or `attach`, never directly."""
 
     def __init__(self, found: state.State, programs: Path) -> None:
-        settings, addresses = found.settings, Addresses(found.slot)
         self.name = found.name
-        self.settings = settings
+        self.settings = found.settings
         self.directory = found.directory
         self.programs = programs
         self.processes = found.processes()
-        self._addresses = addresses
-        parts = (settings, addresses, found.directory, programs, self.processes)
-        self.control_plane = ControlPlane(*parts)
-        self.nodes = tuple(Node(number, *parts) for number in range(1, settings.nodes + 1))
+        self._addresses = Addresses(found.slot)
+        context = Context(self.settings, self._addresses, self.directory, programs, self.processes)
+        self.control_plane = ControlPlane(context)
+        self.nodes = tuple(Node(number, context) for number in range(1, self.settings.nodes + 1))
 
     @classmethod
-    def up(
-        cls, settings: Settings, *, owner: Process | None, report: Report = lambda line: None
-    ) -> Cluster:
+    def up(cls, settings: Settings, *, owner: Process | None, report: Report = silent) -> Cluster:
         """Bring a new cluster up; returns when its nodes are ready.
 
         The cluster is removed when `owner` ends, however that ends; without an owner it stays
@@ -76,7 +73,7 @@ class Cluster:
         found = state.load(name)
         if found is None:
             raise ClusterError(f"no cluster {name!r} is up; `python -m tests.cluster up` makes one")
-        return cls(found, build_all(found.settings.kubernetes, lambda line: None))
+        return cls(found, build_all(found.settings.kubernetes, silent))
 
     def down(self) -> None:
         """Remove everything of the cluster; nothing happens when it is gone already."""
@@ -91,9 +88,9 @@ class Cluster:
         """The node of that name. Raises KeyError."""
         return {node.name: node for node in self.nodes}[name]
 
-    def kubectl(self, *arguments: str, input: str | None = None) -> str:
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl as administrator and give its output. Raises CommandError."""
-        return run(self._client("kubectl", arguments), input=input)
+        return run(self._client("kubectl", arguments), stdin=stdin)
 
     def helm(self, *arguments: str) -> str:
         """Run helm as administrator and give its output. Raises CommandError."""
@@ -110,7 +107,7 @@ class Cluster:
     def apply(self, *objects: Mapping[str, Any]) -> None:
         """`kubectl apply` of objects given as dicts."""
         listed = {"apiVersion": "v1", "kind": "List", "items": objects}
-        self.kubectl("apply", "--filename=-", input=json.dumps(listed))
+        self.kubectl("apply", "--filename=-", stdin=json.dumps(listed))
 
     def load_image(self, archive: Path) -> None:
         """Import the images of an OCI archive on every node."""
@@ -120,12 +117,10 @@ class Cluster:
         """Return when every node with a kubelet is Ready. Raises WaitTimeout."""
         for node in self.nodes:
             wait_until(
-                lambda node=node: self._ready(node),  # type: ignore[misc]  # as in cgroups
+                partial(self._ready, node),
                 timeout,
                 f"{node.name} to be ready",
-                seen=lambda node=node: self.processes.tail(  # type: ignore[misc]  # the same
-                    node.component("kubelet")
-                ),
+                seen=partial(self.processes.tail, node.component("kubelet")),
                 retry_on=(ClusterError,),
                 interval=0.3,
             )
@@ -199,6 +194,8 @@ class Cluster:
     def _ready(self, node: Node) -> bool:
         self.processes.check(node.component("kubelet"))
         conditions = self.get("node", node.name)["status"].get("conditions", ())
+        # The condition outlives the kubelet that wrote it; its own answer does not.
+        self.kubectl("get", "--raw", f"/api/v1/nodes/{node.name}/proxy/healthz")
         return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
     def _client(self, program: str, arguments: tuple[str, ...]) -> list[str | Path]:

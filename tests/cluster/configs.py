@@ -64,6 +64,7 @@ def pod_network(pods: IPv4Network) -> dict[str, Any]:
 
 
 def kubelet(
+    *,
     version: str,
     address: IPv4Address,
     cgroup_root: str,

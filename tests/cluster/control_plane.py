@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import ssl
-import urllib.request
 from collections.abc import Sequence
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 
 from tests.cluster import configs
-from tests.cluster.addresses import API_SERVICE, POD_SUBNET, SERVICE_SUBNET, Addresses
+from tests.cluster.addresses import API_SERVICE, POD_SUBNET, SERVICE_SUBNET
+from tests.cluster.context import Context
 from tests.cluster.network import NETWORK, enter
 from tests.cluster.pki import (
     ADMIN,
@@ -20,12 +23,11 @@ from tests.cluster.pki import (
     Identity,
     service_account_keys,
 )
-from tests.cluster.processes import Process, ProcessTable
-from tests.cluster.settings import Settings
 from tests.cluster.waiting import wait_until
 
 COMPONENTS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
 
+_PORT = 6443
 _START_SECONDS = 60.0
 _ETCD = "http://127.0.0.1:2379"
 _API_NAMES = (
@@ -37,24 +39,17 @@ _API_NAMES = (
 
 
 class ControlPlane:
-    """The control plane of one cluster; `directory` is the cluster's run directory."""
+    """The control plane of one cluster."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        addresses: Addresses,
-        directory: Path,
-        programs: Path,
-        table: ProcessTable,
-    ) -> None:
-        self._settings = settings
-        self._addresses = addresses
-        self._directory = directory
-        self._pki = directory / "pki"
-        self._programs = programs
-        self._table = table
-        self.server = f"https://{addresses.control_plane}:6443"
-        self.kubeconfig = directory / "kubeconfig"
+    def __init__(self, context: Context) -> None:
+        self._settings = context.settings
+        self._addresses = context.addresses
+        self._etcd_directory = context.directory / "etcd"
+        self._pki = context.pki
+        self._programs = context.programs
+        self._table = context.processes
+        self.server = f"https://{context.addresses.control_plane}:{_PORT}"
+        self.kubeconfig = context.directory / "kubeconfig"
 
     def start(self, authority: Authority) -> None:
         """Start everything; returns when the API server answers and the controllers have begun.
@@ -83,11 +78,14 @@ class ControlPlane:
 
     def _start_etcd(self) -> None:
         flags = [
-            f"--data-dir={self._directory / 'etcd'}",
+            f"--data-dir={self._etcd_directory}",
             f"--listen-client-urls={_ETCD}",
             f"--advertise-client-urls={_ETCD}",
             "--listen-peer-urls=http://127.0.0.1:2380",
             "--log-level=warn",
+            # A single member waits for a leader to appear before it makes itself one.
+            "--election-timeout=100",
+            "--heartbeat-interval=20",
             # What a crash of the machine would lose is not worth a disk flush for each write.
             "--unsafe-no-fsync",
         ]
@@ -103,6 +101,7 @@ class ControlPlane:
         flags = [
             f"--etcd-servers={_ETCD}",
             f"--bind-address={addresses.control_plane}",
+            f"--secure-port={_PORT}",
             f"--advertise-address={addresses.control_plane}",
             f"--service-cluster-ip-range={SERVICE_SUBNET}",
             "--authorization-mode=Node,RBAC",
@@ -111,6 +110,9 @@ class ControlPlane:
             f"--client-ca-file={authority.certificate}",
             f"--tls-cert-file={serving.certificate}",
             f"--tls-private-key-file={serving.key}",
+            # Without it every component logs, again and again, that it is missing.
+            f"--requestheader-client-ca-file={authority.certificate}",
+            "--requestheader-allowed-names=front-proxy-client",
             f"--kubelet-certificate-authority={authority.certificate}",
             f"--kubelet-client-certificate={kubelet_client.certificate}",
             f"--kubelet-client-key={kubelet_client.key}",
@@ -131,6 +133,9 @@ class ControlPlane:
             f"--service-account-private-key-file={self._pki / 'service-account.key'}",
             f"--root-ca-file={authority.certificate}",
             f"--cluster-cidr={POD_SUBNET}",
+            # Its own defaults make its start alone take five seconds.
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
         ]
         if self._settings.keep_nodes_ready:
             flags.append("--node-monitor-grace-period=24h")
@@ -148,7 +153,7 @@ class ControlPlane:
         ]
 
     def _start(self, name: str, flags: Sequence[str]) -> None:
-        network: Process = self._table.get(NETWORK)
+        network = self._table.get(NETWORK)
         chosen = (
             self._settings.extra_flags_of(name) if name == "etcd" else self._settings.flags(name)
         )
@@ -162,7 +167,11 @@ class ControlPlane:
         def answers() -> bool:
             for name in set(COMPONENTS) & set(self._table.names()):
                 self._table.check(name)
-            with urllib.request.urlopen(self.server + path, context=trust, timeout=5) as answer:
-                return bool(answer.status == 200)
+            host = str(self._addresses.control_plane)
+            connection = HTTPSConnection(host, _PORT, context=trust, timeout=5)
+            with closing(connection):
+                connection.request("GET", path)
+                return connection.getresponse().status == HTTPStatus.OK
 
-        wait_until(answers, _START_SECONDS, self.server + path, retry_on=(OSError,))
+        failures = (OSError, HTTPException)
+        wait_until(answers, _START_SECONDS, self.server + path, retry_on=failures)

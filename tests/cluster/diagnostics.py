@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from tests.cluster.errors import ClusterError
+from tests.cluster.errors import ClusterError, CommandError
 
 if TYPE_CHECKING:
     from tests.cluster.cluster import Cluster
@@ -14,29 +15,21 @@ _LOG_LINES = 40
 
 
 def collect(cluster: Cluster, namespaces: Iterable[str]) -> str:
-    """Events, pods that are not ready and the logs of all pods of the namespaces; node logs.
+    """Nodes, slices and claims; of each namespace events, unready pods and logs; node logs.
 
-    Never raises ClusterError: what cannot be had is named in its place.
+    What cannot be had is named in its place, so that one failure does not hide the rest.
     """
-    sections = [
-        ("nodes, slices and claims", lambda: _overview(cluster)),
-        *(
-            (title, lambda read=read, namespace=namespace: read(cluster, namespace))
-            for namespace in dict.fromkeys(namespaces)
-            for title, read in (
-                (f"events of {namespace}", _events),
-                (f"pods of {namespace} that are not ready", _unready_pods),
-                (f"pod logs of {namespace}", _pod_logs),
-            )
-        ),
-        *(
-            (f"end of {name}'s log", lambda name=name: cluster.processes.tail(name, _LOG_LINES))
-            for name in (
-                *(node.component("kubelet") for node in cluster.nodes),
-                "kube-scheduler",
-            )
-        ),
+    sections: list[tuple[str, Callable[[], str]]] = [
+        ("nodes, slices and claims", partial(_overview, cluster))
     ]
+    for namespace in dict.fromkeys(namespaces):
+        sections += [
+            (f"events of {namespace}", partial(_events, cluster, namespace)),
+            (f"pods of {namespace} that are not ready", partial(_unready, cluster, namespace)),
+            (f"pod logs of {namespace}", partial(_pod_logs, cluster, namespace)),
+        ]
+    for name in (*(node.component("kubelet") for node in cluster.nodes), "kube-scheduler"):
+        sections.append((f"end of {name}'s log", partial(cluster.processes.tail, name, _LOG_LINES)))
     return "\n\n".join(f"--- {title}\n{_attempt(read)}" for title, read in sections)
 
 
@@ -56,35 +49,33 @@ def _events(cluster: Cluster, namespace: str) -> str:
     return cluster.kubectl("get", "events", "--namespace", namespace, "--sort-by=.lastTimestamp")
 
 
-def _unready_pods(cluster: Cluster, namespace: str) -> str:
-    unready = []
-    for pod in cluster.get("pods", "--namespace", namespace)["items"]:
-        conditions = pod["status"].get("conditions", ())
-        ready = any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
-        if not ready and pod["status"].get("phase") != "Succeeded":
-            unready.append(pod["metadata"]["name"])
-    if not unready:
+def _unready(cluster: Cluster, namespace: str) -> str:
+    pods = cluster.get("pods", "--namespace", namespace)["items"]
+    names = [pod["metadata"]["name"] for pod in pods if not _ready_or_done(pod["status"])]
+    if not names:
         return ""
-    return cluster.kubectl("describe", "pods", "--namespace", namespace, *unready)
+    return cluster.kubectl("describe", "pods", "--namespace", namespace, *names)
+
+
+def _ready_or_done(status: dict[str, Any]) -> bool:
+    conditions = status.get("conditions", ())
+    ready = any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+    return ready or status.get("phase") == "Succeeded"
 
 
 def _pod_logs(cluster: Cluster, namespace: str) -> str:
-    logs = []
-    for pod in cluster.get("pods", "--namespace", namespace)["items"]:
-        name = pod["metadata"]["name"]
-        for flags in ((), ("--previous",)):
-            log = _attempt(
-                lambda name=name, flags=flags: cluster.kubectl(  # type: ignore[misc]  # as in cgroups
-                    "logs",
-                    "--namespace",
-                    namespace,
-                    name,
-                    "--all-containers",
-                    "--prefix",
-                    f"--tail={_LOG_LINES}",
-                    *flags,
-                )
-            )
-            if not (flags and "not to be had" in log):
-                logs.append(f"{name} {' '.join(flags)}\n{log}")
-    return "\n".join(logs)
+    pods = cluster.get("pods", "--namespace", namespace)["items"]
+    return "\n".join(
+        f"{pod['metadata']['name']}\n{_logs(cluster, namespace, pod['metadata']['name'])}"
+        for pod in pods
+    )
+
+
+def _logs(cluster: Cluster, namespace: str, pod: str) -> str:
+    flags = ("--namespace", namespace, "--all-containers", "--prefix", f"--tail={_LOG_LINES}")
+    current = _attempt(partial(cluster.kubectl, "logs", pod, *flags))
+    try:
+        previous = cluster.kubectl("logs", pod, *flags, "--previous")
+    except CommandError:
+        return current  # no container of it was started twice
+    return f"{current}\nbefore the restart:\n{previous}"

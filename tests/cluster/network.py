@@ -17,6 +17,12 @@ from tests.cluster.processes import Process, ProcessTable, run
 from tests.cluster.waiting import wait_until
 
 _BRIDGE = "machines"
+_HOLD = """
+if [ -n "$1" ]; then echo "$1" >/proc/sys/kernel/hostname; fi
+if [ -n "$2" ]; then sh -eu "$2"; fi
+touch "$3"
+exec sleep infinity
+"""
 NETWORK = "network"
 """The component whose namespace has the bridge and in which the control plane runs."""
 
@@ -50,11 +56,9 @@ def hold_namespaces(
     """
     ready = table.log(name).with_suffix(".ready")
     ready.unlink(missing_ok=True)
-    script = 'if [ -n "$1" ]; then echo "$1" >/proc/sys/kernel/hostname; fi; if [ -n "$2" ]; then sh -eu "$2"; fi; '
-    script += 'touch "$3"; exec sleep infinity'
     unshare = ["unshare", "--net", "--mount", "--uts", "--propagation", "private"]
     arguments = [hostname or "", str(setup or ""), str(ready)]
-    holder = table.start(name, [*unshare, "sh", "-euc", script, "hold", *arguments])
+    holder = table.start(name, [*unshare, "sh", "-euc", _HOLD, "hold", *arguments])
 
     def done() -> bool:
         table.check(name)
@@ -100,7 +104,7 @@ def connect_node(network: Process, holder: Process, number: int, addresses: Addr
         # Nothing outside answers there; kube-proxy needs a route before it can rewrite one.
         ["route", "add", "default", "via", str(addresses.control_plane)],
     )
-    run([*enter(holder), "tee", "/proc/sys/net/ipv4/ip_forward"], input="1")
+    run([*enter(holder), "tee", "/proc/sys/net/ipv4/ip_forward"], stdin="1")
 
 
 def connect_pods(holder: Process, number: int, count: int, addresses: Addresses) -> None:
@@ -114,7 +118,7 @@ def connect_pods(holder: Process, number: int, count: int, addresses: Addresses)
 
 def _inside(holder: Process, *commands: Sequence[str]) -> None:
     batch = "".join(" ".join(command) + "\n" for command in commands)
-    run([*enter(holder), "ip", "-batch", "-"], input=batch)
+    run([*enter(holder), "ip", "-batch", "-"], stdin=batch)
 
 
 def _ip(command: Sequence[str]) -> None:

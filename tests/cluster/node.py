@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster import cgroups, configs
-from tests.cluster.addresses import POD_SUBNET, Addresses
+from tests.cluster.addresses import POD_SUBNET
+from tests.cluster.context import Context
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.errors import CommandError
 from tests.cluster.network import NETWORK, connect_node, connect_pods, enter, hold_namespaces
 from tests.cluster.pki import PROXY, Authority, node_identity
-from tests.cluster.processes import Process, ProcessTable, run
-from tests.cluster.settings import Settings
+from tests.cluster.processes import Process, run
 from tests.cluster.waiting import wait_until
 
 # What a node writes to. All of it is the node's own, at the paths of any node; programs and
@@ -41,24 +41,16 @@ mount --make-rshared /
 class Node:
     """Node `number` (1, 2, …) of a cluster."""
 
-    def __init__(
-        self,
-        number: int,
-        settings: Settings,
-        addresses: Addresses,
-        directory: Path,
-        programs: Path,
-        table: ProcessTable,
-    ) -> None:
+    def __init__(self, number: int, context: Context) -> None:
         self.number = number
-        self.name = settings.node_names()[number - 1]
-        self.address = addresses.node(number)
-        self._settings = settings
-        self._addresses = addresses
-        self._directory = directory / "nodes" / self.name
-        self._pki = directory / "pki"
-        self._programs = programs
-        self._table = table
+        self.name = context.settings.node_names()[number - 1]
+        self.address = context.addresses.node(number)
+        self._settings = context.settings
+        self._addresses = context.addresses
+        self._directory = context.directory / "nodes" / self.name
+        self._pki = context.pki
+        self._programs = context.programs
+        self._table = context.processes
 
     def start(self, authority: Authority, control_plane: ControlPlane) -> None:
         """Start everything but the kubelet and the proxy, which need the sandbox image first.
@@ -138,15 +130,15 @@ class Node:
         return enter(self._holder(), mounts=True)
 
     def host_path(self, path: str) -> Path:
-        """Where a file that the node has below /run, /var/lib or /var/log lies on the machine.
+        """Where a file that the node has below /run, /var/lib, /var/log or /etc really lies.
 
         Raises ValueError for other paths: those are the machine's own.
         """
-        relative = path.removeprefix("/var/run/" if path.startswith("/var/run/") else "/")
-        relative = f"run/{relative}" if path.startswith("/var/run/") else relative
-        if not relative.startswith(tuple(f"{covered}/" for covered in (*_COVERED, "etc"))):
-            raise ValueError(f"{path} is not among the node's own folders {_COVERED}")
-        return self._directory / relative
+        if path.startswith("/var/run/"):
+            path = path.removeprefix("/var")  # a link on every system
+        if not path.startswith(tuple(f"/{folder}/" for folder in (*_COVERED, "etc"))):
+            raise ValueError(f"{path} is not among the folders that the node has for itself")
+        return self._directory / path.removeprefix("/")
 
     def component(self, program: str) -> str:
         """The name of one of the node's processes in the cluster's process table and logs."""
@@ -169,12 +161,12 @@ class Node:
         )
         serving = authority.server(f"{self.name}-serving", (self.address,), (self.name,))
         kubelet = configs.kubelet(
-            self._settings.kubernetes,
-            self.address,
-            cgroups.kubelet_root(self._settings.name, self.name),
-            authority.certificate,
-            serving,
-            self._settings.kubelet_config,
+            version=self._settings.kubernetes,
+            address=self.address,
+            cgroup_root=cgroups.kubelet_root(self._settings.name, self.name),
+            authority=authority.certificate,
+            serving=serving,
+            overrides=self._settings.kubelet_config,
         )
         network = configs.pod_network(self._addresses.pods(self.number))
         files = {

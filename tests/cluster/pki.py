@@ -6,7 +6,7 @@ of the API server's bootstrap RBAC policy, which gives each of them what it need
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_LIFETIME = datetime.timedelta(days=365)
-_CLOCK_SKEW = datetime.timedelta(minutes=5)
+_LIFETIME = dt.timedelta(days=365)
+_CLOCK_SKEW = dt.timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _name(common_name: str, organizations: Iterable[str] = ()) -> x509.Name:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
 ) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -153,7 +153,7 @@ class ProcessTable:
 def run(
     command: Sequence[str | Path],
     *,
-    input: str | None = None,
+    stdin: str | None = None,
     environment: Mapping[str, str] | None = None,
     timeout: float = 300.0,
 ) -> str:
@@ -167,8 +167,8 @@ def run(
         done = subprocess.run(
             words,
             check=False,
-            input=input,
-            stdin=subprocess.DEVNULL if input is None else None,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
             text=True,
             timeout=timeout,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.cluster.programs import DEFAULT_KUBERNETES
+from tests.cluster.versions import DEFAULT_KUBERNETES
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ def run_shell(cluster: Cluster, command: Sequence[str]) -> int:
         **os.environ,
         "KUBECONFIG": str(cluster.kubeconfig),
         "PATH": f"{tools}:{os.environ['PATH']}",
-        "GCU_DRA_CLUSTER": cluster.name,
     }
     shell = [os.environ.get("SHELL", "/bin/sh")]
     return subprocess.run([*(command or shell)], env=environment, check=False).returncode

@@ -1,0 +1,127 @@
+"""Fixtures of both tiers that need a real Kubernetes; see docs/dev/test-cluster.md.
+
+`control_plane`  no kubelet, up in four seconds; nodes are objects (`add_node_object`)
+`cluster`        two nodes with containerd and kubelet, the driver's image loaded
+`namespace`      a fresh namespace in whichever of the two the test uses
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.settings import Settings
+from tests.cluster.state import own_process
+
+DRIVER_NAMESPACE = "gcu-dra-driver"
+
+_TIERS = ("control_plane", "cluster")
+_RELEASE_SECONDS = 60
+
+# What holds devices, and what would make it again.
+_HOLDERS = "deployments,daemonsets,statefulsets,replicasets,jobs,pods,resourceclaims"
+
+
+@pytest.fixture(scope="session")
+def cluster_report(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Prints progress past pytest's capture: a first build is long, and silence alarms."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def report(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"  {line}", flush=True)
+
+    return report
+
+
+@pytest.fixture(scope="session")
+def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
+    """A control plane for this test run; Node objects stay Ready without a kubelet."""
+    settings = Settings(f"control-plane-{os.getpid()}"[:20], keep_nodes_ready=True)
+    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
+    yield cluster
+    cluster.down()
+
+
+@pytest.fixture(scope="session")
+def cluster(cluster_report: Callable[[str], None], driver_image: Path | None) -> Iterator[Cluster]:
+    """Two nodes for this test run, which have the driver's image if there is one."""
+    settings = Settings(f"cluster-{os.getpid()}", nodes=2)
+    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
+    if driver_image is not None:
+        cluster.load_image(driver_image)
+    yield cluster
+    cluster.down()
+
+
+@pytest.fixture(scope="session")
+def driver_image() -> Path | None:
+    """The OCI archive that $GCU_DRA_IMAGE_ARCHIVE names; None leaves the nodes without it."""
+    named = os.environ.get("GCU_DRA_IMAGE_ARCHIVE")
+    if not named:
+        return None
+    archive = Path(named)
+    if not archive.is_file():
+        pytest.fail(f"GCU_DRA_IMAGE_ARCHIVE={named}: no such file; `make image` writes it")
+    return archive
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace of the test's own; its pods and claims are gone before the next test begins."""
+    cluster = _cluster_of(request)
+    slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
+    name = f"{slug}-{secrets.token_hex(2)}"
+    cluster.kubectl("create", "namespace", name)
+    yield name
+    if cluster.nodes:
+        wait = ("--grace-period=1", f"--timeout={_RELEASE_SECONDS}s")
+        cluster.kubectl("delete", _HOLDERS, "--all", "--namespace", name, *wait)
+    else:
+        _release_all(cluster, name)
+    # Not waited for: its controller sleeps five seconds first, and an empty one holds nothing.
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _cluster_of(request: pytest.FixtureRequest) -> Cluster:
+    for tier in _TIERS:
+        if tier in request.fixturenames:
+            found: Cluster = request.getfixturevalue(tier)
+            return found
+    pytest.fail(f"`namespace` needs a test that also uses one of {', '.join(_TIERS)}")
+
+
+def _release_all(cluster: Cluster, namespace: str) -> None:
+    """Do what kubelets and controllers would: without them nobody ends pods and allocations."""
+    scope = ("--namespace", namespace)
+    cluster.kubectl("delete", "pods", "--all", *scope, "--grace-period=0", "--force")
+    for claim in cluster.get("resourceclaims", *scope)["items"]:
+        name = claim["metadata"]["name"]
+        status = json.dumps({"status": None})
+        patch = ("patch", "resourceclaim", name, *scope, "--type=merge")
+        cluster.kubectl(*patch, "--subresource=status", f"--patch={status}")
+        metadata = json.dumps({"metadata": {"finalizers": None}})
+        cluster.kubectl(*patch, f"--patch={metadata}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """After a failure, add to the report what a person would look for in the cluster."""
+    report = yield
+    used = getattr(item, "funcargs", {})
+    clusters = [used[tier] for tier in _TIERS if isinstance(used.get(tier), Cluster)]
+    if report.failed and report.when != "teardown":
+        namespaces = [used["namespace"]] if "namespace" in used else []
+        for cluster in clusters:
+            text = cluster.diagnostics(*namespaces, DRIVER_NAMESPACE)
+            report.sections.append((f"cluster {cluster.name}", text))
+    return report

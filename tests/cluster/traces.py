@@ -1,0 +1,62 @@
+"""Everything on this machine by which a cluster could be noticed, for the tests of tear-down."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from tests.cluster import cgroups
+from tests.cluster.processes import run
+from tests.cluster.state import RUN_ROOT
+
+_NAMESPACES = ("net", "mnt", "uts")
+_FOLDERS = ("/run", "/var/lib", "/var/log", "/etc", "/tmp", "/opt", "/usr/libexec")
+
+
+def traces() -> frozenset[str]:
+    """Processes outside the machine's own namespaces, mounts, links, routes, cgroups and files.
+
+    Taken from the kernel, not from the records of the cluster: what those forget is shown too.
+    """
+    return frozenset(
+        [
+            *(f"process {found}" for found in _processes()),
+            *(f"mount {line.split()[4]}" for line in _lines("/proc/self/mountinfo")),
+            *(f"link {link['ifname']}" for link in json.loads(run(["ip", "-json", "link"]))),
+            *(f"route {route}" for route in run(["ip", "route"]).splitlines()),
+            *(f"cgroup {group}" for top in cgroups.hierarchies() for group in _groups(top)),
+            *(f"file {path}" for folder in _FOLDERS for path in _entries(Path(folder))),
+            *(f"file {path}" for path in (*_entries(RUN_ROOT.parent), *_entries(RUN_ROOT))),
+        ]
+    )
+
+
+def _processes() -> list[str]:
+    """Each with its foreign namespace, which is shown to be gone when no process is in it."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdecimal():
+            continue
+        try:
+            spaces = {kind: (process / "ns" / kind).readlink() for kind in _NAMESPACES}
+            command = (process / "cmdline").read_text().replace("\0", " ")
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # it ended meanwhile, or is one that root itself may not look into
+        own = {kind: Path(f"/proc/self/ns/{kind}").readlink() for kind in _NAMESPACES}
+        found += [f"{process.name} in {spaces[kind]}" for kind in own if spaces[kind] != own[kind]]
+        if "tests.cluster.keeper" in command:
+            found.append(f"{process.name} keeper")
+    return found
+
+
+def _groups(top: Path) -> list[str]:
+    return [directory for directory, _, _ in os.walk(top)]
+
+
+def _entries(folder: Path) -> list[str]:
+    return [str(path) for path in folder.iterdir()] if folder.is_dir() else []
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()

@@ -1,0 +1,31 @@
+"""Pods of the small busybox image, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.configs import SANDBOX_IMAGE
+
+
+def pod(name: str, namespace: str, command: str = "sleep infinity", **spec: Any) -> dict[str, Any]:
+    """A pod of one container `main` that runs a shell command; `spec` fields replace ours."""
+    container = {"name": "main", "image": SANDBOX_IMAGE, "command": ["sh", "-c", command]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def wait_for_pods(cluster: Cluster, namespace: str, *names: str, timeout: float = 60.0) -> None:
+    """Return when all these pods are ready. Raises CommandError."""
+    pods = [f"pod/{name}" for name in names]
+    flags = ("--namespace", namespace, "--for=condition=Ready", f"--timeout={timeout:g}s")
+    cluster.kubectl("wait", *flags, *pods)
+
+
+def execute(cluster: Cluster, namespace: str, pod: str, *command: str) -> str:
+    """Run a command in a pod and give its output. Raises CommandError."""
+    return cluster.kubectl("exec", "--namespace", namespace, pod, "--", *command)
