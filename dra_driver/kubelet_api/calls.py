@@ -1,0 +1,86 @@
+"""What a DRA call does, whatever its version: every claim gets a result, no error escapes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+import grpc
+
+from dra_driver.kubelet_api.handler import ClaimHandler, Prepared
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import GcuError
+from dra_driver.telemetry.logs import new_call
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class Calls:
+    """Asks the handler and makes sure of the contract that the kubelet relies on.
+
+    The kubelet discards all results when a call fails as a whole, so that one claim would keep
+    the pod's others back: here a failure of any kind is a result of the claims it concerns.
+    """
+
+    def __init__(self, handler: ClaimHandler, effects: Effects) -> None:
+        self._handler = handler
+        self._effects = effects
+
+    def prepare(
+        self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
+    ) -> dict[str, Prepared | GcuError]:
+        """The claims' devices, or why there are none; by UID, one for each of `refs`."""
+        with new_call("prepare"):
+            results = _each(refs, self._handler.prepare)
+            self._before_reply(Point.REPLY_PREPARE, context)
+            return results
+
+    def unprepare(
+        self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
+    ) -> dict[str, GcuError | None]:
+        """None for each claim that is unprepared now, or why it is not; by UID."""
+        with new_call("unprepare"):
+            results = _each(refs, self._handler.unprepare)
+            self._before_reply(Point.REPLY_UNPREPARE, context)
+            return results
+
+    def _before_reply(self, point: Point, context: grpc.ServicerContext) -> None:
+        self._effects.before(point)
+        context.add_callback(partial(self._effects.after, point))
+
+
+def _each(
+    refs: Sequence[ClaimRef],
+    handle: Callable[[Sequence[ClaimRef]], Mapping[str, R | GcuError]],
+) -> dict[str, R | GcuError]:
+    logger.info("claims %s", ", ".join(f"{ref} ({ref.uid})" for ref in refs) or "none")
+    found: Mapping[str, R | GcuError]
+    try:
+        found = handle(refs)
+    except GcuError as error:
+        found = {ref.uid: error for ref in refs}
+    except Exception as error:
+        logger.exception("the call failed")
+        found = {ref.uid: _internal(error) for ref in refs}
+    results = {
+        ref.uid: found[ref.uid] if ref.uid in found else GcuError(f"claim {ref} got no result")
+        for ref in refs
+    }
+    for ref in refs:
+        result = results[ref.uid]
+        if isinstance(result, GcuError):
+            logger.error("claim %s: %s", ref, result)
+        else:
+            logger.info("claim %s: done", ref)
+    return results
+
+
+def _internal(error: Exception) -> GcuError:
+    return GcuError(
+        f"internal error of the agent: {error!r}", remedy="its log has the trace; please report it"
+    )

@@ -1,0 +1,73 @@
+"""Where the kubelet looks for a plugin, and how a socket gets there.
+
+Names are those of k8s.io/dynamic-resource-allocation, package kubeletplugin: with a pod UID two
+agents serve side by side during a rolling update, which kubelets understand from 1.33 on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.names import DRIVER
+
+# sockaddr_un.sun_path holds 108 bytes, one of which ends the string (unix(7)).
+PATH_LIMIT: Final = 107
+
+
+@dataclass(frozen=True, slots=True)
+class Sockets:
+    """The paths of both sockets; they are the same in the agent's container and on the node."""
+
+    service: Path
+    registration: Path
+
+    @classmethod
+    def of(cls, kubelet_root: Path, pod_uid: str = "") -> Sockets:
+        """The sockets below the kubelet's root directory (``/var/lib/kubelet`` by default).
+
+        `pod_uid` is the agent's own pod's, or empty for kubelets below 1.33. A name that makes
+        a path too long for a socket is replaced by a hash of itself. Raises SocketError where
+        even that does not fit.
+        """
+        part = f"-{pod_uid}" if pod_uid else ""
+        return cls(
+            service=_fitting(kubelet_root / "plugins" / DRIVER, f"dra{part}", ".sock"),
+            registration=_fitting(
+                kubelet_root / "plugins_registry", f"{DRIVER}{part}", "-reg.sock"
+            ),
+        )
+
+
+def _fitting(folder: Path, stem: str, suffix: str) -> Path:
+    hashed = "gcu-" + hashlib.sha256(stem.encode()).hexdigest()[:16]
+    for name in (stem, hashed):
+        path = folder / f"{name}{suffix}"
+        if len(bytes(path)) <= PATH_LIMIT:
+            return path
+    raise SocketError(
+        f"the socket path {path} has {len(bytes(path))} bytes, and Linux allows {PATH_LIMIT}",
+        remedy="give the kubelet a shorter root directory, or a short link to it",
+    )
+
+
+def make_room(path: Path, effects: Effects) -> None:
+    """Remove what a dead agent left at `path`; raises SocketError if it is no socket."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SocketError(f"{path} cannot be examined: {error.strerror}") from error
+    if not stat.S_ISSOCK(mode):
+        raise SocketError(
+            f"{path} is in the way of the agent's socket and is no socket itself",
+            remedy="find out who made it, and remove it",
+        )
+    with effects(Point.SOCKET_REMOVE):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,77 @@
+"""The kubelet's half of the plugin protocol, over real sockets with the generated stubs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from dra_driver.kubelet_api.generated import (
+    dra_v1_pb2,
+    dra_v1_pb2_grpc,
+    dra_v1beta1_pb2,
+    dra_v1beta1_pb2_grpc,
+    pluginregistration_v1_pb2,
+    pluginregistration_v1_pb2_grpc,
+)
+from dra_driver.model.claim import ClaimRef
+
+PATIENCE = 10.0
+
+
+@contextmanager
+def dial(path: Path) -> Iterator[grpc.Channel]:
+    """A channel to the socket, closed afterwards."""
+    with grpc.insecure_channel(f"unix:{path}") as channel:
+        yield channel
+
+
+def get_info(path: Path) -> pluginregistration_v1_pb2.PluginInfo:
+    with dial(path) as channel:
+        stub = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
+        return stub.GetInfo(pluginregistration_v1_pb2.InfoRequest(), timeout=PATIENCE)
+
+
+def notify(path: Path, *, registered: bool, error: str = "") -> None:
+    with dial(path) as channel:
+        stub = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
+        stub.NotifyRegistrationStatus(
+            pluginregistration_v1_pb2.RegistrationStatus(plugin_registered=registered, error=error),
+            timeout=PATIENCE,
+        )
+
+
+def prepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodePrepareResourcesResponse:
+    claims = [dra_v1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
+    with dial(path) as channel:
+        stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
+        request = dra_v1_pb2.NodePrepareResourcesRequest(claims=claims)
+        return stub.NodePrepareResources(request, timeout=PATIENCE)
+
+
+def unprepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodeUnprepareResourcesResponse:
+    claims = [dra_v1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
+    with dial(path) as channel:
+        stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
+        request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=claims)
+        return stub.NodeUnprepareResources(request, timeout=PATIENCE)
+
+
+def prepare_v1beta1(path: Path, *refs: ClaimRef) -> dra_v1beta1_pb2.NodePrepareResourcesResponse:
+    claims = [dra_v1beta1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
+    with dial(path) as channel:
+        stub = dra_v1beta1_pb2_grpc.DRAPluginStub(channel)
+        request = dra_v1beta1_pb2.NodePrepareResourcesRequest(claims=claims)
+        return stub.NodePrepareResources(request, timeout=PATIENCE)
+
+
+def unprepare_v1beta1(
+    path: Path, *refs: ClaimRef
+) -> dra_v1beta1_pb2.NodeUnprepareResourcesResponse:
+    claims = [dra_v1beta1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
+    with dial(path) as channel:
+        stub = dra_v1beta1_pb2_grpc.DRAPluginStub(channel)
+        request = dra_v1beta1_pb2.NodeUnprepareResourcesRequest(claims=claims)
+        return stub.NodeUnprepareResources(request, timeout=PATIENCE)

@@ -1,0 +1,136 @@
+"""The generated code is what proto/ says, and proto/ is what kubelets speak."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+
+from dra_driver.kubelet_api.generated import (
+    dra_v1_pb2,
+    dra_v1beta1_pb2,
+    pluginregistration_v1_pb2,
+)
+
+TOP = Path(__file__).parents[3]
+GENERATED = Path("dra_driver/kubelet_api/generated")
+
+TYPES = {
+    FieldDescriptor.TYPE_STRING: "string",
+    FieldDescriptor.TYPE_BOOL: "bool",
+    FieldDescriptor.TYPE_MESSAGE: "message",
+}
+
+
+def dra_messages(*share_id: tuple[int, str, str]) -> dict[str, list[tuple[int, str, str]]]:
+    return {
+        "Claim": [(1, "namespace", "string"), (2, "uid", "string"), (3, "name", "string")],
+        "Device": [
+            (1, "request_names", "repeated string"),
+            (2, "pool_name", "string"),
+            (3, "device_name", "string"),
+            (4, "cdi_device_ids", "repeated string"),
+            *share_id,
+        ],
+        "NodePrepareResourcesRequest": [(1, "claims", "repeated Claim")],
+        "NodePrepareResourcesResponse": [(1, "claims", "map<string, NodePrepareResourceResponse>")],
+        "NodePrepareResourceResponse": [(1, "devices", "repeated Device"), (2, "error", "string")],
+        "NodeUnprepareResourcesRequest": [(1, "claims", "repeated Claim")],
+        "NodeUnprepareResourcesResponse": [
+            (1, "claims", "map<string, NodeUnprepareResourceResponse>")
+        ],
+        "NodeUnprepareResourceResponse": [(1, "error", "string")],
+    }
+
+
+def dra_methods(service: str) -> dict[str, tuple[str, str]]:
+    return {
+        f"/{service}/{method}": (f"{method}Request", f"{method}Response")
+        for method in ("NodePrepareResources", "NodeUnprepareResources")
+    }
+
+
+# Copied by hand from k8s.io/kubelet v0.36.3, pkg/apis/{pluginregistration/v1,dra/v1,dra/v1beta1}.
+PINNED = [
+    pytest.param(
+        pluginregistration_v1_pb2.DESCRIPTOR,
+        {
+            "InfoRequest": [],
+            "PluginInfo": [
+                (1, "type", "string"),
+                (2, "name", "string"),
+                (3, "endpoint", "string"),
+                (4, "supported_versions", "repeated string"),
+            ],
+            "RegistrationStatus": [(1, "plugin_registered", "bool"), (2, "error", "string")],
+            "RegistrationStatusResponse": [],
+        },
+        {
+            "/pluginregistration.Registration/GetInfo": ("InfoRequest", "PluginInfo"),
+            "/pluginregistration.Registration/NotifyRegistrationStatus": (
+                "RegistrationStatus",
+                "RegistrationStatusResponse",
+            ),
+        },
+        id="registration",
+    ),
+    pytest.param(
+        dra_v1_pb2.DESCRIPTOR,
+        dra_messages((5, "share_id", "optional string")),
+        dra_methods("k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"),
+        id="dra-v1",
+    ),
+    pytest.param(
+        dra_v1beta1_pb2.DESCRIPTOR,
+        dra_messages(),
+        dra_methods("k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"),
+        id="dra-v1beta1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("file", "messages", "methods"), PINNED)
+def test_the_wire_format_is_the_kubelets(
+    file: FileDescriptor,
+    messages: dict[str, list[tuple[int, str, str]]],
+    methods: dict[str, tuple[str, str]],
+) -> None:
+    found = {name: fields_of(message) for name, message in file.message_types_by_name.items()}
+    assert found == messages
+    assert {
+        f"/{service.full_name}/{method.name}": (method.input_type.name, method.output_type.name)
+        for service in file.services_by_name.values()
+        for method in service.methods
+    } == methods
+
+
+def fields_of(message: Descriptor) -> list[tuple[int, str, str]]:
+    return [(field.number, field.name, type_of(field)) for field in message.fields]
+
+
+def type_of(field: FieldDescriptor) -> str:
+    nested = field.message_type
+    if nested is not None and nested.GetOptions().map_entry:
+        key, value = nested.fields
+        return f"map<{type_of(key)}, {type_of(value)}>"
+    name = nested.name if nested is not None else TYPES[field.type]
+    if field.is_repeated:
+        return f"repeated {name}"
+    explicit = field.containing_oneof is not None
+    return f"optional {name}" if explicit else name
+
+
+def test_generating_again_changes_nothing(tmp_path: Path) -> None:
+    subprocess.run(
+        [TOP / "scripts/generate-proto", tmp_path],
+        check=True,
+        env={**os.environ, "PYTHON": sys.executable},
+    )
+    again = {path.name: path.read_bytes() for path in (tmp_path / GENERATED).iterdir()}
+    committed = {path.name: path.read_bytes() for path in (TOP / GENERATED).glob("*_pb2*")}
+    assert again == committed
+    assert len(again) == 12
