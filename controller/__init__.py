@@ -1,0 +1,1 @@
+"""The process around the allocator: watches, decides, writes allocations."""

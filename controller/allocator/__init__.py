@@ -1,0 +1,1 @@
+"""Pure: what is published and held, and a pod's claims in; allocations or reasons out."""

@@ -1,0 +1,66 @@
+"""Which requests are ours to serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controller.allocator.state import State
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.model.names import DEVICE_CLASSES, DRIVER
+from dra_driver.selector.device import SelectorInput
+
+
+def is_ours(claim: Object, state: State) -> bool:
+    """Whether this driver is to serve the claim. Raises Refused for a claim that also needs
+    another driver: no allocator could write its allocation in one piece."""
+    served = {name: _serves(entry, state) for name, entry in _exact_requests(claim)}
+    if not any(served.values()):
+        return False
+    if all(served.values()):
+        return True
+    others = sorted(name for name, ours in served.items() if not ours)
+    raise Refused(
+        f"claim {ClaimRef.of(claim)} mixes devices of {DRIVER} with another driver's "
+        f"(request {', '.join(others)})",
+        remedy="split it into one claim for each driver",
+    )
+
+
+def _exact_requests(claim: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+        if "exactly" in request:
+            yield request["name"], request["exactly"]
+        for sub in request.get("firstAvailable") or ():
+            yield f"{request['name']}/{sub['name']}", sub
+
+
+def _serves(exactly: Mapping[str, Any], state: State) -> bool:
+    """A class of ours by name, or selectors that name the driver or match a published device.
+
+    The name of the driver alone decides while nothing is published, so that a claim through
+    somebody's own class is told why it waits. Selectors that cannot be evaluated on our devices
+    and do not name us are meant for others.
+    """
+    class_name = exactly.get("deviceClassName", "")
+    if class_name in DEVICE_CLASSES:
+        return True
+    found = state.classes.get(class_name)
+    if found is None:
+        return False
+    selectors = [*(found["spec"].get("selectors") or ()), *(exactly.get("selectors") or ())]
+    expressions = [each.get("cel", {}).get("expression", "") for each in selectors]
+    if not expressions:
+        return False
+    if any(f'"{DRIVER}"' in each or f"'{DRIVER}'" in each for each in expressions):
+        return True
+    devices = state.inventory.by_id.values()
+    return any(_matches(expressions, device.selector_input, state) for device in devices)
+
+
+def _matches(expressions: list[str], device: SelectorInput, state: State) -> bool:
+    try:
+        return all(state.selectors.matches(each, device) for each in expressions)
+    except InvalidValue:
+        return False

@@ -1,0 +1,185 @@
+"""Builds slices, classes and claims as the API server would return them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from controller.allocator.holdings import Holdings, holds_of
+from controller.allocator.inventory import Inventory
+from controller.allocator.state import State
+from dra_driver.model.claim import Object
+from dra_driver.model.names import DRIVER
+from dra_driver.selector.selector import Selectors
+
+TAINT = {"key": "gcu.enflame.com/allocated-by", "value": "controller", "effect": "NoSchedule"}
+UNHEALTHY = {"key": "gcu.enflame.com/unhealthy", "value": "lost", "effect": "NoSchedule"}
+
+
+def card(bus: int) -> str:
+    return f"0000:{bus:02x}:00.0"
+
+
+def device(
+    mode: str,
+    bus: int,
+    *,
+    switch: str = "",
+    numa: int | None = None,
+    taints: Sequence[Mapping[str, str]] = (),
+    slices: int = 6,
+) -> Object:
+    """A device of the card at that bus, as the agent publishes it."""
+    attributes: Object = {
+        "type": {"string": mode},
+        "card": {"string": card(bus)},
+        "model": {"string": "S60"},
+    }
+    if switch:
+        attributes["pcieSwitch"] = {"string": switch}
+    if numa is not None:
+        attributes["resource.kubernetes.io/numaNode"] = {"int": numa}
+    found: Object = {
+        "name": f"{mode}-0000-{bus:02x}-00-0",
+        "attributes": attributes,
+        "taints": [TAINT, *taints],
+    }
+    match mode:
+        case "whole":
+            found["capacity"] = {"memory": {"value": "42976Mi"}}
+        case "shared":
+            span = {"min": "1", "max": str(slices), "step": "1"}
+            policy = {"default": "1", "validRange": span}
+            found["allowMultipleAllocations"] = True
+            found["capacity"] = {"slices": {"value": str(slices), "requestPolicy": policy}}
+        case "drs":
+            policy = {"default": "1", "validValues": ["1", "3", "6"]}
+            found["allowMultipleAllocations"] = True
+            found["capacity"] = {"size": {"value": "6", "requestPolicy": policy}}
+    return found
+
+
+def pool(node: str, devices: Sequence[Object], *, driver: str = DRIVER) -> list[Object]:
+    """A node's complete pool in one slice."""
+    return [resource_slice(node, devices, driver=driver)]
+
+
+def resource_slice(
+    node: str,
+    devices: Sequence[Object],
+    *,
+    index: int = 0,
+    count: int = 1,
+    generation: int = 1,
+    driver: str = DRIVER,
+) -> Object:
+    return {
+        "metadata": {"name": f"{node}-{generation}-{index}", "resourceVersion": "1"},
+        "spec": {
+            "driver": driver,
+            "nodeName": node,
+            "pool": {
+                "name": f"{driver}/{node}",
+                "generation": generation,
+                "resourceSliceCount": count,
+            },
+            "devices": list(devices),
+        },
+    }
+
+
+def device_class(name: str, mode: str, *, config: Sequence[Object] = ()) -> Object:
+    expression = f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].type == "{mode}"'
+    spec: Object = {"selectors": [{"cel": {"expression": expression}}]}
+    if config:
+        spec["config"] = list(config)
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+CLASSES = {
+    f"{prefix}gcu.enflame.com": device_class(f"{prefix}gcu.enflame.com", mode)
+    for prefix, mode in (("", "whole"), ("shared-", "shared"), ("drs-", "drs"))
+}
+OTHER_CLASS: Object = {
+    "metadata": {"name": "gpu.example.com"},
+    "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
+}
+
+
+def request(
+    name: str = "gcu",
+    *,
+    cls: str = "gcu.enflame.com",
+    count: int = 1,
+    capacity: Mapping[str, str] | None = None,
+    selector: str = "",
+    tolerations: Sequence[Object] = (),
+    **more: Any,
+) -> Object:
+    exactly: Object = {
+        "deviceClassName": cls,
+        "allocationMode": "ExactCount",
+        "count": count,
+        **more,
+    }
+    if capacity:
+        exactly["capacity"] = {"requests": dict(capacity)}
+    if selector:
+        exactly["selectors"] = [{"cel": {"expression": selector}}]
+    if tolerations:
+        exactly["tolerations"] = list(tolerations)
+    return {"name": name, "exactly": exactly}
+
+
+def claim(
+    name: str,
+    requests: Iterable[Object] = (),
+    *,
+    constraints: Sequence[Object] = (),
+    config: Sequence[Object] = (),
+) -> Object:
+    devices: Object = {"requests": list(requests) or [request()]}
+    if constraints:
+        devices["constraints"] = list(constraints)
+    if config:
+        devices["config"] = list(config)
+    return {
+        "metadata": {"namespace": "default", "name": name, "uid": f"uid-{name}"},
+        "spec": {"devices": devices},
+    }
+
+
+def allocated(
+    name: str, node: str, *devices: str, consumed: Mapping[str, str] | None = None
+) -> Object:
+    """A claim that somebody allocated these devices of the node to."""
+    results = [
+        {
+            "request": "gcu",
+            "driver": DRIVER,
+            "pool": f"{DRIVER}/{node}",
+            "device": each,
+            **({"shareID": f"share-{name}", "consumedCapacity": consumed} if consumed else {}),
+        }
+        for each in devices
+    ]
+    return claim(name) | {"status": {"allocation": {"devices": {"results": results}}}}
+
+
+def state(
+    slices: Iterable[Object],
+    claims: Iterable[Object] = (),
+    *,
+    classes: Mapping[str, Object] | None = None,
+    selectors: Selectors | None = None,
+) -> State:
+    holdings = Holdings()
+    for each in claims:
+        for hold in holds_of(each):
+            holdings.add(hold)
+    return State(
+        inventory=Inventory.of(slices),
+        holdings=holdings,
+        classes=CLASSES | {"gpu.example.com": OTHER_CLASS} if classes is None else classes,
+        selectors=selectors or Selectors(),
+    )

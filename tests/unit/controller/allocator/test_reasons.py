@@ -1,0 +1,188 @@
+"""Why nothing was allocated, word by word."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.allocator.allocate import Unsatisfied, allocate
+from controller.allocator.request import parse_claim
+from dra_driver.model.claim import Object
+from tests.unit.controller.allocator.build import (
+    UNHEALTHY,
+    allocated,
+    claim,
+    device,
+    pool,
+    request,
+    resource_slice,
+    state,
+)
+from tests.unit.controller.allocator.decide import (
+    DRS,
+    MODES,
+    SAME_SWITCH,
+    SELECTORS,
+    SHARE,
+    SHARED,
+    cards,
+    decide,
+    names,
+)
+
+REASONS = {
+    "nothing published": ([], [], [claim("c")], "no ResourceSlice of gcu.enflame.com is published"),
+    "another driver's slices only": (
+        pool("a", [{"name": "gpu-0"}], driver="gpu.example.com"),
+        [],
+        [claim("c")],
+        "no ResourceSlice of gcu.enflame.com is published",
+    ),
+    "nothing on the nodes that fit": (
+        pool("z", cards(1)),
+        [],
+        [claim("c")],
+        "none of the 3 nodes that fit the pod publishes a device of gcu.enflame.com",
+    ),
+    "held and unhealthy": (
+        pool("a", [*cards(5), *(device("whole", bus, taints=[UNHEALTHY]) for bus in (5, 6, 7))]),
+        [allocated("x", "a", *names("whole", 0, 1, 2, 3, 4))],
+        [claim("c")],
+        "8 cards: 5 held, 3 unhealthy; 1 asked",
+    ),
+    "one card": (
+        pool("a", cards(1)),
+        [allocated("x", "a", *names("whole", 0))],
+        [claim("c")],
+        "1 card: 1 held; 1 asked",
+    ),
+    "too few on each node": (
+        [*pool("a", cards(2)), *pool("b", cards(2))],
+        [allocated("x", "a", *names("whole", 0))],
+        [claim("c", [request(count=3)])],
+        "4 cards: 3 free, 1 held (at most 2 on one node); 3 asked",
+    ),
+    "no switch with two": (
+        pool("a", cards(4)),
+        [allocated("x", "a", *names("whole", 0, 2))],
+        [claim("c", [request(count=2)], constraints=[SAME_SWITCH])],
+        "4 cards: 2 free, 2 held; 2 asked with the same gcu.enflame.com/pcieSwitch",
+    ),
+    "an attribute that nothing has": (
+        pool("a", [device("whole", 0)]),
+        [],
+        [claim("c", constraints=[SAME_SWITCH])],
+        "1 card: 1 free; 1 asked with the same gcu.enflame.com/pcieSwitch",
+    ),
+    "nothing selected": (
+        pool("a", cards(2)),
+        [],
+        [claim("c", [request(selector='device.attributes["gcu.enflame.com"].model == "T20"')])],
+        "2 devices, none selected by DeviceClass gcu.enflame.com and the request; 1 asked",
+    ),
+    "a foreign taint": (
+        pool(
+            "a", [device("whole", 0, taints=[{"key": "example.com/repair", "effect": "NoExecute"}])]
+        ),
+        [],
+        [claim("c")],
+        "1 card: 1 tainted example.com/repair; 1 asked",
+    ),
+    "another allocator's taint is not ours to ignore": (
+        pool(
+            "a",
+            [
+                device("whole", 0)
+                | {
+                    "taints": [
+                        {
+                            "key": "gcu.enflame.com/allocated-by",
+                            "value": "scheduler",
+                            "effect": "NoSchedule",
+                        }
+                    ]
+                }
+            ],
+        ),
+        [],
+        [claim("c")],
+        "1 card: 1 tainted gcu.enflame.com/allocated-by; 1 asked",
+    ),
+    "shares used up": (
+        pool("a", cards(1, *MODES)),
+        [allocated("x", "a", *names("shared", 0), consumed={"slices": "4"})],
+        [claim("c", [request(cls=SHARED, capacity={"slices": "3"})])],
+        "1 shared card: 1 held; 1 asked",
+    ),
+    "more than any card has": (
+        pool("a", cards(1, *MODES)),
+        [],
+        [claim("c", [request(cls=DRS, capacity={"size": "7"})])],
+        "1 DRS card: 1 without the capacity asked; 1 asked",
+    ),
+    "a capacity that no device has": (
+        pool("a", cards(1)),
+        [],
+        [claim("c", [request(capacity={"slices": "1"})])],
+        "1 card: 1 without the capacity asked; 1 asked",
+    ),
+    "a vanished device still holds its card": (
+        pool("a", [device("whole", 0)]),
+        [allocated("x", "a", *names("shared", 0), consumed=SHARE)],
+        [claim("c")],
+        "1 card: 1 held; 1 asked",
+    ),
+    "several requests are told one by one": (
+        pool("a", cards(2)),
+        [],
+        [claim("c", [request("x", count=2), request("y")])],
+        (
+            "claim c, request x: 2 cards: 2 free; 2 asked, but not all requests fit together; "
+            "claim c, request y: 2 cards: 2 free; 1 asked, but not all requests fit together"
+        ),
+    ),
+    "an incomplete pool": (
+        [resource_slice("a", cards(1), count=2, generation=3)],
+        [],
+        [claim("c")],
+        "pool gcu.enflame.com/a is incomplete: 1 of 2 slices of generation 3",
+    ),
+    "an older generation does not count": (
+        [
+            resource_slice("a", cards(1), generation=1),
+            resource_slice("a", cards(1), count=2, generation=2),
+        ],
+        [],
+        [claim("c")],
+        "pool gcu.enflame.com/a is incomplete: 1 of 2 slices of generation 2",
+    ),
+    "a device listed twice": (
+        [resource_slice("a", cards(1), count=2), resource_slice("a", cards(1), index=1, count=2)],
+        [],
+        [claim("c")],
+        "pool gcu.enflame.com/a is invalid: it lists device whole-0000-00-00-0 twice",
+    ),
+    "a selector that cannot be evaluated": (
+        pool("a", cards(1)),
+        [],
+        [claim("c", [request(selector='device.attributes["gcu.enflame.com"].speed > 1')])],
+        (
+            "the selector 'device.attributes[\"gcu.enflame.com\"].speed > 1' cannot be evaluated: "
+            "no such key: speed; correct the selector of the DeviceClass or of the claim's request"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("slices", "held", "wanted", "reason"), REASONS.values(), ids=REASONS)
+def test_reason(
+    slices: list[Object], held: list[Object], wanted: list[Object], reason: str
+) -> None:
+    assert decide(slices, held, *wanted) == reason
+
+
+def test_the_bound_on_work_is_told() -> None:
+    found = state(pool("a", cards(8)), selectors=SELECTORS)
+    wanted = [parse_claim(claim("c", [request(count=4)]), found.classes)]
+    outcome = allocate(found, wanted, ["a"], steps=3)
+    assert isinstance(outcome, Unsatisfied)
+    assert outcome.reason.endswith("the search was stopped after 3 steps")
