@@ -21,10 +21,10 @@ from tests.cluster.versions import DEFAULT_KUBERNETES
 
 _NEXT = """
 Next:
-  make cluster-shell                                      kubectl, helm, on-NODE, ctr-NODE
+  {shell:36} kubectl and helm; on-NODE COMMAND, ctr-NODE
+  {down:36} remove it
+From elsewhere on this machine:
   kubectl --kubeconfig {kubeconfig} get nodes
-  python -m tests.cluster load-image{name} ARCHIVE        an OCI archive, onto every node
-  make cluster-down
 """
 
 
@@ -61,20 +61,25 @@ def _up(options: argparse.Namespace, report: _Progress) -> int:
     elif found.settings == settings:
         cluster = Cluster.attach(options.name)
         cluster.wait_ready()
-        report(f"{options.name}: is up already, {options.nodes} nodes are ready")
+        report(f"{options.name}: is up already, all {options.nodes} nodes are ready")
     else:
         raise ClusterError(
             f"{options.name} is up already, but with {found.settings.nodes} nodes of Kubernetes "
             f"{found.settings.kubernetes}; take it down first, or give the new one another --name"
         )
-    name = "" if options.name == "default" else f" --name {options.name}"
-    print(_NEXT.format(kubeconfig=cluster.kubeconfig, name=name), end="")
+    shell, down = "make cluster-shell", "make cluster-down"
+    if options.name != "default":
+        shell, down = (
+            f"python -m tests.cluster {command} --name {options.name}"
+            for command in ("shell", "down")
+        )
+    print(_NEXT.format(kubeconfig=cluster.kubeconfig, shell=shell, down=down), end="")
     return 0
 
 
 def _down(options: argparse.Namespace, report: _Progress) -> int:
     for name in state.names() if options.all else (options.name,):
-        report(f"{name}: removed" if tear_down(name) else f"{name}: there is no such cluster")
+        report(f"{name}: removed" if tear_down(name) else f"{name}: nothing to remove")
     for name in sweep():
         report(f"{name}: removed, as its owner had died")
     return 0

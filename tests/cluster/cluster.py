@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,14 @@ class Cluster:
         programs = build_all(settings.kubernetes, report)
         for name in sweep():
             report(f"removed {name}, whose owner had died")
-        found = _register(settings, owner)
+        # Whoever starts it owns it until it is up: a half-started cluster serves nobody.
+        found = _register(settings, owner or state.own_process())
         try:
             cluster = cls(found, programs)
-            cluster._start(found, report)
+            cluster._start(report)
+            if owner is None:
+                replace(found, owner=None).save()
+                cluster.processes.stop(KEEPER)
         except BaseException:
             tear_down(settings.name)
             raise
@@ -90,14 +95,25 @@ class Cluster:
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl as administrator and give its output. Raises CommandError."""
-        return run(self._client("kubectl", arguments), stdin=stdin)
+        command = self._client("kubectl", arguments)
+        return run(command, stdin=stdin, environment=self.environment())
 
     def helm(self, *arguments: str) -> str:
         """Run helm as administrator and give its output. Raises CommandError."""
-        return run(
-            self._client("helm", arguments),
-            environment={"HELM_CACHE_HOME": str(self.directory / "helm")},
-        )
+        return run(self._client("helm", arguments), environment=self.environment())
+
+    def environment(self) -> dict[str, str]:
+        """Variables for kubectl and helm.
+
+        They remember for hours what the API server at an address serves, and another cluster
+        may have had that address a moment ago: what they remember has to end with the cluster.
+        """
+        helm = {
+            f"HELM_{kind}_HOME": str(self.directory / "helm" / kind.lower())
+            for kind in ("CACHE", "CONFIG", "DATA")
+        }
+        kube = {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.directory / "cache")}
+        return {**kube, **helm}
 
     def get(self, *arguments: str) -> dict[str, Any]:
         """`kubectl get … -o json`, parsed."""
@@ -149,15 +165,14 @@ class Cluster:
         """What a person would look for after a failure, as text."""
         return diagnostics.collect(self, namespaces)
 
-    def _start(self, found: state.State, report: Report) -> None:
+    def _start(self, report: Report) -> None:
         started = time.monotonic()
 
         def tell(what: str) -> None:
             report(f"{self.name}: {what} ({time.monotonic() - started:.1f} s)")
 
-        if found.owner is not None:
-            keeper = [sys.executable, "-m", "tests.cluster.keeper", self.name]
-            self.processes.start_outside(KEEPER, ["env", f"--chdir={_CHECKOUT}", *keeper])
+        keeper = [sys.executable, "-m", "tests.cluster.keeper", self.name]
+        self.processes.start_outside(KEEPER, ["env", f"--chdir={_CHECKOUT}", *keeper])
         cgroups.create(self.name, self.settings.node_names())
         network = hold_namespaces(self.processes, NETWORK)
         connect_machine(network, self._addresses)
@@ -185,7 +200,7 @@ class Cluster:
 
         self._on_each_node(start_node)
         self.wait_ready()
-        tell(f"{len(self.nodes)} nodes are ready")
+        tell("all nodes are ready")
 
     def _on_each_node(self, action: Callable[[Node], None]) -> None:
         with ThreadPoolExecutor(max_workers=max(1, len(self.nodes))) as pool:
@@ -199,10 +214,10 @@ class Cluster:
         return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
     def _client(self, program: str, arguments: tuple[str, ...]) -> list[str | Path]:
-        return [self.programs / program, f"--kubeconfig={self.kubeconfig}", *arguments]
+        return [self.programs / program, *arguments]
 
 
-def _register(settings: Settings, owner: Process | None) -> state.State:
+def _register(settings: Settings, owner: Process) -> state.State:
     with state.registry_lock():
         directory = state.run_directory(settings.name)
         if directory.exists():

@@ -31,8 +31,11 @@ def wait_for_end(process: Process) -> None:
 def main(name: str) -> None:
     """Guard the cluster until its owner dies."""
     found = state.load(name)
-    if found is not None and found.owner is not None:
-        wait_for_end(found.owner)
+    if found is None or found.owner is None:
+        return
+    wait_for_end(found.owner)
+    # Meanwhile the cluster may have been released, or be another one of the same name.
+    if state.load(name) == found:
         tear_down(name)
 
 

@@ -16,7 +16,7 @@ def run_shell(cluster: Cluster, command: Sequence[str]) -> int:
     tools = write_tools(cluster)
     environment = {
         **os.environ,
-        "KUBECONFIG": str(cluster.kubeconfig),
+        **cluster.environment(),
         "PATH": f"{tools}:{os.environ['PATH']}",
     }
     shell = [os.environ.get("SHELL", "/bin/sh")]

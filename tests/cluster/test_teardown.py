@@ -120,6 +120,18 @@ def test_owner_that_ends_without_a_word(before: frozenset[str]) -> None:
         assert_nothing_left(before, during)
 
 
+def test_owner_killed_while_it_brings_up_what_should_stay(before: frozenset[str]) -> None:
+    command = [sys.executable, "-m", "tests.cluster", "up", "--nodes=1", "--name", NAME]
+    checkout = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=checkout) as starter:
+        assert starter.stdout is not None
+        assert "control plane" in starter.stdout.readline()
+        during = traces()
+        starter.send_signal(signal.SIGKILL)
+    assert during - before
+    assert_nothing_left(before, during)
+
+
 def test_down_of_a_cluster_without_owner(before: frozenset[str]) -> None:
     cluster = Cluster.up(Settings(NAME, nodes=1), owner=None)
     during = traces()

@@ -26,7 +26,11 @@ def traces() -> frozenset[str]:
             *(f"link {link['ifname']}" for link in json.loads(run(["ip", "-json", "link"]))),
             *(f"route {route}" for route in run(["ip", "route"]).splitlines()),
             *(f"cgroup {group}" for top in cgroups.hierarchies() for group in _groups(top)),
-            *(f"file {path}" for folder in _FOLDERS for path in _entries(Path(folder))),
+            *(
+                f"file {path}"
+                for folder in (*map(Path, _FOLDERS), *_home())
+                for path in _entries(folder)
+            ),
             *(f"file {path}" for path in (*_entries(RUN_ROOT.parent), *_entries(RUN_ROOT))),
         ]
     )
@@ -52,6 +56,12 @@ def _processes() -> list[str]:
 
 def _groups(top: Path) -> list[str]:
     return [directory for directory, _, _ in os.walk(top)]
+
+
+def _home() -> tuple[Path, ...]:
+    """Where clients keep files of their own."""
+    home = Path.home()
+    return (home, home / ".cache", home / ".config", home / ".kube", home / ".kube/cache/discovery")
 
 
 def _entries(folder: Path) -> list[str]:
