@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from tests.cluster.build import build_all
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
 from tests.cluster.packages import install_missing
+from tests.cluster.processes import require_root
 from tests.cluster.settings import Settings
 from tests.cluster.shell import run_shell
 from tests.cluster.teardown import sweep, tear_down
@@ -21,8 +21,8 @@ from tests.cluster.versions import DEFAULT_KUBERNETES
 
 _NEXT = """
 Next:
-  {shell:36} kubectl and helm; on-NODE COMMAND, ctr-NODE
-  {down:36} remove it
+  {shell:48}  kubectl and helm; on-NODE COMMAND, ctr-NODE
+  {down:48}  remove it
 From elsewhere on this machine:
   kubectl --kubeconfig {kubeconfig} get nodes
 """
@@ -41,10 +41,9 @@ class _Progress:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command; gives the exit status."""
     options = _parser().parse_args(arguments)
-    if os.geteuid() != 0:
-        print("tests.cluster: namespaces and mounts need root; run this as root", file=sys.stderr)
-        return 1
     try:
+        if options.run is not _build:
+            require_root()
         status: int = options.run(options, _Progress())
     except ClusterError as error:
         print(f"tests.cluster: {error}", file=sys.stderr)

@@ -49,6 +49,7 @@ def create(cluster: str, nodes: Iterable[str]) -> None:
             group = hierarchy
             for part in (_PARENT, cluster, leaf):
                 group = group / part
+                _hand_down_controllers(group.parent)
                 group.mkdir(exist_ok=True)
                 _inherit_cpuset(group)
 
@@ -97,6 +98,14 @@ def _tracking_hierarchy() -> Path:
     """Any one that has no controller whose limits or files would matter to the components."""
     found = hierarchies()
     return next((path for path in found if path.name == "pids"), found[0])
+
+
+def _hand_down_controllers(parent: Path) -> None:
+    """In v2 a group has only the controllers that its parent hands down; the kubelet wants all."""
+    switch = parent / "cgroup.subtree_control"
+    if switch.exists():
+        for controller in (parent / "cgroup.controllers").read_text().split():
+            switch.write_text(f"+{controller}")
 
 
 def _inherit_cpuset(group: Path) -> None:

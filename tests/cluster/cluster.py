@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kubernetes import client, config
+
 from tests.cluster import cgroups, diagnostics, state
 from tests.cluster.addresses import Addresses, free_slot
 from tests.cluster.build import Report, build_all, silent
@@ -23,7 +25,7 @@ from tests.cluster.network import NETWORK, connect_machine, hold_namespaces, mac
 from tests.cluster.node import Node, write_proxy_kubeconfig
 from tests.cluster.packages import install_missing
 from tests.cluster.pki import API_SERVER_TO_KUBELET, Authority
-from tests.cluster.processes import Process, run
+from tests.cluster.processes import Process, require_root, run
 from tests.cluster.settings import Settings
 from tests.cluster.teardown import KEEPER, sweep, tear_down
 from tests.cluster.waiting import wait_until
@@ -55,6 +57,7 @@ class Cluster:
         Raises ClusterError when there is such a cluster already or something does not start;
         what had started is removed.
         """
+        require_root()
         install_missing(report)
         programs = build_all(settings.kubernetes, report)
         for name in sweep():
@@ -124,6 +127,12 @@ class Cluster:
         """`kubectl apply` of objects given as dicts."""
         listed = {"apiVersion": "v1", "kind": "List", "items": objects}
         self.kubectl("apply", "--filename=-", stdin=json.dumps(listed))
+
+    def client_configuration(self) -> client.Configuration:
+        """The Python client's configuration, as administrator from the machine itself."""
+        configuration = client.Configuration()
+        config.load_kube_config(str(self.kubeconfig), client_configuration=configuration)
+        return configuration
 
     def load_image(self, archive: Path) -> None:
         """Import the images of an OCI archive on every node."""

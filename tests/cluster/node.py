@@ -67,7 +67,8 @@ class Node:
 
     def start_containerd(self) -> None:
         """Start containerd; returns when it answers."""
-        self._start("containerd", [f"--config={self._directory / 'containerd.toml'}"])
+        flags = [f"--config={self._directory / 'containerd.toml'}"]
+        self._start("containerd", [*flags, *self._settings.extra_flags_of("containerd")])
 
         def answers() -> bool:
             self._table.check(self.component("containerd"))

@@ -185,6 +185,12 @@ def run(
     return done.stdout
 
 
+def require_root() -> None:
+    """Raises ClusterError unless this process may make namespaces and mounts."""
+    if os.geteuid() != 0:
+        raise ClusterError("the test cluster makes namespaces and mounts; run this as root")
+
+
 def _stat(pid: int) -> list[str] | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

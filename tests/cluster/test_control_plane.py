@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from kubernetes import client, config
+from kubernetes import client
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError, CommandError
@@ -20,9 +20,7 @@ pytestmark = pytest.mark.control_plane
 
 
 def test_python_client_reaches_it_from_the_machine(control_plane: Cluster) -> None:
-    loaded = client.Configuration()
-    config.load_kube_config(str(control_plane.kubeconfig), client_configuration=loaded)
-    with client.ApiClient(loaded) as api:
+    with client.ApiClient(control_plane.client_configuration()) as api:
         version = client.VersionApi(api).get_code()
     assert version.git_version == f"v{control_plane.settings.kubernetes}"
 

@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.errors import ClusterError, CommandError
 from tests.cluster.keeper import wait_for_end
 from tests.cluster.processes import Process, ProcessTable, run
+from tests.cluster.waiting import wait_until
 
 
 @pytest.fixture
@@ -54,7 +55,8 @@ def test_started_process_is_not_a_child_and_can_be_stopped(table: ProcessTable) 
 
 
 def test_check_shows_the_end_of_the_log(table: ProcessTable) -> None:
-    process = table.start_outside("talker", ["sh", "-c", "echo last words; sleep 100"])
+    process = table.start_outside("talker", ["sh", "-c", "echo last words; exec sleep 100"])
+    wait_until(lambda: table.tail("talker"), 10, "the words", interval=0.01)
     process.stop()
     with pytest.raises(ClusterError, match=r"(?s)talker has ended.*last words"):
         table.check("talker")
