@@ -1,0 +1,108 @@
+"""CDI specifications: one file for each claim, from which the runtime takes devices and variables.
+
+Facts from upstream's source: containerd 2.4.2 adds CDI after the image's and the pod's
+environment (``internal/cri/server/container_create_linux.go``, ``WithCDI`` is the last option), and
+CDI replaces a variable of the same name (container-device-interface 1.1.1,
+``internal/ociedit/spec_editor.go``, ``addEnv``): what stands here overrides an image's ``ENV``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from dra_driver.model import names
+from dra_driver.model.card import Card, DeviceNode
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.records import Hold, Kind, decode, encode, record
+
+# Annotations came with 0.6.0, which containerd reads from 1.7.12 on and every 2.x; Kubernetes
+# 1.36 needs containerd 2 anyway.
+_VERSION: Final = "0.6.0"
+_ANNOTATION: Final = f"{names.DRIVER}/prepared"
+
+
+class Injection(StrEnum):
+    """Who gives a container its device nodes: CDI, or the vendor's container runtime, which
+    does so by the variables and must not find them there already."""
+
+    CDI = "cdi"
+    RUNTIME = "runtime"
+
+
+def device_id(claim: ClaimRef, hold: Hold) -> str:
+    """The fully qualified CDI name of the claim's device.
+
+    It is its own, whatever else the claim holds, and the same after repeats, restarts and
+    upgrades: the kubelet remembers it for as long as the claim is prepared.
+    """
+    return f"{names.CDI_KIND}={_device_name(claim, hold)}"
+
+
+def render(
+    claim: ClaimRef,
+    holds: Sequence[Hold],
+    cards: Mapping[PciAddress, Card],
+    injection: Injection,
+) -> bytes:
+    """The claim's specification; the same bytes for the same facts.
+
+    `cards` has every card that the holds see. The ``prepared`` record stands in an annotation,
+    which no container sees: with it a lost journal is rebuilt.
+    """
+    prepared = record(Kind.PREPARED, claim, tuple(holds)).raw
+    spec = {
+        "cdiVersion": _VERSION,
+        "kind": names.CDI_KIND,
+        "annotations": {_ANNOTATION: encode(prepared).decode()},
+        "devices": [
+            {
+                "name": _device_name(claim, hold),
+                "containerEdits": _edits(hold, cards, injection),
+            }
+            for hold in holds
+        ],
+    }
+    return json.dumps(spec, indent=2).encode() + b"\n"
+
+
+def read_record(content: bytes, uid: str) -> tuple[ClaimRef, tuple[Hold, ...]]:
+    """The claim and its devices as a specification of ours for that UID tells them; raises
+    InvalidValue when it does not."""
+    try:
+        annotation = json.loads(content)["annotations"][_ANNOTATION]
+        found = decode(annotation.encode("ascii"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidValue(f"a CDI file has no readable record of its claim: {error!r}") from error
+    if found.claim is None or found.kind != Kind.PREPARED or not found.holds:
+        raise InvalidValue("a CDI file's record of its claim is incomplete")
+    if found.claim.uid != uid:
+        raise InvalidValue(f"the CDI file of claim {uid} tells of claim {found.claim.uid}")
+    return found.claim, found.holds
+
+
+def _device_name(claim: ClaimRef, hold: Hold) -> str:
+    share = f"-{hold.share_id}" if hold.share_id is not None else ""
+    return f"{claim.uid}-{hold.device}{share}"
+
+
+def _edits(hold: Hold, cards: Mapping[PciAddress, Card], injection: Injection) -> dict[str, Any]:
+    minors = sorted(cards[address].minor for address in hold.sees)
+    edits: dict[str, Any] = {
+        "env": [f"{names.ENV_VISIBLE_DEVICES}={','.join(str(minor) for minor in minors)}"]
+    }
+    nodes = cards[hold.card].nodes
+    # An empty list is not the same as none to every runtime.
+    if injection is Injection.CDI and nodes:
+        edits["deviceNodes"] = [_node(node) for node in nodes]
+    return edits
+
+
+def _node(node: DeviceNode) -> dict[str, str]:
+    elsewhere = {"hostPath": node.host_path} if node.host_path != node.path else {}
+    # Not "m": a container has no business making device nodes.
+    return {"path": node.path, **elsewhere, "permissions": "rw"}

@@ -1,0 +1,103 @@
+"""The directory in which container runtimes look for CDI specifications."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import GcuError
+from dra_driver.model.names import DRIVER
+from dra_driver.node.records import check_id
+
+_NAME: Final = re.compile(
+    re.escape(f"{DRIVER}-claim-") + r"(?P<uid>[0-9A-Za-z-]+)\.json(?P<unfinished>\.new)?"
+)
+
+
+class CdiError(GcuError):
+    """The CDI directory cannot be read or written."""
+
+
+class CdiDirectory:
+    """Our files among others' in `path`. Each method is called with the claim's lock held, and
+    raises CdiError when the directory does not allow it, InvalidValue for an unsafe UID.
+
+    Nothing is synced: the directory is usually a tmpfs, and recovery compares every file with
+    the journal and writes again what a power failure took.
+    """
+
+    def __init__(self, path: Path, *, effects: Effects | None = None) -> None:
+        self._path = path
+        self._effects = effects or Effects()
+
+    def read(self, uid: str) -> bytes | None:
+        """The claim's file, or None."""
+        path = self._file(uid)
+        with _told(path):
+            try:
+                return path.read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def write(self, uid: str, content: bytes) -> None:
+        """Put the claim's file there, whole at every moment; runtimes read ``*.json`` only."""
+        path = self._file(uid)
+        new = path.with_name(f"{path.name}.new")
+        with _told(path):
+            with self._effects(Point.CDI_WRITE):
+                self._path.mkdir(mode=0o755, parents=True, exist_ok=True)
+                new.unlink(missing_ok=True)
+                with new.open("xb") as file:
+                    os.fchmod(file.fileno(), 0o644)
+                    file.write(content)
+            with self._effects(Point.CDI_RENAME):
+                new.replace(path)
+
+    def remove(self, uid: str) -> bool:
+        """Remove the claim's file, finished or not; say whether there was one."""
+        path = self._file(uid)
+        with _told(path):
+            path.with_name(f"{path.name}.new").unlink(missing_ok=True)
+            if not path.exists():
+                return False
+            with self._effects(Point.CDI_REMOVE):
+                path.unlink(missing_ok=True)
+            return True
+
+    def remove_unfinished(self, uid: str) -> None:
+        """Remove what a write that was interrupted left."""
+        path = self._file(uid)
+        with _told(path):
+            path.with_name(f"{path.name}.new").unlink(missing_ok=True)
+
+    def claims(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The UIDs of claims with a file, and of those with an unfinished one."""
+        with _told(self._path):
+            if not self._path.exists():
+                return frozenset(), frozenset()
+            found = [
+                match for path in self._path.iterdir() if (match := _NAME.fullmatch(path.name))
+            ]
+        return (
+            frozenset(match["uid"] for match in found if not match["unfinished"]),
+            frozenset(match["uid"] for match in found if match["unfinished"]),
+        )
+
+    def _file(self, uid: str) -> Path:
+        return self._path / f"{DRIVER}-claim-{check_id(uid, 'UID')}.json"
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CdiError(
+            f"the CDI file {path} cannot be used: {error.strerror or error}",
+            remedy="check that the directory is mounted and neither full nor read-only",
+        ) from error

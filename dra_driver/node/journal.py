@@ -1,0 +1,187 @@
+"""The journal: what is prepared, durable before anybody is told.
+
+One append-only log (`frames`, `records`), shared by all threads of the agent and by two agents
+during a rolling update. docs/dev/journal.md draws it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dra_driver.model.effects import Effects
+from dra_driver.model.errors import InvalidValue, JournalError
+from dra_driver.node import frames
+from dra_driver.node.ledger import Ledger
+from dra_driver.node.logfile import LogFile
+from dra_driver.node.records import Record, decode, encode
+
+logger = logging.getLogger(__name__)
+
+# Raise it when a record changes its meaning; new kinds and fields alone need no new version,
+# as both are kept by agents that do not know them.
+_VERSION: Final = 1
+_HEADER: Final = {"kind": "header", "format": "gcu-dra-journal", "version": _VERSION}
+
+Decision = Callable[[Ledger], Iterable[Record]]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What `Journal.open` met: whether there was a journal, and where a damaged one was kept."""
+
+    found: bool
+    set_aside: Path | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the journal is all that was ever written to it."""
+        return self.found and self.set_aside is None
+
+
+class Journal:
+    """Records in a state directory, folded into a `Ledger`.
+
+    All methods raise JournalError when the directory cannot be used; whoever called may try
+    again, and then finds either the state before or the state after. Thread-safe.
+    """
+
+    def __init__(
+        self, directory: Path, *, effects: Effects | None = None, capacity: int = 1 << 20
+    ) -> None:
+        """`capacity` is how many bytes the file has room for before it is compacted."""
+        self._file = LogFile(directory, effects=effects or Effects(), capacity=capacity)
+        self._ledger = Ledger()
+        self._header: dict[str, Any] = dict(_HEADER)
+        self._mutex = threading.Lock()
+        self._syncing = threading.Lock()
+        # Tickets count records: written to the file, read from another process, made durable.
+        self._written = 0
+        self._foreign = 0
+        self._durable = 0
+
+    def open(self) -> Opening:
+        """Read the journal, or begin one, and compact it. Call it once, first."""
+        with self._mutex, self._file.locked():
+            found = self._file.exists()
+            try:
+                set_aside = self._file.set_aside() if self._reload() else None
+            except JournalError as error:
+                # A disk that cannot read the file back must not keep the node's pods waiting
+                # for a person: what it held is rebuilt from the CDI files.
+                logger.exception("the journal cannot be read")
+                set_aside = self._file.move_aside(error)
+            self._compact()
+        return Opening(found, set_aside)
+
+    def close(self) -> None:
+        """Give the files back; nothing is lost without it."""
+        self._file.close()
+
+    def snapshot(self) -> Ledger:
+        """The state now, with what another process has written; all of it durable."""
+        with self._mutex, self._file.locked():
+            self._refresh()
+            ledger, ticket = self._ledger, self._foreign
+        self._make_durable(ticket)
+        return ledger
+
+    def commit(self, decide: Decision) -> Ledger:
+        """Write the records that `decide` gives for the state of this moment.
+
+        Nobody else writes between the state and the records, so a rule that `decide` checks
+        holds. Its exceptions pass through, and nothing is written then. Gives the state
+        afterwards, once the records are durable.
+        """
+        with self._mutex, self._file.locked():
+            self._refresh()
+            for record in decide(self._ledger):
+                self._append(record)
+            ledger, ticket = self._ledger, self._written
+        self._make_durable(ticket)
+        return ledger
+
+    def write(self, record: Record) -> None:
+        """Write a record that no rule stands against; durable on return."""
+        self.commit(lambda _: (record,))
+
+    def _append(self, record: Record) -> None:
+        frame = frames.encode(encode(record.raw))
+        if not self._file.fits(frame):
+            self._compact(room_for=len(frame))
+        self._file.append(frame)
+        self._ledger = self._ledger.apply(record)
+        self._written += 1
+
+    def _make_durable(self, ticket: int) -> None:
+        """Return when the record of that ticket is durable.
+
+        While one thread syncs, others queue here; the first of them then syncs for all whose
+        records are in the file by then, and the rest find their work done.
+        """
+        with self._syncing:
+            if self._durable >= ticket:
+                return
+            written = self._written
+            self._file.sync()
+            self._durable = written
+
+    def _refresh(self) -> None:
+        """Take in what another process did since we last looked."""
+        if not self._file.exists():
+            logger.error("the journal was removed; it is written again from memory")
+            self._compact()
+            return
+        replaced = self._file.replaced()
+        damaged = self._reload() if replaced else self._take(self._file.read_new())
+        if damaged:
+            self._file.set_aside()
+        if damaged or self._file.spoilt:
+            self._compact()
+
+    def _reload(self) -> bool:
+        self._ledger = Ledger()
+        self._header = {}
+        with self._syncing:  # the file that a thread may be syncing is closed here
+            found = self._file.read_all()
+        damaged = self._take(found)
+        headless = not self._header
+        self._header = self._header or dict(_HEADER)
+        # An empty file, say: it was cut, or never was a journal.
+        return damaged or (headless and self._file.exists())
+
+    def _take(self, found: frames.Scan) -> bool:
+        """Apply what was read; say whether some of it was damaged."""
+        damaged = bool(found.damage)
+        for payload in found.payloads:
+            try:
+                record = decode(payload)
+            except InvalidValue:
+                logger.exception("the journal has a record that cannot be read")
+                damaged = True
+                continue
+            if record.kind == "header":
+                self._header = _merged(record.raw)
+            else:
+                self._ledger = self._ledger.apply(record)
+            self._written += 1
+            self._foreign = self._written
+        return damaged
+
+    def _compact(self, *, room_for: int = 0) -> None:
+        raws = [self._header, *self._ledger.raw_records()]
+        content = b"".join(frames.encode(encode(raw)) for raw in raws)
+        with self._syncing:
+            self._file.replace(content, room_for)
+            # The new file was synced with all that had been written to the old one.
+            self._durable = self._written
+
+
+def _merged(header: Mapping[str, Any]) -> dict[str, Any]:
+    version = header.get("version")
+    newest = max(_VERSION, version if isinstance(version, int) else 0)
+    return {**header, **_HEADER, "version": newest}

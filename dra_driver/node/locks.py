@@ -1,0 +1,91 @@
+"""Locks on claims and cards that hold between threads and between two agents on one node.
+
+A lock is an flock(2) on a file: it goes away with the process, and each `flock` has its own open
+file, so that threads exclude each other too. Who needs several takes the claim's first, then the
+cards' in the order of their addresses, and holds one claim's at a time: no cycle can form.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from dra_driver.model.errors import JournalError
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.records import check_id
+
+logger = logging.getLogger(__name__)
+
+
+class Locks:
+    """Lock files in `directory`, which is made when first needed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @contextmanager
+    def claim(self, uid: str) -> Iterator[None]:
+        """Nobody else prepares, unprepares or recovers the claim meanwhile.
+
+        Raises InvalidValue for a UID that cannot be part of a file's name.
+        """
+        path = self._directory / f"claim-{check_id(uid, 'UID')}.lock"
+        with self._locked(path):
+            try:
+                yield
+            finally:
+                # Claims come and go without end, so their files must not stay. Removed under
+                # the lock; whoever waits for this file sees that it is gone and opens another.
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def cards(self, cards: Iterable[PciAddress]) -> Iterator[None]:
+        """Nobody else gives out or takes back something of these cards meanwhile."""
+        with ExitStack() as stack:
+            for card in sorted(cards):
+                stack.enter_context(self._locked(self._directory / f"card-{card.slug}.lock"))
+            yield
+
+    def sweep(self) -> None:
+        """Remove claims' files that a killed agent left; those in use stay."""
+        for path in self._directory.glob("claim-*.lock"):
+            with path.open("rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self, path: Path) -> Iterator[None]:
+        fd = self._acquire(path)
+        try:
+            yield
+        finally:
+            os.close(fd)
+
+    def _acquire(self, path: Path) -> int:
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            while True:
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                if _is_at(fd, path):
+                    return fd
+                os.close(fd)
+        except OSError as error:
+            raise JournalError(
+                f"the lock {path} cannot be taken: {error.strerror}",
+                remedy="check that the disk is neither full nor failing nor read-only",
+            ) from error
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,213 @@
+"""The journal's file: preallocated, appended to, replaced as a whole when it is compacted."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import JournalError
+from dra_driver.node import frames
+
+logger = logging.getLogger(__name__)
+
+_KEPT_ASIDE: Final = 5
+
+
+class LogFile:
+    """``journal`` in a directory, with ``journal.lock`` beside it.
+
+    Everything but `sync` and `close` is called with `locked` held. A failure raises
+    JournalError and leaves the file `spoilt` where it is unknown what of a write or sync
+    arrived: then it must be replaced before it is written to again.
+    """
+
+    def __init__(self, directory: Path, *, effects: Effects, capacity: int) -> None:
+        self._directory = directory
+        self._path = directory / "journal"
+        self._effects = effects
+        self._capacity = capacity
+        self._lock = -1
+        self._fd = -1
+        self._end = 0
+        self.spoilt = False
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out; threads of this one are the caller's to keep out."""
+        with _told(self._directory):
+            if self._lock < 0:
+                with self._effects(Point.JOURNAL_CREATE):
+                    self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    lock = self._directory / "journal.lock"
+                    self._lock = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def exists(self) -> bool:
+        """Whether there is a journal."""
+        return self._path.exists()
+
+    def replaced(self) -> bool:
+        """Whether another process has put a new file in place of the one we have open."""
+        if self._fd < 0:
+            return True
+        try:
+            return not os.path.samestat(self._path.stat(), os.fstat(self._fd))
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise JournalError(f"{self._path} cannot be examined: {error.strerror}") from error
+
+    def read_all(self) -> frames.Scan:
+        """Open the file that is there now and read it from its start; none is an empty one."""
+        with _told(self._path):
+            self._close_log()
+            self._end = 0
+            try:
+                self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return frames.scan(b"")
+            self.spoilt = False
+            return self._read_from(0)
+
+    def read_new(self) -> frames.Scan:
+        """What was appended behind what we know; usually nothing, which costs one small read."""
+        with _told(self._path):
+            if not os.pread(self._fd, 64, self._end).strip(b"\0"):
+                return frames.scan(b"")
+            return self._read_from(self._end)
+
+    def fits(self, frame: bytes) -> bool:
+        """Whether there is room for the frame and a zero byte after it."""
+        return self._end + len(frame) < os.fstat(self._fd).st_size
+
+    def append(self, frame: bytes) -> None:
+        """Write the frame behind the others; it is durable after the next `sync`."""
+        with self._guarded(), self._effects(Point.JOURNAL_APPEND):
+            if os.pwrite(self._fd, frame, self._end) != len(frame):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._end += len(frame)
+
+    def sync(self) -> None:
+        """Make durable what was appended. The file has its full length already, so that no
+        metadata is written: that makes the difference between 0.1 and 1 ms."""
+        if self.spoilt:
+            raise JournalError(
+                f"the journal {self._path} could not be written",
+                remedy="the next call writes it anew",
+            )
+        with self._guarded(), self._effects(Point.JOURNAL_SYNC):
+            os.fdatasync(self._fd)
+
+    def replace(self, content: bytes, room_for: int = 0) -> None:
+        """Put a new file with `content` in place of the old one, and room for more behind it.
+
+        Durable on return. The room is at least the content's size again, so that compacting
+        stays rare however much is held.
+        """
+        size = self._capacity
+        while size < 2 * len(content) + room_for + 1:
+            size *= 2
+        new = self._directory / "journal.new"
+        with _told(self._path):
+            with self._effects(Point.JOURNAL_COMPACT_WRITE):
+                self._write(new, content.ljust(size, b"\0"))
+            with self._effects(Point.JOURNAL_COMPACT_RENAME):
+                new.replace(self._path)
+                self._sync_directory()
+            self._close_log()
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        self._end = len(content)
+        self.spoilt = False
+
+    def set_aside(self) -> Path:
+        """Copy the file as it is, for a person to look at; the last few copies are kept."""
+        with _told(self._path), self._effects(Point.JOURNAL_SET_ASIDE):
+            aside = self._place_aside()
+            self._write(aside, self._path.read_bytes())
+        logger.error("the journal was damaged; what was there is kept in %s", aside)
+        return aside
+
+    def move_aside(self, reason: JournalError) -> Path:
+        """Rename the file, which could not be read for `reason`; raises that where nothing can
+        be renamed either."""
+        try:
+            with self._effects(Point.JOURNAL_SET_ASIDE):
+                aside = self._place_aside()
+                self._path.rename(aside)
+        except OSError:
+            raise reason from None
+        self._close_log()
+        logger.error("the journal could not be read; the file is kept as %s", aside)
+        return aside
+
+    def _place_aside(self) -> Path:
+        older = sorted(self._directory.glob("journal.damaged-*"))
+        for path in older[: max(0, len(older) - _KEPT_ASIDE + 1)]:
+            path.unlink(missing_ok=True)
+        last = older[-1].name.rpartition("-")[2] if older else "0"
+        number = int(last) + 1 if last.isdecimal() else len(older) + 1
+        return self._directory / f"journal.damaged-{number:06d}"
+
+    def close(self) -> None:
+        """Close both files."""
+        self._close_log()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _read_from(self, offset: int) -> frames.Scan:
+        found = frames.scan(os.pread(self._fd, os.fstat(self._fd).st_size - offset, offset))
+        self._end = offset + found.end
+        return found
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            with _told(self._path):
+                yield
+        except JournalError:
+            # After a failed fsync the kernel forgets which pages were dirty: no later sync
+            # can make up for it.
+            self.spoilt = True
+            raise
+
+    def _close_log(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _write(self, path: Path, content: bytes) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _sync_directory(self) -> None:
+        fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(
+            f"the journal {path} cannot be used: {error.strerror or error}",
+            remedy="check that the disk is neither full nor failing nor read-only",
+        ) from error

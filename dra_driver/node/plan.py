@@ -1,0 +1,82 @@
+"""What an allocated claim asks of this node, or why it is refused. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from dra_driver.model.claim import ClaimRef, Result, allocation, results
+from dra_driver.model.errors import Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import DRIVER
+from dra_driver.node.records import Hold
+
+
+def holds_of(
+    claim: Mapping[str, Any], ref: ClaimRef, *, pool: str, modes: Collection[Mode]
+) -> tuple[Hold, ...]:
+    """What the claim holds here, in the order of its results, `sees` still empty.
+
+    `claim` is the API object, `ref` what the kubelet asked for, `pool` this node's, `modes`
+    those that can be prepared. Raises Refused with the reason in words, InvalidValue for a
+    device name that this driver does not publish.
+    """
+    _check_identity(claim, ref)
+    found = allocation(claim)
+    if found is None:
+        raise Refused(
+            f"claim {ref} is not allocated", remedy="wait until a device is allocated to it"
+        )
+    ours = results(claim)
+    if not ours:
+        raise Refused(f"claim {ref} was allocated nothing of {DRIVER}")
+    _check_configuration(found, ref)
+    return tuple(_hold(result, ref, pool, modes) for result in ours)
+
+
+def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
+    actual = ClaimRef.of(claim)
+    if actual.uid != ref.uid:
+        raise Refused(
+            f"claim {ref} with UID {ref.uid} is gone; a claim of the same name has UID "
+            f"{actual.uid}",
+            remedy="delete the pod that was made for the former claim",
+        )
+
+
+def _check_configuration(found: Mapping[str, Any], ref: ClaimRef) -> None:
+    for entry in found.get("devices", {}).get("config", ()):
+        if entry.get("opaque", {}).get("driver") != DRIVER:
+            continue
+        source = "the DeviceClass" if entry.get("source") == "FromClass" else "the claim"
+        requests = ", ".join(entry.get("requests") or ()) or "all requests"
+        raise Refused(
+            f"claim {ref} carries opaque configuration for {DRIVER} (from {source}, for "
+            f"{requests}), and this version of the driver knows none",
+            remedy=f"remove the configuration from {source}",
+        )
+
+
+def _hold(result: Result, ref: ClaimRef, pool: str, modes: Collection[Mode]) -> Hold:
+    hold = Hold.of(result)
+    for problem, remedy in _objections(hold, result, pool, modes):
+        raise Refused(
+            f"claim {ref}, request {result.request!r}, device {result.device}: {problem}",
+            remedy=remedy,
+        )
+    return hold
+
+
+def _objections(
+    hold: Hold, result: Result, pool: str, modes: Collection[Mode]
+) -> Iterator[tuple[str, str]]:
+    if result.pool != pool:
+        yield f"it is in pool {result.pool}, and this node has {pool}", "run the pod there"
+    if result.admin_access:
+        yield "admin access is not supported", "remove adminAccess from the request"
+    if hold.mode not in modes:
+        prepared = ", ".join(sorted(modes))
+        yield (
+            f"a card in mode {hold.mode} cannot be prepared by this version of the driver",
+            f"ask for a device of one of these types: {prepared}",
+        )

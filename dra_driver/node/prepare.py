@@ -1,0 +1,157 @@
+"""Answers calls to prepare and unprepare claims: the node side's face to its fronts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, ParamSpec, TypeVar
+
+from dra_driver.kube.errors import NotFound
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import pool_name
+from dra_driver.model.prepared import PreparedDevice
+from dra_driver.node.cdi import Injection, device_id
+from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.journal import Journal
+from dra_driver.node.keeper import Holds, Keeper
+from dra_driver.node.ledger import Ledger, State
+from dra_driver.node.locks import Locks
+from dra_driver.node.plan import holds_of
+from dra_driver.node.ports import ClaimReader, Hardware
+from dra_driver.node.records import check_id
+from dra_driver.node.steps import ModeSteps, WholeCard
+from dra_driver.node.usage import Call, with_sight
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Prepared = tuple[PreparedDevice, ...]
+
+WHOLE_ONLY: Final[Mapping[Mode, ModeSteps]] = MappingProxyType({Mode.WHOLE: WholeCard()})
+
+
+class Preparer:
+    """Prepares claims on one node. Thread-safe; constructing it has no effect.
+
+    `keeper` is what recovery works with, too.
+    """
+
+    def __init__(
+        self,
+        *,
+        claims: ClaimReader,
+        hardware: Hardware,
+        journal: Journal,
+        cdi: CdiDirectory,
+        locks: Locks,
+        node_name: str,
+        injection: Injection,
+        steps: Mapping[Mode, ModeSteps] = WHOLE_ONLY,
+    ) -> None:
+        self._claims = claims
+        self._journal = journal
+        self._node = node_name
+        self._pool = pool_name(node_name)
+        self._modes = frozenset(steps)
+        self.keeper = Keeper(
+            hardware=hardware,
+            journal=journal,
+            cdi=cdi,
+            locks=locks,
+            steps=steps,
+            injection=injection,
+        )
+
+    def prepare(self, refs: Sequence[ClaimRef]) -> dict[str, Prepared | GcuError]:
+        """Prepare the claims of one pod; by UID the devices of each, or why there are none.
+
+        The same claim may be asked for again and gets the same answer. Raises JournalError when
+        the journal cannot be read.
+        """
+        call = Call({ref.uid: ref for ref in refs})
+        ledger = self._journal.snapshot()
+        answers: dict[str, Prepared | GcuError] = {}
+        for uid, ref in call.refs.items():
+            held = ledger.claims.get(uid)
+            if held is not None and held.state is State.PREPARED:
+                call.held[uid] = held
+            else:
+                self._plan(call, ref)
+        for uid, sighted in self._sight(call, ledger).items():
+            answers[uid] = _attempt(self._prepare, call.refs[uid], sighted)
+        for uid, held in call.held.items():
+            answers[uid] = _attempt(self._keep, held.claim)
+        return answers | call.failed
+
+    def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
+        """Take back what the claims have; by UID None, or why it is still prepared.
+
+        Works without the API server, where the claim may be long gone.
+        """
+        return {ref.uid: _attempt(self.keeper.unprepare, ref) for ref in refs}
+
+    def _plan(self, call: Call, ref: ClaimRef) -> None:
+        planned = _attempt(self._read, call, ref)
+        if isinstance(planned, GcuError):
+            call.failed[ref.uid] = planned
+        else:
+            call.planned[ref.uid] = planned
+
+    def _read(self, call: Call, ref: ClaimRef) -> Holds:
+        check_id(ref.uid, "UID")
+        try:
+            claim = self._claims.get_claim(ref.namespace, ref.name)
+        except NotFound as error:
+            raise Refused(
+                f"claim {ref} with UID {ref.uid} does not exist",
+                remedy="delete the pod that was made for it",
+            ) from error
+        call.objects[ref.uid] = claim
+        return holds_of(claim, ref, pool=self._pool, modes=self._modes)
+
+    def _sight(self, call: Call, ledger: Ledger) -> dict[str, Holds]:
+        sighted = _attempt(with_sight, call, self._claims, ledger, self._node)
+        if isinstance(sighted, GcuError):
+            call.failed |= dict.fromkeys(call.planned, sighted)
+            return {}
+        return sighted
+
+    def _prepare(self, ref: ClaimRef, holds: Holds) -> Prepared:
+        return _devices(ref, self.keeper.prepare(ref, holds))
+
+    def _keep(self, ref: ClaimRef) -> Prepared:
+        holds = self.keeper.keep(ref)
+        if holds is None:
+            raise Refused(f"claim {ref} is being unprepared", remedy="the kubelet asks again")
+        return _devices(ref, holds)
+
+
+def _devices(ref: ClaimRef, holds: Holds) -> Prepared:
+    return tuple(
+        PreparedDevice(
+            request=hold.request,
+            pool=hold.pool,
+            device=hold.device,
+            cdi_ids=(device_id(ref, hold),),
+            share_id=hold.share_id,
+        )
+        for hold in holds
+    )
+
+
+def _attempt(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | GcuError:
+    """What `step` gives, or the error that it raises, which is the claim's result."""
+    try:
+        return step(*args, **kwargs)
+    except GcuError as error:
+        return error
+    except Exception as error:
+        logger.exception("internal error")
+        return GcuError(
+            f"internal error of the agent: {error!r}",
+            remedy="its log has the trace; please report it",
+        )

@@ -1,0 +1,160 @@
+"""What the journal says: records of claims, as JSON that keeps fields it does not know."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final
+
+from dra_driver.model.claim import ClaimRef, Result
+from dra_driver.model.device import parse_device_name
+from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+
+# A node has a few dozen device names, and the ledger asks for their cards at every prepare.
+_parsed = lru_cache(maxsize=1024)(parse_device_name)
+
+_SAFE_ID: Final = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?")
+
+
+class Kind(StrEnum):
+    """The steps of a claim's life, each written before the effects that follow it.
+
+    ``intent`` and ``unpreparing`` account for every effect that may or may not have happened;
+    ``prepared`` and ``forgotten`` say that all of them have.
+    """
+
+    INTENT = "intent"
+    PREPARED = "prepared"
+    UNPREPARING = "unpreparing"
+    FORGOTTEN = "forgotten"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One device of a claim.
+
+    ``sees`` are the cards that a container with this device is told of: those of its usage set,
+    its own among them. ``consumed`` maps a capacity to a quantity; it and ``share_id`` are set
+    where the device allows several allocations.
+    """
+
+    request: str
+    pool: str
+    device: str
+    share_id: str | None = None
+    consumed: Mapping[str, str] = field(default_factory=dict)
+    sees: tuple[PciAddress, ...] = ()
+
+    @classmethod
+    def of(cls, result: Result) -> Hold:
+        """What an allocation result holds; raises InvalidValue for a name that is not ours."""
+        parse_device_name(result.device)
+        if result.share_id is not None:
+            check_id(result.share_id, "share ID")
+        return cls(
+            result.main_request, result.pool, result.device, result.share_id, result.consumed
+        )
+
+    @property
+    def mode(self) -> Mode:
+        """The mode that the hold puts its card in."""
+        return _parsed(self.device)[0]
+
+    @property
+    def card(self) -> PciAddress:
+        """The card that the device stands for."""
+        return _parsed(self.device)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record. ``kind`` is a `Kind`, or whatever a newer version wrote; ``raw`` is the JSON
+    object as read or to be written, with every field."""
+
+    kind: str
+    claim: ClaimRef | None
+    holds: tuple[Hold, ...]
+    raw: Mapping[str, Any]
+
+
+def check_id(text: str, what: str) -> str:
+    """`text` if it can be part of a file's name; raises InvalidValue otherwise.
+
+    Kubernetes' identifiers are UUIDs, but the API server does not promise it.
+    """
+    if _SAFE_ID.fullmatch(text) is None:
+        raise InvalidValue(f"{text[:80]!r} is not a {what}")
+    return text
+
+
+def record(kind: Kind, claim: ClaimRef, holds: tuple[Hold, ...]) -> Record:
+    """A new record; every kind carries all that is known, so that each stands for itself when
+    others are damaged."""
+    raw = {
+        "kind": kind.value,
+        "claim": {"namespace": claim.namespace, "name": claim.name, "uid": claim.uid},
+        "holds": [_hold_out(hold) for hold in holds],
+    }
+    return Record(kind, claim, holds, raw)
+
+
+def encode(raw: Mapping[str, Any]) -> bytes:
+    """The JSON object as compact ASCII."""
+    return json.dumps(raw, separators=(",", ":"), sort_keys=True).encode("ascii")
+
+
+def decode(payload: bytes) -> Record:
+    """Read what `encode` wrote, in this version or another.
+
+    Raises InvalidValue for what is no JSON object. An object of an unknown kind, or of a known
+    kind in an unknown shape, becomes a record that is kept but means nothing here.
+    """
+    try:
+        raw = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"a record is not JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise InvalidValue("a record is not a JSON object")
+    kind = str(raw.get("kind", ""))
+    try:
+        entry = raw["claim"]
+        check_id(entry["uid"], "UID")
+        claim = ClaimRef(str(entry["namespace"]), str(entry["name"]), entry["uid"])
+        holds = tuple(_hold_in(hold) for hold in raw.get("holds", ()))
+    except (KeyError, TypeError, AttributeError, GcuError):
+        return Record("" if kind in set(Kind) else kind, None, (), raw)
+    return Record(kind, claim, holds, raw)
+
+
+def _hold_out(hold: Hold) -> dict[str, Any]:
+    shared = {"shareID": hold.share_id} if hold.share_id is not None else {}
+    consumed = {"consumedCapacity": dict(hold.consumed)} if hold.consumed else {}
+    return {
+        "request": hold.request,
+        "pool": hold.pool,
+        "device": hold.device,
+        "sees": [str(card) for card in hold.sees],
+        **shared,
+        **consumed,
+    }
+
+
+def _hold_in(raw: Mapping[str, Any]) -> Hold:
+    parse_device_name(raw["device"])
+    share_id = raw.get("shareID")
+    if share_id is not None:
+        check_id(share_id, "share ID")
+    return Hold(
+        request=str(raw["request"]),
+        pool=str(raw["pool"]),
+        device=raw["device"],
+        share_id=share_id,
+        consumed={str(k): str(v) for k, v in raw.get("consumedCapacity", {}).items()},
+        sees=tuple(PciAddress.parse(card) for card in raw["sees"]),
+    )

@@ -1,0 +1,97 @@
+"""What an agent does before its first answer: make journal, CDI files and cards agree again.
+
+It may run while another agent serves (rolling upgrade): every step takes the claim's locks, so it
+finds claims at rest or truly abandoned. A running pod is never harmed: what is prepared stays
+prepared, and a claim of which only a CDI file is left is taken back into the journal.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.node.cdi import read_record
+from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.journal import Journal, Opening
+from dra_driver.node.keeper import Keeper, Outcome
+from dra_driver.node.locks import Locks
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Report:
+    """What recovery did, for the log, metrics and events; by UID of a claim.
+
+    A claim in `failed` stays as it was, and is tried again when the kubelet asks for it and at
+    the next start.
+    """
+
+    settled: dict[str, Outcome] = field(default_factory=dict)
+    failed: dict[str, GcuError] = field(default_factory=dict)
+
+
+class Recovery:
+    """Runs after `Journal.open` and before the kubelet can call."""
+
+    def __init__(
+        self, *, keeper: Keeper, journal: Journal, cdi: CdiDirectory, locks: Locks
+    ) -> None:
+        self._keeper = keeper
+        self._journal = journal
+        self._cdi = cdi
+        self._locks = locks
+
+    def run(self, opening: Opening) -> Report:
+        """Settle every claim in the journal, then every CDI file without one.
+
+        Raises JournalError or CdiError only when journal or directory cannot be used at all;
+        what fails for one claim is in the report.
+        """
+        report = Report()
+        self._locks.sweep()
+        settle = partial(self._keeper.settle, trust_file=not opening.complete)
+        for uid, holding in self._journal.snapshot().claims.items():
+            _try(report, uid, partial(settle, holding.claim))
+        files, unfinished = self._cdi.claims()
+        for uid in sorted(unfinished):
+            _try(report, uid, partial(self._sweep, uid))
+        for uid in sorted(files - self._journal.snapshot().claims.keys()):
+            _try(report, uid, partial(self._take_in, uid))
+        return report
+
+    def _sweep(self, uid: str) -> Outcome:
+        with self._locks.claim(uid):
+            self._cdi.remove_unfinished(uid)
+        return Outcome.AT_REST
+
+    def _take_in(self, uid: str) -> Outcome:
+        """A file that can be read proves that its claim was prepared, and a container may be
+        running with it; one that cannot be read serves no runtime either."""
+        content = self._cdi.read(uid)
+        if content is None:
+            return Outcome.AT_REST
+        try:
+            claim, holds = read_record(content, uid)
+        except InvalidValue:
+            logger.exception("the CDI file of claim %s is removed", uid)
+            self._keeper.unprepare(ClaimRef("", "", uid))
+            return Outcome.REMOVED
+        self._keeper.adopt(claim, holds)
+        return Outcome.ADOPTED
+
+
+def _try(report: Report, uid: str, step: Callable[[], Outcome]) -> None:
+    try:
+        outcome = step()
+    except GcuError as error:
+        logger.exception("claim %s could not be recovered", uid)
+        report.failed[uid] = error
+        return
+    if outcome is not Outcome.AT_REST:
+        logger.warning("claim %s: %s", uid, outcome)
+        report.settled[uid] = outcome

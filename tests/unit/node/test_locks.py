@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from dra_driver.model.errors import InvalidValue, JournalError
+from dra_driver.node.locks import Locks
+from tests.unit.node.world import CARDS
+
+
+def contend(locks: Locks, counter: list[int], times: int) -> None:
+    for _ in range(times):
+        with locks.claim("uid-1"), locks.cards(CARDS[:2]):
+            seen = counter[0]
+            counter[0] = seen + 1
+
+
+def test_threads_exclude_each_other_and_leave_no_claim_file(tmp_path: Path) -> None:
+    counter = [0]
+    threads = [
+        threading.Thread(target=contend, args=(Locks(tmp_path / "locks"), counter, 200))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert counter == [800]
+    assert {path.name for path in (tmp_path / "locks").iterdir()} == {
+        "card-0000-0d-00-0.lock",
+        "card-0000-0e-00-0.lock",
+    }
+
+
+def test_other_cards_and_claims_go_on(tmp_path: Path) -> None:
+    locks = Locks(tmp_path)
+    done = threading.Event()
+
+    def other() -> None:
+        with locks.claim("uid-2"), locks.cards(CARDS[1:2]):
+            done.set()
+
+    with locks.claim("uid-1"), locks.cards(CARDS[:1]):
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert done.wait(10)
+    thread.join(10)
+
+
+def hold_in_another_process(directory: Path, connection: Connection) -> None:
+    with Locks(directory).claim("uid-1"), Locks(directory).cards(CARDS[:1]):
+        connection.send("held")
+        connection.recv()
+
+
+def test_a_process_that_dies_gives_its_locks_back(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=hold_in_another_process, args=(tmp_path, theirs))
+    process.start()
+    assert ours.recv() == "held"
+    taken = threading.Event()
+
+    def take() -> None:
+        with Locks(tmp_path).claim("uid-1"), Locks(tmp_path).cards(CARDS[:1]):
+            taken.set()
+
+    Locks(tmp_path).sweep()
+    assert (tmp_path / "claim-uid-1.lock").exists()
+    thread = threading.Thread(target=take)
+    thread.start()
+    assert not taken.wait(0.05)
+    process.kill()
+    assert taken.wait(10)
+    thread.join(10)
+    process.join(10)
+
+
+def test_files_of_killed_agents_are_swept(tmp_path: Path) -> None:
+    (tmp_path / "claim-uid-9.lock").touch()
+    (tmp_path / "card-0000-0d-00-0.lock").touch()
+    Locks(tmp_path).sweep()
+    assert [path.name for path in tmp_path.iterdir()] == ["card-0000-0d-00-0.lock"]
+
+
+def test_a_hostile_uid_makes_no_file(tmp_path: Path) -> None:
+    locks = Locks(tmp_path / "locks")
+    with pytest.raises(InvalidValue), locks.claim("../../escaped"):
+        pytest.fail("no lock should be given")
+    assert not (tmp_path / "locks").exists()
+
+
+def test_a_directory_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(JournalError, match="cannot be taken"), Locks(tmp_path / "file").claim("u"):
+        pytest.fail("no lock should be given")

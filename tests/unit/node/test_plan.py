@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import GcuError, InvalidValue, Refused
+from dra_driver.model.mode import Mode
+from dra_driver.node.plan import holds_of
+from tests.unit.node.world import POOL, claim, hold, result
+
+OURS = {"opaque": {"driver": "gcu.enflame.com", "parameters": {}}}
+THEIRS = {"opaque": {"driver": "nic.example.com", "parameters": {}}, "source": "FromClaim"}
+
+
+def planned(object_: dict[str, Any]) -> tuple[object, ...]:
+    ref = ClaimRef("team", "one", "uid-one")
+    return holds_of(object_, ref, pool=POOL, modes={Mode.WHOLE})
+
+
+@pytest.mark.parametrize(
+    ("object_", "holds"),
+    [
+        pytest.param(claim("one", result(0)), (hold(0, sees=()),), id="one card"),
+        pytest.param(
+            claim("one", result(1), result(0, "second")),
+            (hold(1, sees=()), hold(0, request="second", sees=())),
+            id="two requests",
+        ),
+        pytest.param(
+            claim("one", result(0, "first/second-choice")),
+            (hold(0, request="first", sees=()),),
+            id="a subrequest",
+        ),
+        pytest.param(
+            claim("one", result("nic-0", driver="nic.example.com", pool="x"), result(0)),
+            (hold(0, sees=()),),
+            id="another driver's result is left out",
+        ),
+        pytest.param(
+            claim("one", result(0), config=(THEIRS,)),
+            (hold(0, sees=()),),
+            id="another driver's configuration",
+        ),
+    ],
+)
+def test_planned(object_: dict[str, Any], holds: tuple[object, ...]) -> None:
+    assert planned(object_) == holds
+
+
+UNALLOCATED = {"metadata": {"namespace": "team", "name": "one", "uid": "uid-one"}}
+
+
+@pytest.mark.parametrize(
+    ("object_", "error", "reason"),
+    [
+        pytest.param(UNALLOCATED, Refused, "claim team/one is not allocated", id="unallocated"),
+        pytest.param(
+            claim("one", result(0), uid="uid-new"),
+            Refused,
+            "claim team/one with UID uid-one is gone; .* has UID uid-new",
+            id="another claim of the name",
+        ),
+        pytest.param(
+            claim("one", result("nic-0", driver="nic.example.com")),
+            Refused,
+            r"allocated nothing of gcu\.enflame\.com",
+            id="nothing of ours",
+        ),
+        pytest.param(
+            claim("one", result(0, pool="gcu.enflame.com/node-2")),
+            Refused,
+            "request 'gcu', device whole-0000-0d-00-0: it is in pool gcu.enflame.com/node-2, and "
+            "this node has gcu.enflame.com/node-1",
+            id="another node",
+        ),
+        pytest.param(
+            claim("one", result(0, adminAccess=True)),
+            Refused,
+            "admin access is not supported",
+            id="admin access",
+        ),
+        pytest.param(
+            claim("one", result("shared-0000-0d-00-0", shareID="0b6a-1")),
+            Refused,
+            "a card in mode shared cannot be prepared .* types: whole",
+            id="a share",
+        ),
+        pytest.param(
+            claim("one", result("drs-0000-0d-00-0", shareID="0b6a-1")),
+            Refused,
+            "a card in mode drs cannot be prepared",
+            id="an instance",
+        ),
+        pytest.param(
+            claim("one", result("gcu-0")), InvalidValue, "device 'gcu-0' is not one", id="odd name"
+        ),
+        pytest.param(
+            claim("one", result("shared-0000-0d-00-0", shareID="../../x")),
+            InvalidValue,
+            "is not a share ID",
+            id="hostile share ID",
+        ),
+        pytest.param(
+            claim("one", result(0), config=({**OURS, "source": "FromClaim", "requests": ["gcu"]},)),
+            Refused,
+            r"opaque configuration for gcu\.enflame\.com \(from the claim, for gcu\)",
+            id="configuration of the claim",
+        ),
+        pytest.param(
+            claim("one", result(0), config=(THEIRS, {**OURS, "source": "FromClass"})),
+            Refused,
+            r"\(from the DeviceClass, for all requests\).* remove the configuration from the Dev",
+            id="configuration of the class",
+        ),
+    ],
+)
+def test_refused(object_: dict[str, Any], error: type[GcuError], reason: str) -> None:
+    with pytest.raises(error, match=reason):
+        planned(object_)

@@ -1,0 +1,247 @@
+"""A node for tests: real journal, CDI directory and locks in a folder, and the rest in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dra_driver.kube.errors import NotFound
+from dra_driver.model.card import Card, DeviceNode
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.device import device_name
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import HardwareError
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import pool_name
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.cdi import Injection
+from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.journal import Journal
+from dra_driver.node.locks import Locks
+from dra_driver.node.prepare import Preparer
+from dra_driver.node.records import Hold
+from dra_driver.node.recovery import Recovery, Report
+
+NODE = "node-1"
+POOL = pool_name(NODE)
+CARDS = tuple(PciAddress.parse(f"0000:{bus:02x}:00.0") for bus in (0x0D, 0x0E, 0x1D, 0x1E))
+
+
+class Crash(BaseException):
+    """The process is killed here: nothing of ours may catch it."""
+
+
+class Kill(Effects):
+    """Kills at the `n`-th moment before or after an effect, counted from 1; 0 never does."""
+
+    def __init__(self, n: int = 0) -> None:
+        self.n = n
+        self.moments: list[str] = []
+
+    def before(self, point: Point) -> None:
+        self._moment(f"before {point}")
+
+    def after(self, point: Point) -> None:
+        self._moment(f"after {point}")
+
+    def _moment(self, name: str) -> None:
+        self.moments.append(name)
+        if len(self.moments) == self.n:
+            raise Crash(name)
+
+
+class Failing(Effects):
+    """Raises `error` before each effect of `point` while `on`."""
+
+    def __init__(self, point: Point, error: Callable[[], BaseException]) -> None:
+        self.point = point
+        self.error = error
+        self.on = True
+
+    def before(self, point: Point) -> None:
+        if self.on and point is self.point:
+            raise self.error()
+
+
+def card(address: PciAddress, minor: int) -> Card:
+    return Card(
+        address=address,
+        index=minor,
+        minor=minor,
+        model="S60",
+        uuid=f"TPUH{minor:08}",
+        serial="A1",
+        memory_mib=42976,
+        driver_version="1.4.0",
+        ecc=None,
+        virtualization=None,
+        numa_node=0,
+        pcie_root=None,
+        pcie_switch=None,
+        nodes=(
+            DeviceNode(f"/dev/gcu{minor}", f"/host/dev/gcu{minor}"),
+            DeviceNode("/dev/gcuctl", "/dev/gcuctl"),
+        ),
+    )
+
+
+@dataclass
+class Machine:
+    """The cards of a node; their minors run against the order of their addresses."""
+
+    minors: dict[PciAddress, int] = field(
+        default_factory=lambda: {address: 3 - i for i, address in enumerate(CARDS)}
+    )
+    lost: set[PciAddress] = field(default_factory=set)
+
+    def card(self, address: PciAddress) -> Card:
+        if address in self.lost:
+            raise HardwareError(f"card {address} is lost")
+        return card(address, self.minors[address])
+
+
+@dataclass
+class Api:
+    """Claims and pods by (namespace, name); `reads` are the names in the order asked for."""
+
+    claims: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    pods: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    reads: list[str] = field(default_factory=list)
+
+    def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
+        self.reads.append(f"claim {name}")
+        return _found(self.claims, namespace, name)
+
+    def get_pod(self, namespace: str, name: str) -> dict[str, Any]:
+        self.reads.append(f"pod {name}")
+        return _found(self.pods, namespace, name)
+
+    def add(self, claim: dict[str, Any]) -> ClaimRef:
+        ref = ClaimRef.of(claim)
+        self.claims[ref.namespace, ref.name] = claim
+        return ref
+
+
+def _found(
+    objects: Mapping[tuple[str, str], dict[str, Any]], namespace: str, name: str
+) -> dict[str, Any]:
+    try:
+        return objects[namespace, name]
+    except KeyError:
+        raise NotFound(f"{namespace}/{name} not found", status=404, reason="NotFound") from None
+
+
+def result(card: int | str, request: str = "gcu", **more: Any) -> dict[str, Any]:
+    """An allocation result: `card` as a place in `CARDS`, or a device's name."""
+    name = card if isinstance(card, str) else device_name(Mode.WHOLE, CARDS[card])
+    entry = {"request": request, "driver": "gcu.enflame.com", "pool": POOL, "device": name}
+    return {**entry, **more}
+
+
+def claim(
+    name: str,
+    *results: dict[str, Any],
+    uid: str = "",
+    pods: tuple[str, ...] = ("pod",),
+    config: tuple[dict[str, Any], ...] = (),
+) -> dict[str, Any]:
+    """An allocated claim in namespace ``team``; the pods' UIDs are ``uid-<name>``."""
+    devices: dict[str, Any] = {"results": list(results)}
+    if config:
+        devices["config"] = list(config)
+    return {
+        "metadata": {"namespace": "team", "name": name, "uid": uid or f"uid-{name}"},
+        "status": {
+            "allocation": {"devices": devices},
+            "reservedFor": [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods],
+        },
+    }
+
+
+def pod(
+    claims: Mapping[str, str], *containers: tuple[str, ...], name: str = "pod", node: str = NODE
+) -> dict[str, Any]:
+    """A pod on `node`: `claims` maps its own names to ResourceClaims; a container is a tuple of
+    ``<name>`` or ``<name>/<request>``."""
+    return {
+        "metadata": {"namespace": "team", "name": name, "uid": f"uid-{name}"},
+        "spec": {
+            "nodeName": node,
+            "resourceClaims": [
+                {"name": own, "resourceClaimName": claim} for own, claim in claims.items()
+            ],
+            "containers": [
+                {"name": f"c{i}", "resources": {"claims": [_entry(use) for use in uses]}}
+                for i, uses in enumerate(containers)
+            ],
+        },
+    }
+
+
+def _entry(use: str) -> dict[str, str]:
+    name, _, request = use.partition("/")
+    return {"name": name, "request": request} if request else {"name": name}
+
+
+def hold(card: int, *, mode: Mode = Mode.WHOLE, request: str = "gcu", **more: Any) -> Hold:
+    return Hold(request, POOL, device_name(mode, CARDS[card]), **{"sees": (CARDS[card],), **more})
+
+
+@dataclass
+class World:
+    """One node. `boot` starts an agent anew, as after a kill."""
+
+    root: Path
+    machine: Machine = field(default_factory=Machine)
+    api: Api = field(default_factory=Api)
+    injection: Injection = Injection.CDI
+
+    def boot(self, effects: Effects | None = None) -> Agent:
+        journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
+        cdi = CdiDirectory(self.root / "cdi", effects=effects)
+        locks = Locks(self.root / "state" / "locks")
+        preparer = Preparer(
+            claims=self.api,
+            hardware=self.machine,
+            journal=journal,
+            cdi=cdi,
+            locks=locks,
+            node_name=NODE,
+            injection=self.injection,
+        )
+        recovery = Recovery(keeper=preparer.keeper, journal=journal, cdi=cdi, locks=locks)
+        return Agent(journal, preparer, recovery)
+
+    def start(self, effects: Effects | None = None) -> Agent:
+        """Boot, open the journal and recover."""
+        agent = self.boot(effects)
+        agent.recover()
+        return agent
+
+    def files(self) -> dict[str, str]:
+        """The CDI directory, by file name."""
+        cdi = self.root / "cdi"
+        return {path.name: path.read_text() for path in cdi.iterdir()} if cdi.exists() else {}
+
+    def reboot(self) -> None:
+        """The tmpfs with the CDI files is empty afterwards."""
+        for path in (self.root / "cdi").iterdir():
+            path.unlink()
+
+
+@dataclass
+class Agent:
+    """What one process of the agent has."""
+
+    journal: Journal
+    preparer: Preparer
+    recovery: Recovery
+
+    def recover(self) -> Report:
+        return self.recovery.run(self.journal.open())
+
+    def held(self) -> dict[str, str]:
+        """State by claim UID."""
+        return {uid: held.state.value for uid, held in self.journal.snapshot().claims.items()}
