@@ -77,7 +77,12 @@ def programs(kubernetes: str = DEFAULT_KUBERNETES) -> tuple[Program, ...]:
                 for command in ("containerd", "containerd-shim-runc-v2", "ctr")
             ),
         ),
-        Program(name="helm", version=_HELM_VERSION, packages=("helm.sh/helm/v4/cmd/helm",)),
+        Program(
+            name="helm",
+            version=_HELM_VERSION,
+            packages=("helm.sh/helm/v4/cmd/helm",),
+            linker_flags=f"-s -w -X helm.sh/helm/v4/internal/version.version=v{_HELM_VERSION}",
+        ),
     )
 
 
