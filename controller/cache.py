@@ -1,0 +1,179 @@
+"""The cluster as the watches tell it. Touched by one thread only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from controller import nodes, pods
+from controller.agenda import Key, Subject
+from controller.allocator.holdings import Hold, Holdings, holds_of
+from controller.allocator.inventory import Inventory
+from controller.allocator.state import State
+from dra_driver.kube.api import Change
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claim import Object
+from dra_driver.selector.selector import Selectors
+
+WATCHED = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
+
+_Name = tuple[str, str]  # namespace and name
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """An object that is not as it was; `old` or `new` is None where there was or is none."""
+
+    resource: Resource
+    old: Object | None
+    new: Object | None
+
+
+class ClusterCache:
+    """Objects by kind and name, and what follows from them: inventory and holdings.
+
+    An older version never replaces a newer one of the same object: what a write of ours answered
+    is put in at once, and the watch brings older ones after it.
+    """
+
+    def __init__(self, selectors: Selectors) -> None:
+        self._objects: dict[Resource, dict[_Name, Object]] = {each: {} for each in WATCHED}
+        self._selectors = selectors
+        self._holdings = Holdings()
+        self._holds: dict[_Name, tuple[Hold, ...]] = {}
+        self._inventory: Inventory | None = None
+        self._pods_by_claim: defaultdict[_Name, set[_Name]] = defaultdict(set)
+
+    def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
+        """These are all the objects of the kind; gives what changed by that."""
+        listed = {_name(each): each for each in items}
+        known = self._objects[resource]
+        changes = [
+            change
+            for name in known.keys() - listed.keys()
+            if (change := self.apply(resource, Change.DELETED, known[name]))
+        ]
+        for each in listed.values():
+            change = self.apply(resource, Change.MODIFIED, each)
+            if change is not None:
+                changes.append(change)
+        return changes
+
+    def apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
+        """One object; gives what changed, or None where it was known already."""
+        if resource is PODS and not pods.has_claims(obj):
+            return None  # the cluster's other pods are none of our business
+        name = _name(obj)
+        old = self._objects[resource].get(name)
+        if change is Change.DELETED:
+            if old is None or old["metadata"]["uid"] != obj["metadata"]["uid"]:
+                return None
+            new = None
+        else:
+            if old is not None and not _is_newer(obj, old):
+                return None
+            new = obj
+        self._store(resource, name, new)
+        return Changed(resource, old, new)
+
+    def state(self) -> State:
+        """What the allocator decides on; valid until the next change."""
+        if self._inventory is None:
+            self._inventory = Inventory.of(self._objects[RESOURCE_SLICES].values())
+        classes = {name: each for (_, name), each in self._objects[DEVICE_CLASSES].items()}
+        return State(self._inventory, self._holdings, classes, self._selectors)
+
+    def pod(self, key: Key) -> Object | None:
+        return self._objects[PODS].get((key.namespace, key.name))
+
+    def claim(self, key: Key) -> Object | None:
+        return self._objects[RESOURCE_CLAIMS].get((key.namespace, key.name))
+
+    def claims(self) -> Iterator[Object]:
+        return iter(self._objects[RESOURCE_CLAIMS].values())
+
+    def nodes(self) -> Iterator[Object]:
+        return iter(self._objects[NODES].values())
+
+    def node(self, name: str) -> Object | None:
+        return self._objects[NODES].get(("", name))
+
+    def claims_of(self, pod: Object) -> dict[str, Object] | None:
+        """The pod's claims by their names in the pod; None while one is missing, being deleted
+        or another pod's."""
+        found: dict[str, Object] = {}
+        for reference, name in pods.claim_names(pod).items():
+            key = Key(Subject.CLAIM, pod["metadata"]["namespace"], name or "")
+            claim = self.claim(key) if name else None
+            if claim is None or claim["metadata"].get("deletionTimestamp"):
+                return None
+            if not pods.owns(pod, claim):
+                return None
+            found[reference] = claim
+        return found
+
+    def pods_of(self, claim: Object) -> list[Object]:
+        """The pods that name the claim, those that have ended left out."""
+        known = self._objects[PODS]
+        users = (known.get(name) for name in sorted(self._pods_by_claim.get(_name(claim), ())))
+        return [pod for pod in users if pod is not None and not pods.is_done(pod)]
+
+    def _store(self, resource: Resource, name: _Name, new: Object | None) -> None:
+        objects = self._objects[resource]
+        if resource is PODS:
+            self._index_pod(name, objects.get(name), new)
+        elif resource is RESOURCE_CLAIMS:
+            self._count(name, new)
+        elif resource is RESOURCE_SLICES:
+            self._inventory = None
+        if new is None:
+            objects.pop(name, None)
+        else:
+            objects[name] = new
+
+    def _index_pod(self, name: _Name, old: Object | None, new: Object | None) -> None:
+        for pod, add in ((old, False), (new, True)):
+            if pod is None:
+                continue
+            for claim in filter(None, pods.claim_names(pod).values()):
+                users = self._pods_by_claim[name[0], claim]
+                if add:
+                    users.add(name)
+                else:
+                    users.discard(name)
+                if not users:
+                    del self._pods_by_claim[name[0], claim]
+
+    def _count(self, name: _Name, new: Object | None) -> None:
+        for hold in self._holds.pop(name, ()):
+            self._holdings.remove(hold)
+        if new is not None:
+            self._holds[name] = holds_of(new)
+            for hold in self._holds[name]:
+                self._holdings.add(hold)
+
+
+def matters(changed: Changed) -> bool:
+    """Whether a change can make a waiting pod's verdict another one."""
+    if changed.resource is not NODES or changed.old is None or changed.new is None:
+        return True
+    return nodes.relevant(changed.old) != nodes.relevant(changed.new)
+
+
+def _name(obj: Object) -> _Name:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _is_newer(obj: Object, old: Object) -> bool:
+    if obj["metadata"]["uid"] != old["metadata"]["uid"]:
+        return True
+    # Resource versions of one object compare as numbers (documented since Kubernetes 1.35).
+    return int(obj["metadata"]["resourceVersion"]) > int(old["metadata"]["resourceVersion"])

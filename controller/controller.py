@@ -1,0 +1,127 @@
+"""The controller as one thing: wired from its ports, started, stopped."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry
+
+from controller.agenda import Agenda
+from controller.cache import WATCHED, ClusterCache
+from controller.fence import Fence, FencedApi
+from controller.inbox import Inbox, InboxHandler
+from controller.leader import LeaderElector, LeaseTimes
+from controller.memory import Memory
+from controller.narrator import Narrator
+from controller.reconciler import Reconciler
+from controller.settings import ControllerSettings
+from controller.triggers import Triggers
+from controller.worker import Worker
+from controller.writer import ClaimWriter
+from dra_driver.kube.api import Api
+from dra_driver.kube.events import EventRecorder
+from dra_driver.kube.watch import Reflector
+from dra_driver.model.names import DRIVER
+from dra_driver.selector.selector import Selectors
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Controller:
+    """Constructing has no effects. `api` must write as the field manager `authorship.MANAGER`."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        api: Api,
+        registry: CollectorRegistry,
+        *,
+        identity: str,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = _now,
+    ) -> None:
+        self._fence = Fence()
+        self._inbox = Inbox()
+        self._recorder = EventRecorder(
+            api, controller=f"{DRIVER}/controller", instance=identity, clock=clock, now=now
+        )
+        narrator = Narrator(self._recorder, registry)
+        cache = ClusterCache(Selectors())
+        agenda = Agenda()
+        memory = Memory(
+            quiet=settings.quiet_time,
+            first_retry=settings.node_retry,
+            longest_retry=settings.node_retry_longest,
+            draw=random.random,
+        )
+        fenced = FencedApi(api, self._fence)
+        reconciler = Reconciler(
+            api=fenced,
+            cache=cache,
+            writer=ClaimWriter(fenced, now=now),
+            memory=memory,
+            agenda=agenda,
+            narrator=narrator,
+            patience=settings.scheduling_patience,
+            clock=clock,
+        )
+        self._worker = Worker(
+            inbox=self._inbox,
+            cache=cache,
+            agenda=agenda,
+            triggers=Triggers(cache, memory, reconciler.waiting),
+            reconciler=reconciler,
+            fence=self._fence,
+            narrator=narrator,
+            clock=clock,
+        )
+        self._elector = LeaderElector(
+            api,
+            self._fence,
+            namespace=settings.lease_namespace,
+            name=settings.lease_name,
+            identity=identity,
+            times=LeaseTimes(
+                settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry
+            ),
+            on_leading=self._inbox.wake,
+            now=now,
+        )
+        self._reflectors = [
+            Reflector(api, each, InboxHandler(self._inbox, each)) for each in WATCHED
+        ]
+
+    def start(self) -> None:
+        """Start all threads; returns at once."""
+        self._recorder.start()
+        self._worker.start()
+        for reflector in self._reflectors:
+            reflector.start()
+        self._elector.start()
+
+    def stop(self) -> None:
+        """Finish what is being written, then give the lease back."""
+        self._worker.stop()
+        self._elector.stop()
+        for reflector in self._reflectors:
+            reflector.stop()
+        self._recorder.stop()
+
+    def ready(self) -> str | None:
+        """None once everything was listed; a replica that does not lead is ready too."""
+        return None if self._worker.is_synced() else "the first lists are not complete"
+
+    def live(self) -> str | None:
+        """Which thread ended, which only a fault of ours can cause."""
+        if not self._worker.is_alive():
+            return "the worker ended"
+        if not self._elector.is_alive():
+            return "the leader election ended"
+        if not all(reflector.is_alive() for reflector in self._reflectors):
+            return "a watch ended"
+        return None

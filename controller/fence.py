@@ -1,0 +1,137 @@
+"""The fence: nothing is written once our leadership may have ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from dra_driver.kube.api import Api, Listing, PatchType, ServerVersion, Watch
+from dra_driver.kube.resources import Resource
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import Refused
+
+
+class NotLeader(Refused):
+    """Another replica may be the leader by now; nothing was written."""
+
+
+def boottime() -> float:
+    """Seconds on a clock that goes on while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Fence:
+    """Open until a deadline on `clock`, which must count suspended time: a process that was
+    stopped in the middle must not find its fence still open when it goes on."""
+
+    def __init__(self, clock: Callable[[], float] = boottime) -> None:
+        self._clock = clock
+        self._deadline = 0.0
+
+    def open_until(self, deadline: float) -> None:
+        self._deadline = deadline
+
+    def close(self) -> None:
+        self._deadline = 0.0
+
+    def is_open(self) -> bool:
+        return self._clock() < self._deadline
+
+    def check(self) -> None:
+        """Raises NotLeader when the deadline has passed."""
+        if not self.is_open():
+            raise NotLeader("this replica does not hold the lease: nothing was written")
+
+
+class FencedApi:
+    """An `Api` whose every write checks the fence first."""
+
+    def __init__(self, api: Api, fence: Fence) -> None:
+        self._api = api
+        self._fence = fence
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        return self._api.get(resource, name, namespace=namespace)
+
+    def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
+        self._fence.check()
+        return self._api.create(resource, body, dry_run=dry_run)
+
+    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        self._fence.check()
+        return self._api.replace(resource, body, subresource=subresource)
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object | Sequence[Object],
+        *,
+        namespace: str = "",
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        field_manager: str = "",
+        force: bool = False,
+    ) -> Object:
+        self._fence.check()
+        return self._api.patch(
+            resource,
+            name,
+            body,
+            namespace=namespace,
+            patch_type=patch_type,
+            subresource=subresource,
+            field_manager=field_manager,
+            force=force,
+        )
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+    ) -> None:
+        self._fence.check()
+        self._api.delete(
+            resource, name, namespace=namespace, uid=uid, resource_version=resource_version
+        )
+
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> Listing:
+        return self._api.list(
+            resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+        )
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout: float = 300.0,
+    ) -> Watch:
+        return self._api.watch(
+            resource,
+            resource_version=resource_version,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout=timeout,
+        )
+
+    def server_version(self) -> ServerVersion:
+        return self._api.server_version()

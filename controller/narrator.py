@@ -1,0 +1,86 @@
+"""Tells people: events on the pod and on its claims, and metrics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from controller.agenda import Key
+from dra_driver.kube.events import EventType
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.model.claim import Object
+
+logger = logging.getLogger(__name__)
+
+_REASON_FAILED = "GcuAllocationFailed"
+
+
+class Recorder(Protocol):
+    """What is needed of `dra_driver.kube.events.EventRecorder`."""
+
+    def record(
+        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
+    ) -> None: ...
+
+
+class Narrator:
+    """Never raises, never waits."""
+
+    def __init__(self, recorder: Recorder, registry: CollectorRegistry) -> None:
+        self._recorder = recorder
+        self._allocations = Counter(
+            "gcu_controller_allocations", "Claims allocated.", registry=registry
+        )
+        self._releases = Counter(
+            "gcu_controller_releases", "Allocations taken back.", registry=registry
+        )
+        self._failures = Counter(
+            "gcu_controller_unsatisfied",
+            "Decisions that found no devices for a waiting pod.",
+            registry=registry,
+        )
+        self._errors = Counter(
+            "gcu_controller_errors", "Calls to the API server that failed.", registry=registry
+        )
+        self._waiting = Gauge(
+            "gcu_controller_waiting_pods", "Pods that wait for devices.", registry=registry
+        )
+
+    def unsatisfied(self, pod: Object, claims: Iterable[Object], reason: str) -> None:
+        """A waiting pod's claims cannot be allocated; `reason` reaches pod and claims."""
+        self._failures.inc()
+        logger.info("pod %s waits: %s", _name(pod), reason)
+        for regarding in (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims)):
+            self._recorder.record(
+                regarding,
+                kind=EventType.WARNING,
+                reason=_REASON_FAILED,
+                note=reason,
+                action="Allocate",
+            )
+
+    def allocated(self, count: int) -> None:
+        self._allocations.inc(count)
+
+    def released(self) -> None:
+        self._releases.inc()
+
+    def failed(self, key: Key, error: Exception, again_in: float) -> None:
+        """A call failed; the key comes up again."""
+        self._errors.inc()
+        logger.warning("%s is looked at again in %.1f s: %s", key, again_in, error)
+
+    def waiting(self, count: int) -> None:
+        self._waiting.set(count)
+
+
+def _typed(obj: Object, resource: Resource) -> Object:
+    """Lists of an API server leave out apiVersion and kind, which an event needs."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind} | obj
+
+
+def _name(obj: Object) -> str:
+    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"

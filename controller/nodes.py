@@ -1,0 +1,129 @@
+"""May a pod run on a node, as far as the pod and the node themselves say? Pure.
+
+cpu, memory and ports are left to kube-scheduler: preemption may free them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Node = Mapping[str, Any]
+_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_PREVENTING = frozenset({"NoSchedule", "NoExecute"})
+
+
+def misfit(pod: Mapping[str, Any], node: Node) -> str | None:
+    """Why the pod cannot run on the node, in a few words that many nodes share; None if it can."""
+    spec = pod["spec"]
+    if not _is_ready(node):
+        return "not ready"
+    if not _labels_match(spec.get("nodeSelector") or {}, node):
+        return "excluded by the pod's nodeSelector"
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    if required is not None and not selector_matches(required, node):
+        return "excluded by the pod's node affinity"
+    taint = _untolerated(spec.get("tolerations") or (), node)
+    return f"tainted {taint}" if taint else None
+
+
+def selector_matches(selector: Mapping[str, Any], node: Node) -> bool:
+    """Whether a NodeSelector (core/v1) allows the node: any of its terms, all of a term."""
+    return any(_term_matches(term, node) for term in selector.get("nodeSelectorTerms") or ())
+
+
+def name_of(node: Node) -> str:
+    return str(node["metadata"]["name"])
+
+
+def selected_name(selector: Mapping[str, Any] | None) -> str | None:
+    """The one node that a selector as allocators write it names; None for any other selector."""
+    match (selector or {}).get("nodeSelectorTerms"):
+        case [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}]:
+            return str(name)
+    return None
+
+
+def relevant(node: Node) -> tuple[Any, ...]:
+    """All that `misfit` and `selector_matches` read: a heartbeat changes nothing of it."""
+    spec = node.get("spec") or {}
+    return (
+        node["metadata"].get("labels"),
+        spec.get("taints"),
+        spec.get("unschedulable"),
+        _is_ready(node),
+    )
+
+
+def _is_ready(node: Node) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _labels_match(wanted: Mapping[str, str], node: Node) -> bool:
+    labels = _labels(node)
+    return all(labels.get(key) == value for key, value in wanted.items())
+
+
+def _labels(node: Node) -> Mapping[str, str]:
+    return node["metadata"].get("labels") or {}
+
+
+def _term_matches(term: Mapping[str, Any], node: Node) -> bool:
+    expressions = term.get("matchExpressions") or ()
+    fields = term.get("matchFields") or ()
+    if not expressions and not fields:  # an empty term matches nothing, core/v1 NodeSelectorTerm
+        return False
+    by_field = {"metadata.name": name_of(node)}
+    return all(_requirement(each, _labels(node)) for each in expressions) and all(
+        _requirement(each, by_field) for each in fields
+    )
+
+
+def _requirement(requirement: Mapping[str, Any], values: Mapping[str, str]) -> bool:
+    found = values.get(requirement["key"])
+    given = requirement.get("values") or ()
+    match requirement["operator"]:
+        case "In":
+            return found in given
+        case "NotIn":
+            return found not in given
+        case "Exists":
+            return found is not None
+        case "DoesNotExist":
+            return found is None
+        case "Gt" | "Lt" as operator:
+            return _ordered(operator, found, given)
+    return False
+
+
+def _ordered(operator: str, found: str | None, given: Iterable[str]) -> bool:
+    try:
+        left, right = int(found or ""), int(next(iter(given)))
+    except ValueError:
+        return False
+    return left > right if operator == "Gt" else left < right
+
+
+def _untolerated(tolerations: Iterable[Mapping[str, Any]], node: Node) -> str | None:
+    spec = node.get("spec") or {}
+    taints = list(spec.get("taints") or ())
+    if spec.get("unschedulable"):
+        taints.append({"key": _UNSCHEDULABLE, "effect": "NoSchedule"})
+    given = tuple(tolerations)
+    for taint in taints:
+        if taint["effect"] in _PREVENTING and not any(_tolerates(each, taint) for each in given):
+            return str(taint["key"])
+    return None
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+        return False
+    if toleration.get("key") and toleration["key"] != taint["key"]:
+        return False
+    if toleration.get("operator", "Equal") == "Exists":
+        return True
+    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")

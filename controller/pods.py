@@ -1,0 +1,94 @@
+"""Small views on a Pod (core/v1) as plain dict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controller.agenda import Key, Subject
+
+Pod = Mapping[str, Any]
+
+
+def key_of(pod: Pod) -> Key:
+    return Key(Subject.POD, pod["metadata"]["namespace"], pod["metadata"]["name"])
+
+
+def uid_of(pod: Pod) -> str:
+    return str(pod["metadata"]["uid"])
+
+
+def node_name(pod: Pod) -> str:
+    """The node that the pod is bound to; empty while it waits."""
+    return str(pod["spec"].get("nodeName") or "")
+
+
+def nominated_node(pod: Pod) -> str:
+    return str((pod.get("status") or {}).get("nominatedNodeName") or "")
+
+
+def has_claims(pod: Pod) -> bool:
+    return bool(pod["spec"].get("resourceClaims"))
+
+
+def claim_names(pod: Pod) -> dict[str, str | None]:
+    """Names in ``spec.resourceClaims`` to names of ResourceClaims; None while a claim is yet to
+    be made from its template. A reference for which no claim is needed is left out."""
+    made = {
+        each["name"]: each.get("resourceClaimName")
+        for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    }
+    found: dict[str, str | None] = {}
+    for reference in pod["spec"].get("resourceClaims") or ():
+        name = reference["name"]
+        if reference.get("resourceClaimName"):
+            found[name] = reference["resourceClaimName"]
+        elif name not in made:
+            found[name] = None
+        elif made[name] is not None:
+            found[name] = made[name]
+    return found
+
+
+def is_done(pod: Pod) -> bool:
+    """Whether the pod has ended and will use nothing any more."""
+    return (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+
+
+def is_deleting(pod: Pod) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def is_gated(pod: Pod) -> bool:
+    return bool(pod["spec"].get("schedulingGates"))
+
+
+def is_unschedulable(pod: Pod) -> bool:
+    """Whether kube-scheduler said that it found no node."""
+    return any(
+        each["type"] == "PodScheduled"
+        and each["status"] == "False"
+        and each.get("reason") == "Unschedulable"
+        for each in (pod.get("status") or {}).get("conditions") or ()
+    )
+
+
+def urgency(pod: Pod) -> tuple[int, str, str]:
+    """Sorts waiting pods: the higher priority first, then the older one."""
+    metadata = pod["metadata"]
+    priority = int(pod["spec"].get("priority") or 0)
+    return -priority, str(metadata.get("creationTimestamp", "")), str(metadata["uid"])
+
+
+def owns(pod: Pod, claim: Mapping[str, Any]) -> bool:
+    """Whether a claim made from a template was made for this very pod."""
+    owner = owning_pod(claim)
+    return owner is None or owner == uid_of(pod)
+
+
+def owning_pod(claim: Mapping[str, Any]) -> str | None:
+    """UID of the pod that a claim was made for from a template; None for any other claim."""
+    for owner in claim["metadata"].get("ownerReferences") or ():
+        if owner.get("controller") and owner.get("kind") == "Pod":
+            return str(owner["uid"])
+    return None

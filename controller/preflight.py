@@ -1,0 +1,21 @@
+"""Refuses servers on which this controller cannot do its work."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dra_driver.kube.api import ServerVersion
+from dra_driver.model.errors import Refused
+
+OLDEST: Final = (1, 36)
+
+
+def check_server(version: ServerVersion) -> None:
+    """Raises Refused below Kubernetes 1.36: those servers drop device taints, so that nothing
+    would keep kube-scheduler from allocating the same devices."""
+    if (version.major, version.minor) < OLDEST:
+        raise Refused(
+            f"the API server is {version}, which does not keep device taints: kube-scheduler and "
+            "this controller would both allocate the same devices",
+            remedy="use Kubernetes 1.36 or newer",
+        )

@@ -1,0 +1,66 @@
+"""The controller's settings: file < environment (``GCU_…``) < flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from dra_driver.config.loader import Settings
+
+
+class ControllerSettings(Settings):
+    """What `gcu-dra-controller` can be told."""
+
+    kubeconfig: Path | None = Field(
+        None, description="Kubeconfig of the cluster; without it the pod's service account is used."
+    )
+    allocator: Literal["controller"] = Field(
+        "controller",
+        description="Who allocates: this controller is the only choice of this version.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least level that is logged."
+    )
+    http_port: int = Field(
+        8080, ge=0, le=65535, description="Port of /healthz, /readyz and /metrics; 0 takes any."
+    )
+    pod_name: str = Field(
+        "", description="Name by which this replica holds the lease; the host's name without it."
+    )
+    lease_namespace: str = Field(
+        "default", description="Namespace of the Lease; the Helm chart sets the pod's own."
+    )
+    lease_name: str = Field("gcu-dra-controller", description="Name of the Lease.")
+    lease_duration: float = Field(
+        15.0, gt=0, description="Seconds after which another replica takes an unrenewed lease."
+    )
+    lease_renew_deadline: float = Field(
+        10.0, gt=0, description="Seconds after a renewal in which the leader still writes."
+    )
+    lease_retry: float = Field(2.0, gt=0, description="Seconds between two renewals.")
+    quiet_time: float = Field(
+        5.0,
+        ge=0,
+        description="Seconds that a claim is left alone after its allocation was taken away.",
+    )
+    scheduling_patience: float = Field(
+        30.0,
+        gt=0,
+        description="Seconds that kube-scheduler has to bind a pod whose claims are allocated.",
+    )
+    node_retry: float = Field(
+        30.0,
+        gt=0,
+        description="Seconds until a node that the scheduler refused is tried again; doubles.",
+    )
+    node_retry_longest: float = Field(
+        600.0, gt=0, description="Most seconds until a refused node is tried again."
+    )
+
+    @model_validator(mode="after")
+    def _lease_times_are_in_order(self) -> ControllerSettings:
+        if not self.lease_retry < self.lease_renew_deadline < self.lease_duration:
+            raise ValueError("lease_retry < lease_renew_deadline < lease_duration must hold")
+        return self

@@ -1,0 +1,127 @@
+"""The one thread that decides: news in, then the keys that fall due, one after the other."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+
+from controller.agenda import Agenda, Key
+from controller.cache import WATCHED, Changed, ClusterCache
+from controller.fence import Fence, NotLeader
+from controller.inbox import Event, Inbox, Replaced
+from controller.narrator import Narrator
+from controller.reconciler import Reconciler
+from controller.triggers import Triggers
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import KubeError, TooManyRequests
+from dra_driver.kube.resources import Resource
+from dra_driver.telemetry.logs import new_call
+
+logger = logging.getLogger(__name__)
+
+
+class Worker:
+    """Follows the cluster always, and acts only while the fence is open and every kind of object
+    was listed once. Idle, it waits without a request."""
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        cache: ClusterCache,
+        agenda: Agenda,
+        triggers: Triggers,
+        reconciler: Reconciler,
+        fence: Fence,
+        narrator: Narrator,
+        clock: Callable[[], float],
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._inbox = inbox
+        self._cache = cache
+        self._agenda = agenda
+        self._triggers = triggers
+        self._reconciler = reconciler
+        self._fence = fence
+        self._narrator = narrator
+        self._clock = clock
+        self._draw = draw
+        self._listed: set[Resource] = set()
+        self._failing: dict[Key, Backoff] = {}
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self.run, name="worker", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Finish the decision in hand, and no other."""
+        self._stopped.set()
+        self._inbox.wake()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def is_synced(self) -> bool:
+        """Whether every kind of object was listed once."""
+        return len(self._listed) == len(WATCHED)
+
+    def run(self) -> None:
+        """The thread's work; returns after `stop`."""
+        while not self._stopped.is_set():
+            self.turn(self._patience())
+
+    def turn(self, timeout: float | None) -> None:
+        """Take in the news, waiting for them up to `timeout` seconds, and look at one key."""
+        for news in self._inbox.take(timeout):
+            self._learn(news)
+        if self._may_act():
+            key = self._agenda.pop(self._clock())
+            if key is not None:
+                self._look_at(key)
+
+    def _patience(self) -> float | None:
+        if not self._may_act():
+            return None  # winning the lease wakes the inbox
+        due = self._agenda.next_due()
+        return None if due is None else max(0.0, due - self._clock())
+
+    def _may_act(self) -> bool:
+        return self.is_synced() and self._fence.is_open()
+
+    def _learn(self, news: Replaced | Event) -> None:
+        now = self._clock()
+        for changed in self._changes(news):
+            for key in self._triggers.of(changed, now):
+                self._agenda.add(key, now)
+
+    def _changes(self, news: Replaced | Event) -> list[Changed]:
+        if isinstance(news, Replaced):
+            self._listed.add(news.resource)
+            return self._cache.replace(news.resource, news.items)
+        changed = self._cache.apply(news.resource, news.change, news.object)
+        return [] if changed is None else [changed]
+
+    def _look_at(self, key: Key) -> None:
+        with new_call(str(key)):
+            try:
+                self._reconciler.reconcile(key)
+            except NotLeader as error:
+                logger.info("%s is left to the leader: %s", key, error)
+                self._agenda.add(key, self._clock())
+            except KubeError as error:
+                self._fail(key, error)
+            else:
+                self._failing.pop(key, None)
+
+    def _fail(self, key: Key, error: KubeError) -> None:
+        backoff = self._failing.setdefault(key, Backoff(first=0.1, draw=self._draw))
+        delay = backoff.next()
+        if isinstance(error, TooManyRequests):
+            delay = max(delay, error.retry_after)
+        self._narrator.failed(key, error, delay)
+        self._agenda.add(key, self._clock() + delay)

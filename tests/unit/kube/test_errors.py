@@ -1,0 +1,49 @@
+"""Answers of the API server, and which error each becomes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dra_driver.kube import errors
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "kind"),
+    [
+        (400, "BadRequest", errors.KubeError),
+        (401, "Unauthorized", errors.KubeError),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (409, "Conflict", errors.Conflict),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (410, "Gone", errors.Gone),
+        (410, "Expired", errors.Gone),
+        (400, "Expired", errors.Gone),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "InternalError", errors.Unavailable),
+        (504, "Timeout", errors.Unavailable),
+    ],
+)
+def test_kind(status: int, reason: str, kind: type[errors.KubeError]) -> None:
+    body = json.dumps({"kind": "Status", "message": "so it is", "reason": reason}).encode()
+    error = errors.from_response("PUT /api/v1/x", status, body)
+    assert type(error) is kind
+    assert (error.status, error.reason) == (status, reason)
+    assert error.what == f"the API server answered {status} {reason} to PUT /api/v1/x: so it is"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"\xff\xfe"])
+def test_a_proxy_may_answer_anything(body: bytes) -> None:
+    assert isinstance(errors.from_response("GET /", 502, body), errors.Unavailable)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [({"Retry-After": "7"}, 7.0), ({}, 1.0), ({"Retry-After": "Sat"}, 1.0)]
+)
+def test_retry_after(header: dict[str, str], seconds: float) -> None:
+    error = errors.from_response("GET /", 429, b"{}", header)
+    assert isinstance(error, errors.TooManyRequests)
+    assert error.retry_after == seconds

@@ -1,0 +1,132 @@
+"""Events: what is written, what is kept back, and that nothing reaches the caller."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Forbidden, KubeError
+from dra_driver.kube.events import EventRecorder, EventType
+from dra_driver.kube.resources import Resource
+from dra_driver.model.claim import Object
+
+POD: Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"namespace": "ns", "name": "p", "uid": "u1"},
+}
+
+
+class Written:
+    """Takes events, or refuses them."""
+
+    def __init__(self, error: KubeError | None = None) -> None:
+        self.events: list[Object] = []
+        self._error = error
+
+    def create(self, resource: Resource, body: Object) -> Object:
+        if self._error is not None:
+            raise self._error
+        self.events.append(body)
+        return body
+
+
+def recorder(api: Written, clock: Callable[[], float] = lambda: 0.0) -> EventRecorder:
+    return EventRecorder(
+        cast("Api", api),
+        controller="gcu.enflame.com/controller",
+        instance="replica-0",
+        clock=clock,
+        now=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    )
+
+
+def say(events: EventRecorder, note: str = "why", regarding: Object = POD) -> None:
+    events.record(regarding, kind=EventType.WARNING, reason="Failed", note=note, action="Allocate")
+
+
+def finish(events: EventRecorder) -> None:
+    events.start()
+    events.stop()
+
+
+def test_what_is_written() -> None:
+    api = Written()
+    events = recorder(api)
+    say(events)
+    finish(events)
+    [event] = api.events
+    assert event["metadata"]["namespace"] == "ns"
+    assert event["metadata"]["name"].startswith("p.")
+    del event["metadata"]
+    assert event == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "eventTime": "2026-01-02T03:04:05.000000Z",
+        "reportingController": "gcu.enflame.com/controller",
+        "reportingInstance": "replica-0",
+        "action": "Allocate",
+        "reason": "Failed",
+        "regarding": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": "ns",
+            "name": "p",
+            "uid": "u1",
+        },
+        "note": "why",
+        "type": "Warning",
+    }
+
+
+def test_the_same_is_told_once_in_a_while() -> None:
+    api, now = Written(), [0.0]
+    events = recorder(api, lambda: now[0])
+    say(events)
+    say(events)
+    say(events, "another reason")
+    now[0] = 299.0
+    say(events)
+    now[0] = 301.0
+    say(events)
+    finish(events)
+    assert [each["note"] for each in api.events] == ["why", "another reason", "why"]
+
+
+def test_a_long_note_is_cut_at_its_bytes() -> None:
+    api = Written()
+    events = recorder(api)
+    say(events, "é" * 1000)
+    finish(events)
+    note = api.events[0]["note"]
+    assert len(note.encode()) <= 1024
+    assert note.endswith("é…")
+
+
+def test_events_of_cluster_wide_objects_stand_in_default() -> None:
+    api = Written()
+    events = recorder(api)
+    say(events, regarding={"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
+    finish(events)
+    assert api.events[0]["metadata"]["namespace"] == "default"
+    assert api.events[0]["regarding"] == {"apiVersion": "v1", "kind": "Node", "name": "n"}
+
+
+def test_a_refusal_is_logged_only(caplog: pytest.LogCaptureFixture) -> None:
+    events = recorder(Written(Forbidden("not allowed")))
+    say(events)
+    finish(events)
+    assert "not allowed" in caplog.text
+
+
+def test_a_full_queue_drops_and_logs(caplog: pytest.LogCaptureFixture) -> None:
+    events = recorder(Written())
+    with caplog.at_level(logging.WARNING):
+        for number in range(1001):
+            say(events, f"reason {number}")
+    assert "dropped Failed: reason 1000" in caplog.text

@@ -1,0 +1,38 @@
+"""Paths of the API."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.kube.api import ServerVersion
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.model.errors import InvalidValue
+
+
+@pytest.mark.parametrize(
+    ("resource", "arguments", "path"),
+    [
+        (PODS, (), "/api/v1/pods"),
+        (PODS, ("default",), "/api/v1/namespaces/default/pods"),
+        (NODES, ("", "a"), "/api/v1/nodes/a"),
+        (
+            RESOURCE_CLAIMS,
+            ("ns", "c", "status"),
+            "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c/status",
+        ),
+        (PODS, ("n", "a/../b"), "/api/v1/namespaces/n/pods/a%2F..%2Fb"),
+    ],
+)
+def test_path(resource: Resource, arguments: tuple[str, ...], path: str) -> None:
+    assert resource.path(*arguments) == path
+
+
+def test_version_of_vendors() -> None:
+    answer = {"major": "1", "minor": "36+", "gitVersion": "v1.36.3-vendor.1"}
+    assert ServerVersion.parse(answer) == ServerVersion(1, 36, "v1.36.3-vendor.1")
+    assert str(ServerVersion.parse(answer)) == "v1.36.3-vendor.1"
+
+
+def test_no_version() -> None:
+    with pytest.raises(InvalidValue, match="no version number"):
+        ServerVersion.parse({"major": "", "minor": ""})

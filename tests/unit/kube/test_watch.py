@@ -1,0 +1,159 @@
+"""The reflector: what it asks for, what it hands on, and how seldom it asks when refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import pytest
+
+from dra_driver.kube.api import Api, Change, Listing
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import Forbidden, Gone, KubeError, TooManyRequests, Unavailable
+from dra_driver.kube.resources import PODS
+from dra_driver.kube.watch import Reflector
+from dra_driver.model.claim import Object
+from tests.unit.kube.fakes import FakeApi, FakeWatch, added, bookmark, pod
+
+
+class Told:
+    """A handler that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def on_replace(self, items: Sequence[Object]) -> None:
+        self.lines.append("replace " + " ".join(each["metadata"]["name"] for each in items))
+
+    def on_event(self, change: Change, obj: Object) -> None:
+        self.lines.append(f"{change} {obj['metadata']['name']}")
+
+
+class Time:
+    """A clock that only waiting moves; waiting ends the reflector after `budget` seconds."""
+
+    def __init__(self, budget: float) -> None:
+        self.now = 0.0
+        self.waits: list[float] = []
+        self._budget = budget
+        self.stop: Callable[[], None] = lambda: None
+
+    def wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        self.now += seconds
+        if self.now >= self._budget:
+            self.stop()
+            return True
+        return False
+
+
+def run(api: FakeApi, told: Told, *, budget: float) -> Time:
+    time = Time(budget)
+    reflector = Reflector(
+        cast("Api", api),
+        PODS,
+        told,
+        backoff=Backoff(first=0.5, longest=30.0, draw=lambda: 0.0),
+        wait=time.wait,
+        clock=lambda: time.now,
+    )
+    time.stop = reflector.stop
+    reflector.run()
+    return time
+
+
+def listing(*names: str, version: int = 10) -> Listing:
+    return Listing(tuple(pod(name, version) for name in names), str(version))
+
+
+def scripted(*answers: FakeWatch | KubeError) -> Callable[[str], FakeWatch]:
+    """The watches one after the other; a refusal after the last."""
+    left = list(answers)
+
+    def watch(version: str) -> FakeWatch:
+        answer = left.pop(0) if left else Unavailable("the script is over")
+        if isinstance(answer, KubeError):
+            raise answer
+        return answer
+
+    return watch
+
+
+def test_lists_then_watches_and_goes_on_where_it_was() -> None:
+    told = Told()
+    api = FakeApi(
+        lambda: listing("a", "b"),
+        scripted(FakeWatch([added("c", 11), bookmark(20)]), FakeWatch([added("d", 21)])),
+    )
+    run(api, told, budget=0.1)
+    assert told.lines == ["replace a b", "ADDED c", "ADDED d"]
+    assert api.calls == ["list", "watch 10", "watch 20", "watch 21"]
+
+
+def test_an_expired_version_lists_again() -> None:
+    told = Told()
+    api = FakeApi(
+        lambda: listing("a"),
+        scripted(FakeWatch([added("b", 11)], Gone("too old")), FakeWatch([added("c", 12)])),
+    )
+    run(api, told, budget=1.0)
+    assert told.lines == ["replace a", "ADDED b", "replace a", "ADDED c"]
+    assert api.calls[:4] == ["list", "watch 10", "list", "watch 10"]
+
+
+def test_a_broken_watch_goes_on_from_the_last_event_without_a_list() -> None:
+    api = FakeApi(
+        lambda: listing(), scripted(FakeWatch([added("a", 11)], Unavailable("reset by peer")))
+    )
+    run(api, Told(), budget=0.9)
+    assert api.calls == ["list", "watch 10", "watch 11"]
+
+
+def refuse(error: KubeError) -> Callable[[], Listing]:
+    def lists() -> Listing:
+        raise error
+
+    return lists
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        pytest.param(lambda: FakeApi(refuse(Forbidden("no")), scripted()), id="list forbidden"),
+        pytest.param(lambda: FakeApi(refuse(Unavailable("no")), scripted()), id="server away"),
+        pytest.param(
+            lambda: FakeApi(listing, lambda _: scripted(Forbidden("no"))("")), id="watch forbidden"
+        ),
+        pytest.param(
+            lambda: FakeApi(listing, lambda _: scripted(Gone("old"))("")), id="always expired"
+        ),
+        pytest.param(lambda: FakeApi(listing, lambda _: FakeWatch([])), id="watches end at once"),
+    ],
+)
+def test_a_refusing_server_sees_few_requests(api: Callable[[], FakeApi]) -> None:
+    """Doubling from 0.5 to 30 s: 6 failures in the first half minute, then two a minute."""
+    refusing = api()
+    time = run(refusing, Told(), budget=600.0)
+    assert time.waits[:8] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert len(refusing.calls) <= 2 * 26
+
+
+def test_a_server_that_asks_for_patience_gets_it() -> None:
+    api = FakeApi(refuse(TooManyRequests("later", retry_after=120.0)), scripted())
+    assert run(api, Told(), budget=300.0).waits == [120.0, 120.0, 120.0]
+
+
+def test_a_watch_that_worked_resets_the_delay() -> None:
+    answers = [Unavailable("no")] * 3 + [FakeWatch([bookmark(11)], Unavailable("no"))]
+    time = run(FakeApi(listing, scripted(*answers)), Told(), budget=4.1)
+    assert time.waits == [0.5, 1.0, 2.0, 0.5, 1.0]
+
+
+def test_stop_ends_an_open_watch() -> None:
+    watch = FakeWatch([bookmark(11)], stays=True)
+    reflector = Reflector(cast("Api", FakeApi(listing, lambda _: watch)), PODS, Told())
+    reflector.start()
+    assert reflector.synced.wait(5)
+    reflector.stop()
+    assert watch.closed.is_set()
+    assert not reflector.is_alive()
