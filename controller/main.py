@@ -57,6 +57,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> None:
         settings.http_port, ready=controller.ready, live=controller.live, registry=registry
     )
     probes.start()
+    logger.info("probes on port %d", probes.port)
     controller.start()
     stop.wait()
     logger.info("stopping")

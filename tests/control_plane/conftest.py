@@ -1,0 +1,154 @@
+"""Fixtures of the control-plane tier: our client, our controller, machines that are objects."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import (
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
+from dra_driver.model.claim import Object
+from dra_driver.model.effects import Effects
+from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import wait_until
+from tests.control_plane import rights
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.objects import DEVICE_CLASS, resource_slice
+
+Start = Callable[..., ControllerProcess]
+
+
+@pytest.fixture(scope="session")
+def api(control_plane: Cluster) -> Iterator[Client]:
+    """Our client, as administrator."""
+    client = connect(control_plane.kubeconfig, effects=Effects(), user_agent="tests/1")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def controller_kubeconfig(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a service account that has the controller's rights and no others."""
+    rights.grant(control_plane)
+    control_plane.apply(DEVICE_CLASS)
+    return rights.kubeconfig(control_plane, tmp_path_factory.mktemp("controller") / "kubeconfig")
+
+
+@pytest.fixture
+def start_controller(controller_kubeconfig: Path, tmp_path: Path) -> Iterator[Start]:
+    """Starts controllers, with short times; nothing is left of them afterwards."""
+    started: list[ControllerProcess] = []
+
+    def start(*flags: str, name: str = "replica-0") -> ControllerProcess:
+        log = tmp_path / f"controller-{len(started)}.log"
+        short = ("--quiet-time=1", "--scheduling-patience=3", "--node-retry=5")
+        process = ControllerProcess(controller_kubeconfig, log, *short, *flags, name=name)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        print(process.log())  # shown by pytest when the test failed
+
+
+@pytest.fixture
+def controller(start_controller: Start) -> ControllerProcess:
+    """A controller that leads."""
+    process = start_controller()
+    process.wait_for_log("leads")
+    return process
+
+
+class Machines:
+    """Nodes without kubelets, and what their agents would have published."""
+
+    def __init__(self, cluster: Cluster, api: Client) -> None:
+        self._cluster = cluster
+        self._api = api
+        self._nodes: list[str] = []
+
+    def add(self, devices: Sequence[Object]) -> str:
+        """A node with these devices; gives its name."""
+        name = f"node-{secrets.token_hex(3)}"
+        self._cluster.add_node_object(name, labels={"machine": name})
+        self._nodes.append(name)
+        self._api.create(RESOURCE_SLICES, resource_slice(name, devices))
+        return name
+
+    def remove_all(self) -> None:
+        for name in self._nodes:
+            self._api.delete(RESOURCE_SLICES, f"{name}-0")
+            self._api.delete(NODES, name)
+
+
+@pytest.fixture
+def machines(control_plane: Cluster, api: Client) -> Iterator[Machines]:
+    found = Machines(control_plane, api)
+    yield found
+    found.remove_all()
+
+
+class Eyes:
+    """Waits for what other processes make true in the test's namespace."""
+
+    def __init__(self, cluster: Cluster, api: Client, namespace: str) -> None:
+        self._cluster = cluster
+        self._api = api
+        self._namespace = namespace
+
+    def claim(self, name: str) -> Object:
+        return self._api.get(RESOURCE_CLAIMS, name, namespace=self._namespace)
+
+    def pod(self, name: str) -> Object:
+        return self._api.get(PODS, name, namespace=self._namespace)
+
+    def bound(self, name: str, timeout: float = 30.0) -> str:
+        """The node that the pod was bound to."""
+        return wait_until(
+            lambda: str(self.pod(name)["spec"].get("nodeName") or ""), timeout, f"pod {name} bound"
+        )
+
+    def allocated(self, name: str, timeout: float = 20.0) -> Object:
+        """The claim, once it is allocated."""
+        wait_until(lambda: self._allocation(name), timeout, f"claim {name} allocated")
+        return self.claim(name)
+
+    def released(self, name: str, timeout: float = 20.0) -> Object:
+        """The claim, once it is not allocated."""
+        wait_until(lambda: not self._allocation(name), timeout, f"claim {name} released")
+        return self.claim(name)
+
+    def gone(self, name: str, timeout: float = 20.0) -> None:
+        """Return when the claim no longer exists."""
+
+        def is_gone() -> bool:
+            try:
+                self.claim(name)
+            except NotFound:
+                return True
+            return False
+
+        wait_until(is_gone, timeout, f"claim {name} gone")
+
+    def end(self, name: str) -> None:
+        """Delete the pod at once: there is no kubelet to confirm its end."""
+        scope = ("--namespace", self._namespace)
+        self._cluster.kubectl("delete", "pod", name, *scope, "--grace-period=0", "--force")
+
+    def _allocation(self, name: str) -> object:
+        return (self.claim(name).get("status") or {}).get("allocation")
+
+
+@pytest.fixture
+def eyes(api: Client, namespace: str, control_plane: Cluster) -> Eyes:
+    return Eyes(control_plane, api, namespace)

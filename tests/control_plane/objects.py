@@ -1,0 +1,93 @@
+"""Slices as the agent publishes them, and claims and pods as users write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dra_driver.model.claim import Object
+from dra_driver.model.names import DRIVER
+from tests.cluster.workloads import pod
+
+CLASS = "gcu.enflame.com"
+TAINT = {"key": f"{DRIVER}/allocated-by", "value": "controller", "effect": "NoSchedule"}
+DEVICE_CLASS: Object = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": CLASS},
+    "spec": {
+        "selectors": [
+            {
+                "cel": {
+                    "expression": f'device.driver == "{DRIVER}" && '
+                    f'device.attributes["{DRIVER}"].type == "whole"'
+                }
+            }
+        ]
+    },
+}
+
+
+def whole(bus: int, *taints: Object) -> Object:
+    address = f"0000:{bus:02x}:00.0"
+    return {
+        "name": f"whole-0000-{bus:02x}-00-0",
+        "attributes": {
+            "type": {"string": "whole"},
+            "card": {"string": address},
+            "model": {"string": "S60"},
+            "pcieSwitch": {"string": f"0000:{bus // 2:02x}:1f.0"},
+        },
+        "capacity": {"memory": {"value": "42976Mi"}},
+        "taints": [TAINT, *taints],
+    }
+
+
+def resource_slice(node: str, devices: Sequence[Object]) -> Object:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node}-0"},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": f"{DRIVER}/{node}", "generation": 1, "resourceSliceCount": 1},
+            "devices": list(devices),
+        },
+    }
+
+
+def claim(name: str, namespace: str, *, count: int = 1, selector: str = "") -> Object:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": claim_spec(count=count, selector=selector),
+    }
+
+
+def template(name: str, namespace: str) -> Object:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"spec": claim_spec()},
+    }
+
+
+def claim_spec(*, count: int = 1, selector: str = "") -> Object:
+    exactly: Object = {"deviceClassName": CLASS, "count": count}
+    if selector:
+        exactly["selectors"] = [{"cel": {"expression": selector}}]
+    return {"devices": {"requests": [{"name": "gcu", "exactly": exactly}]}}
+
+
+def pod_with(name: str, namespace: str, *claims: str, template: str = "", **spec: Any) -> Object:
+    """A pod whose container uses the claims, or one made from the template."""
+    references = [{"name": each, "resourceClaimName": each} for each in claims]
+    if template:
+        references.append({"name": "made", "resourceClaimTemplateName": template})
+    made = pod(name, namespace, resourceClaims=references, **spec)
+    used = [{"name": each["name"]} for each in references]
+    made["spec"]["containers"][0]["resources"] = {"claims": used}
+    return made

@@ -1,0 +1,208 @@
+"""The controller beside a real API server, kube-scheduler and kube-controller-manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from dra_driver.kube.client import Client
+from dra_driver.kube.resources import EVENTS, LEASES, PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.model.claim import allocation, reserved_for, results
+from dra_driver.model.names import FINALIZER
+from tests.cluster.waiting import wait_until
+from tests.control_plane.conftest import Eyes, Machines
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.objects import claim, pod_with, template, whole
+
+pytestmark = pytest.mark.control_plane
+
+Start = Callable[..., ControllerProcess]
+UNHEALTHY = {"key": "gcu.enflame.com/unhealthy", "value": "lost", "effect": "NoSchedule"}
+TEMPLATE = Resource(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True
+)
+
+
+def events_about(api: Client, namespace: str, name: str) -> list[str]:
+    found = api.list(EVENTS, namespace=namespace).items
+    return [
+        f"{each['type']} {each['reason']} {each['regarding']['kind']}: {each.get('note', '')}"
+        for each in found
+        if each["regarding"]["name"] == name
+        and each.get("reportingController", "").startswith("gcu.enflame.com/")
+    ]
+
+
+def test_a_pod_gets_a_whole_card(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    node = machines.add([whole(0)])
+    api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    api.create(PODS, pod_with("user", namespace, "one"))
+    assert eyes.bound("user") == node
+    found = eyes.allocated("one")
+    [result] = results(found)
+    assert (result.pool, result.device) == (f"gcu.enflame.com/{node}", "whole-0000-00-00-0")
+    assert [each["name"] for each in reserved_for(found)] == ["user"]
+    assert FINALIZER in found["metadata"]["finalizers"]
+    assert (allocation(found) or {})["allocationTimestamp"]
+
+
+def test_a_claim_of_a_template_and_its_end(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    machines.add([whole(0)])
+    api.create(TEMPLATE, template("cards", namespace))
+    api.create(PODS, pod_with("user", namespace, template="cards"))
+    eyes.bound("user")
+    [made] = api.list(RESOURCE_CLAIMS, namespace=namespace).items
+    eyes.end("user")
+    eyes.gone(made["metadata"]["name"])
+
+
+def test_unsatisfiable_is_told_on_pod_and_claim(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    machines.add([whole(0, UNHEALTHY), whole(1, UNHEALTHY)])
+    api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    api.create(PODS, pod_with("user", namespace, "one"))
+    for name, kind in (("user", "Pod"), ("one", "ResourceClaim")):
+        told = wait_until(partial(events_about, api, namespace, name), 15.0, "an event")
+        assert f"Warning GcuAllocationFailed {kind}: 2 cards: 2 unhealthy; 1 asked" in told
+
+
+def test_a_selector_that_cannot_be_evaluated_is_told(
+    api: Client, namespace: str, machines: Machines, controller: ControllerProcess
+) -> None:
+    machines.add([whole(0)])
+    selector = 'device.attributes["gcu.enflame.com"].speed > 1'
+    api.create(RESOURCE_CLAIMS, claim("one", namespace, selector=selector))
+    api.create(PODS, pod_with("user", namespace, "one"))
+    told = wait_until(lambda: events_about(api, namespace, "user"), 15.0, "an event")
+    assert "no such key: speed" in told[0]
+
+
+def test_two_pods_and_one_card(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    machines.add([whole(0)])
+    for name in ("first", "second"):
+        api.create(RESOURCE_CLAIMS, claim(name, namespace))
+    api.create(PODS, pod_with("first", namespace, "first"))
+    eyes.bound("first")
+    api.create(PODS, pod_with("second", namespace, "second"))
+    wait_until(lambda: events_about(api, namespace, "second"), 15.0, "the second told to wait")
+    assert allocation(eyes.claim("second")) is None
+    eyes.end("first")
+    eyes.bound("second")
+    assert [each.device for each in results(eyes.claim("second"))] == ["whole-0000-00-00-0"]
+
+
+def test_an_allocation_whose_pod_vanished_is_released(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    """Its scheduler does not exist: allocated, but never reserved nor bound."""
+    machines.add([whole(0)])
+    api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    api.create(PODS, pod_with("user", namespace, "one", schedulerName="nobody"))
+    assert not reserved_for(eyes.allocated("one"))
+    api.delete(PODS, "user", namespace=namespace)
+    eyes.released("one")
+
+
+def test_a_node_that_the_scheduler_refuses_is_left_for_another(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    """What only the scheduler knows: the pod's port is taken on the node that packs best."""
+    small = machines.add([whole(0)])
+    large = machines.add([whole(0), whole(1)])
+    ports = [{"containerPort": 80, "hostPort": 80}]
+    first = pod_with("taker", namespace, nodeName=small)
+    first["spec"]["containers"][0]["ports"] = ports
+    api.create(PODS, first)
+    api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    second = pod_with("user", namespace, "one")
+    second["spec"]["containers"][0]["ports"] = ports
+    api.create(PODS, second)
+    assert eyes.bound("user", timeout=60.0) == large
+    [result] = results(eyes.claim("one"))
+    assert result.pool == f"gcu.enflame.com/{large}"
+
+
+def test_a_bound_pod_is_served_on_its_node(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    machines.add([whole(0)])
+    node = machines.add([whole(0), whole(1)])
+    api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    api.create(PODS, pod_with("user", namespace, "one", nodeName=node))
+    [result] = results(eyes.allocated("one"))
+    assert result.pool == f"gcu.enflame.com/{node}"
+
+
+def test_claims_of_one_pod_come_together(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    machines.add([whole(0)])
+    node = machines.add([whole(0), whole(1), whole(2)])
+    for name in ("one", "two"):
+        api.create(RESOURCE_CLAIMS, claim(name, namespace))
+    api.create(PODS, pod_with("user", namespace, "one", "two"))
+    assert eyes.bound("user") == node
+
+
+def test_a_pod_follows_its_node_selector(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    machines.add([whole(0)])
+    node = machines.add([whole(0), whole(1)])
+    api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    api.create(PODS, pod_with("user", namespace, "one", nodeSelector={"machine": node}))
+    assert eyes.bound("user") == node
+
+
+def test_a_restart_goes_on_where_it_was(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, start_controller: Start
+) -> None:
+    machines.add([whole(0), whole(1)])
+    for name in ("first", "second"):
+        api.create(RESOURCE_CLAIMS, claim(name, namespace))
+    running = start_controller()
+    running.wait_for_log("leads")
+    api.create(PODS, pod_with("first", namespace, "first"))
+    eyes.bound("first")
+    assert running.stop() == 0
+    lease = api.get(LEASES, "gcu-dra-controller", namespace="default")
+    assert not lease["spec"].get("holderIdentity")
+    api.create(PODS, pod_with("second", namespace, "second"))
+    start_controller(name="replica-1").wait_for_log("leads", timeout=5.0)
+    eyes.bound("second")
+    devices = [results(eyes.claim(name))[0].device for name in ("first", "second")]
+    assert sorted(devices) == ["whole-0000-00-00-0", "whole-0000-01-00-0"]
+
+
+def test_only_one_replica_leads(start_controller: Start) -> None:
+    first = start_controller(name="replica-a")
+    first.wait_for_log("replica-a leads")
+    second = start_controller(name="replica-b")
+    wait_until(
+        lambda: second.probe("/readyz") == (200, "ok"),
+        15.0,
+        "the second ready",
+        retry_on=(AssertionError, OSError),
+    )
+    assert "leads" not in second.log()
+    assert first.stop() == 0
+    second.wait_for_log("replica-b leads", timeout=6.0)
+    status, metrics = second.probe("/metrics")
+    assert status == 200
+    assert "gcu_controller_allocations_total" in metrics
+
+
+def test_settings_that_are_wrong_end_it_with_a_sentence(start_controller: Start) -> None:
+    process = start_controller("--lease-duration=1")
+    assert process.wait() == 1
+    assert "lease" in process.log()
+    assert "Traceback" not in process.log()
