@@ -1,0 +1,53 @@
+"""The arguments of efsmi."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.simulator.command import Command, UsageError, parse
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("", Command("summary")),
+        ("-L", Command("list")),
+        ("-i 3 -L", Command("list", 3)),
+        ("-L -i 3", Command("list", 3)),
+        ("-q", Command("query")),
+        ("-i 0 -q", Command("query", 0)),
+        ("-q --json-format", Command("query", json=True)),
+        ("-i 1 -q --json-format", Command("query", 1, json=True)),
+        ("-i 1 --drs on", Command("drs-on", 1)),
+        ("-i 1 --drs off", Command("drs-off", 1)),
+        ("-i 1 --drs --list-profile", Command("list-profile", 1)),
+        ("-i 1 --drs --list-instance", Command("list-instance", 1)),
+        ("-i 1 --drs --create-instance 2", Command("create-instance", 1, 2)),
+        ("-i 1 --drs --destroy-instance 7", Command("destroy-instance", 1, 7)),
+    ],
+)
+def test_commands(line: str, command: Command) -> None:
+    assert parse(line.split()) == command
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-x",
+        "-L -q",
+        "-i",
+        "-i one -L",
+        "-i -1 -L",
+        "-i 3",
+        "--drs on",
+        "--drs --list-profile",
+        "-i 1 --drs",
+        "-i 1 --drs maybe",
+        "-i 1 --drs --create-instance",
+        "-i 1 --drs --create-instance 1g.6gb",
+        "-i 1 --drs --destroy-instance 1 2",
+    ],
+)
+def test_everything_else_is_refused(line: str) -> None:
+    with pytest.raises(UsageError):
+        parse(line.split())
