@@ -155,7 +155,7 @@ class Reconciler:
         if pods.node_name(pod):
             self._memory.forget_pod(pods.uid_of(pod))
             return
-        if not any(is_releasable(claim) for claim in claims):
+        if not self._reclaimable(pod, claims):
             return
         now = self._clock()
         until = self._memory.granted_at(pods.uid_of(pod), now) + self._patience
@@ -172,17 +172,27 @@ class Reconciler:
         there was nothing to take back, or the pod is bound."""
         if pods.node_name(pod):
             return False
-        mine = [
-            claim
-            for claim in claims
-            if is_releasable(claim) and len(self._cache.pods_of(claim)) <= 1
-        ]
+        mine = self._reclaimable(pod, claims)
         for claim in mine:
             node = selected_name((allocation(claim) or {}).get("nodeSelector"))
             self._release(claim, why)
             if node is not None:
                 self._memory.failed(pods.uid_of(pod), node, self._clock())
         return bool(mine)
+
+    def _reclaimable(self, pod: Object, claims: Iterable[Object]) -> list[Object]:
+        """Our unreserved allocations that serve nobody: every other pod that names the claim
+        fits nowhere either."""
+        return [
+            claim
+            for claim in claims
+            if is_releasable(claim)
+            and all(
+                pods.uid_of(user) == pods.uid_of(pod)
+                or (pods.is_unschedulable(user) and not pods.node_name(user))
+                for user in self._cache.pods_of(claim)
+            )
+        ]
 
     def _release(self, claim: Object, why: str) -> None:
         try:

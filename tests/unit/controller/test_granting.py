@@ -1,0 +1,330 @@
+"""From a waiting pod to allocated claims, or to words why not."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from controller.inbox import Replaced
+from dra_driver.kube.errors import Conflict, TooManyRequests, Unavailable
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
+from dra_driver.model.claim import Object
+from dra_driver.model.names import FINALIZER
+from tests.unit.controller.allocator.build import (
+    UNHEALTHY,
+    allocated,
+    claim,
+    device,
+    pool,
+    request,
+    resource_slice,
+)
+from tests.unit.controller.world import World, node, pod
+
+
+def test_finalizer_first_then_the_allocation_and_no_reservation() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    assert world.settle() == ["c", "c status"]
+    stored = world.claim("c")
+    assert stored["metadata"]["finalizers"] == [FINALIZER]
+    assert "reservedFor" not in stored["status"]
+    assert stored["status"]["allocation"]["allocationTimestamp"] == "2026-01-02T00:00:00Z"
+    assert world.node_of("c") == "a"
+
+
+def test_a_finalizer_that_stands_is_not_written_again() -> None:
+    world = World()
+    protected = claim("c")
+    protected["metadata"]["finalizers"] = ["other", FINALIZER]
+    world.put(RESOURCE_CLAIMS, protected)
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    assert world.after(5.0) == ["c status"]  # once allocated before, perhaps: the quiet time first
+
+
+def test_nothing_is_written_before_everything_was_listed() -> None:
+    world = World(listed=(RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.worker.turn(0)
+    assert not world.worker.is_synced()
+    assert world.port.writes == []
+    world.inbox.put(Replaced(PODS, [world.port.live[PODS, "p"]]))
+    assert world.settle() == ["c", "c status"]
+
+
+def test_a_follower_learns_and_waits_for_its_turn() -> None:
+    world = World()
+    world.fence.close()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.worker.turn(0)
+    assert world.port.writes == []
+    world.fence.open_until(float("inf"))
+    assert world.settle() == ["c", "c status"]
+
+
+@pytest.mark.parametrize(
+    "still",
+    [
+        pytest.param(pod("p", "c", schedulingGates=[{"name": "x"}]), id="gated"),
+        pytest.param(pod("p", "c", status={"phase": "Succeeded"}), id="ended"),
+        pytest.param(pod("p", "other"), id="its claim is missing"),
+        pytest.param(pod("p"), id="no claims"),
+    ],
+)
+def test_left_alone(still: Object) -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, still)
+    assert world.settle() == []
+    assert world.ears.told == []
+
+
+def test_a_claim_without_a_pod_is_left_alone() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    assert world.settle() == []
+
+
+def test_another_drivers_claim_is_left_alone() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c", [request(cls="gpu.example.com")]))
+    world.put(PODS, pod("p", "c"))
+    assert world.settle() == []
+    assert world.ears.told == []
+
+
+def test_a_claim_made_for_another_pod_is_left_alone() -> None:
+    world = World()
+    made = claim("c")
+    made["metadata"]["ownerReferences"] = [{"kind": "Pod", "controller": True, "uid": "other"}]
+    world.put(RESOURCE_CLAIMS, made)
+    world.put(PODS, pod("p", "c"))
+    assert world.settle() == []
+
+
+def test_a_claim_that_comes_after_its_pod() -> None:
+    world = World()
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    assert world.settle() == ["c", "c status"]
+
+
+def test_a_bound_pod_is_served_on_its_node() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c", nodeName="b"))
+    world.settle()
+    assert world.node_of("c") == "b"
+
+
+def test_the_nominated_node_comes_first() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
+    world.settle()
+    assert world.node_of("c") == "b"
+
+
+def test_a_nominated_node_without_a_card_is_passed_by() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, allocated("x", "b", "whole-0000-00-00-0", "whole-0000-01-00-0"))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
+    world.settle()
+    assert world.node_of("c") == "a"
+
+
+def test_another_claims_node_is_followed() -> None:
+    world = World()
+    theirs = claim("theirs", [request(cls="gpu.example.com")])
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]
+    selector = {"nodeSelectorTerms": terms}
+    theirs["status"] = {"allocation": {"devices": {"results": []}, "nodeSelector": selector}}
+    world.put(RESOURCE_CLAIMS, theirs)
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c", "theirs"))
+    world.settle()
+    assert world.node_of("c") == "b"
+
+
+def test_no_card_is_given_twice_before_the_watch_tells() -> None:
+    world = World()
+    for name in ("one", "two", "three", "four"):
+        world.put(RESOURCE_CLAIMS, claim(name))
+        world.put(PODS, pod(name, name))
+    world.settle()
+    results = [
+        (each["pool"], each["device"])
+        for name in ("one", "two", "three")
+        for each in world.claim(name)["status"]["allocation"]["devices"]["results"]
+    ]
+    assert len(set(results)) == 3
+    assert "Pod four: 3 cards: 3 held; 1 asked" in world.ears.told
+
+
+def test_an_older_version_from_the_watch_changes_nothing() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    late = world.claim("c") | {"status": {}}
+    late["metadata"] = late["metadata"] | {"resourceVersion": "1"}
+    world.put(PODS, pod("q", "c"))
+    world.port.version = 50
+    world.put(RESOURCE_CLAIMS, late)
+    assert world.settle() == []
+
+
+TOLD = {
+    "unhealthy": (
+        [*pool("a", [device("whole", 0, taints=[UNHEALTHY])])],
+        [request()],
+        "1 card: 1 unhealthy; 1 asked",
+    ),
+    "mixed drivers": (
+        [],
+        [request("ours"), request("theirs", cls="gpu.example.com")],
+        (
+            "claim default/c mixes devices of gcu.enflame.com with another driver's "
+            "(request theirs); split it into one claim for each driver"
+        ),
+    ),
+    "unsupported form": (
+        [],
+        [request(allocationMode="All")],
+        (
+            "claim default/c, request gcu: allocationMode All is not supported yet; "
+            "ask for an exact count with exactly"
+        ),
+    ),
+    "incomplete pool": (
+        [resource_slice("a", [], count=2)],
+        [request()],
+        "pool gcu.enflame.com/a is incomplete: 1 of 2 slices of generation 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("slices", "requests", "words"), TOLD.values(), ids=TOLD)
+def test_told_on_pod_and_claim(slices: list[Object], requests: list[Object], words: str) -> None:
+    world = World(slices)
+    world.put(RESOURCE_CLAIMS, claim("c", requests))
+    world.put(PODS, pod("p", "c"))
+    assert world.settle() == []
+    assert world.ears.told == [f"Pod p: {words}", f"ResourceClaim c: {words}"]
+
+
+def test_no_node_fits_is_told_with_the_reasons() -> None:
+    world = World()
+    world.put(NODES, node("b") | {"status": {}})
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c", nodeSelector={"zone": "x"}))
+    world.settle()
+    assert world.ears.told[0] == (
+        "Pod p: no node fits the pod: 2 nodes: 1 excluded by the pod's nodeSelector, 1 not ready"
+    )
+
+
+def test_containers_that_share_some_requests_are_refused() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c", [request("x"), request("y")]))
+    overlapping = pod("p", "c")
+    overlapping["spec"]["containers"] = [
+        {"name": "all", "resources": {"claims": [{"name": "c"}]}},
+        {"name": "part", "resources": {"claims": [{"name": "c", "request": "x"}]}},
+    ]
+    world.put(PODS, overlapping)
+    assert world.settle() == []
+    assert "containers 'all' and 'part'" in world.ears.told[0]
+
+
+def test_a_new_slice_brings_waiting_pods_up_by_urgency() -> None:
+    world = World([])
+    for name, priority in (("low", 1), ("high", 9)):
+        world.put(RESOURCE_CLAIMS, claim(name))
+        world.put(PODS, pod(name, name, priority=priority))
+    world.settle()
+    [published] = pool("a", [device("whole", 0)])
+    world.put(RESOURCE_SLICES, published)
+    world.settle()
+    assert world.node_of("high") == "a"
+    assert world.node_of("low") is None
+
+
+def test_a_freed_card_goes_to_the_next() -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, allocated("x", "a", "whole-0000-00-00-0"))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.remove(RESOURCE_CLAIMS, "x")
+    assert world.settle() == ["c", "c status"]
+
+
+def test_a_heartbeat_wakes_nobody() -> None:
+    world = World([])
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    told = len(world.ears.told)
+    beating = node("a")
+    beating["status"]["conditions"][0]["lastHeartbeatTime"] = "later"
+    world.put(NODES, beating)
+    world.settle()
+    assert len(world.ears.told) == told
+
+
+def test_a_conflict_reads_the_claim_again_and_tries_again() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.refuse = [Conflict("changed", status=409)]
+    changed = copy.deepcopy(claim("c"))
+    changed["metadata"]["labels"] = {"changed": "meanwhile"}
+    assert world.settle() == ["c"]
+    world.port.keep(RESOURCE_CLAIMS, changed)
+    assert world.after(1.0) == ["c", "c status"]
+
+
+def test_a_refusing_server_is_asked_less_and_less() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.refuse = [Unavailable("no answer")] * 1000
+    world.settle()
+    for _ in range(600):
+        world.after(1.0)
+    assert len(world.port.writes) < 40
+
+
+def test_a_server_that_asks_for_patience_gets_it() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.refuse = [TooManyRequests("later", retry_after=60.0)]
+    assert world.settle() == ["c"]
+    assert world.after(59.0) == []
+    assert world.after(1.0) == ["c", "c status"]
+
+
+def test_nothing_is_planned_at_rest() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    bound = pod("p", "c", nodeName="a")
+    world.put(PODS, bound)
+    world.after(3600.0)
+    assert world.agenda.next_due() is None

@@ -1,0 +1,204 @@
+"""Beside kube-scheduler: what is taken back, when, and what must not be."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from dra_driver.kube.errors import Conflict
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claim import Object, allocation
+from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from tests.unit.controller.world import (
+    PATIENCE,
+    QUIET,
+    RETRY,
+    World,
+    pod,
+    reserved,
+    unallocated,
+    unschedulable,
+    written_by,
+)
+
+
+def granted(*names: str, slices: list[Object] | None = None) -> World:
+    """A world in which pod `p` has its claims on node a, or b where a has too few cards."""
+    world = World(slices)
+    for name in names or ("c",):
+        world.put(RESOURCE_CLAIMS, claim(name))
+    world.put(PODS, pod("p", *(names or ("c",))))
+    world.settle()
+    return world
+
+
+def test_an_orphan_is_released() -> None:
+    world = granted()
+    world.remove(PODS, "p")
+    assert world.settle() == ["c status"]
+    assert allocation(world.claim("c")) is None
+
+
+@pytest.mark.parametrize("change", ["reserved", "another user", "deleting", "theirs", "made"])
+def test_not_an_orphan(change: str) -> None:
+    world = granted()
+    found = copy.deepcopy(world.claim("c"))
+    match change:
+        case "reserved":
+            found = reserved(found, "q")
+        case "another user":
+            world.put(PODS, pod("q", "c"))
+        case "deleting":
+            found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        case "theirs":
+            found["metadata"]["managedFields"] = written_by("kube-scheduler")
+        case "made":
+            owner = {"kind": "Pod", "controller": True, "uid": "uid-p"}
+            found["metadata"]["ownerReferences"] = [owner]
+    world.put(RESOURCE_CLAIMS, found)
+    world.remove(PODS, "p")
+    assert world.settle() == []
+
+
+def test_a_reservation_in_the_meantime_is_a_conflict_and_wins() -> None:
+    world = granted()
+    world.remove(PODS, "p")
+    world.port.refuse = [Conflict("reserved", status=409)]
+    live = reserved(world.claim("c"), "q")
+    world.port.keep(RESOURCE_CLAIMS, live)
+    world.settle()
+    world.after(60.0)
+    assert allocation(world.claim("c")) is not None
+    assert world.port.writes[-1] == "c status"
+    assert len(world.port.writes) == 3  # finalizer, allocation, the one that met the conflict
+
+
+def test_the_scheduler_cleared_it_quiet_live_read_then_another_node() -> None:
+    world = granted()
+    assert world.node_of("c") == "a"
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    assert world.settle() == []
+    assert world.after(QUIET - 0.1) == []
+    assert world.port.reads == []
+    assert world.after(0.1) == ["c status"]
+    assert world.port.reads == ["pods p"]
+    assert world.node_of("c") == "b"
+
+
+def test_a_pod_that_was_bound_meanwhile_is_served_on_its_node() -> None:
+    world = granted()
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    world.settle()
+    world.port.keep(PODS, pod("p", "c", nodeName="a"))  # the watch has not told yet
+    world.after(QUIET)
+    assert world.node_of("c") == "a"
+
+
+def test_a_pod_that_was_replaced_meanwhile_gets_nothing() -> None:
+    world = granted()
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    world.settle()
+    other = pod("p", "c")
+    other["metadata"]["uid"] = "another"
+    world.port.keep(PODS, other)
+    assert world.after(QUIET) == []
+
+
+def test_nodes_that_all_failed_are_told_and_tried_again() -> None:
+    world = granted(slices=pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    world.settle()
+    world.after(QUIET)
+    assert world.node_of("c") is None
+    assert "1 refused by the scheduler lately" in world.ears.told[-1]
+    world.after(RETRY)
+    assert world.node_of("c") == "a"
+
+
+def test_an_unschedulable_pod_gives_all_its_claims_back_together() -> None:
+    world = granted("c", "d", slices=_two_nodes_of_two())
+    first = world.node_of("c")
+    assert world.node_of("d") == first
+    world.put(PODS, pod("p", "c", "d", status=unschedulable()))
+    assert world.settle() == []
+    assert world.after(PATIENCE - 1) == []
+    assert world.after(1.0) == ["c status", "d status"]
+    assert world.after(QUIET) == ["c status", "d status"]
+    assert world.node_of("c") == world.node_of("d") != first
+
+
+def test_a_pod_that_the_scheduler_has_not_judged_keeps_its_claims() -> None:
+    world = granted()
+    assert world.after(PATIENCE * 3) == []
+
+
+def test_a_reserved_claim_is_never_taken_back() -> None:
+    world = granted()
+    world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
+    world.put(PODS, pod("p", "c", status=unschedulable()))
+    world.settle()
+    assert world.after(PATIENCE * 3) == []
+
+
+def test_a_claim_that_others_wait_for_too_is_not_taken_back() -> None:
+    world = granted()
+    world.put(PODS, pod("q", "c"))
+    world.put(PODS, pod("p", "c", status=unschedulable()))
+    world.settle()
+    assert world.after(PATIENCE * 3) == []
+
+
+def test_a_claim_that_no_user_can_be_placed_with_is_taken_back() -> None:
+    world = granted()
+    world.put(PODS, pod("p", "c", status=unschedulable()))
+    world.put(PODS, pod("q", "c", status=unschedulable()))
+    world.settle()
+    assert world.after(PATIENCE) == ["c status"]
+
+
+def test_half_of_a_pods_claims_is_given_back_when_the_rest_cannot_follow() -> None:
+    """The first claim was granted, then its neighbour was taken by somebody else."""
+    world = World(_two_nodes_of_two())
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    node = world.node_of("c")
+    assert node is not None
+    world.put(RESOURCE_CLAIMS, allocated("x", node, "whole-0000-01-00-0"))
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.remove(PODS, "p")
+    world.put(PODS, pod("p", "c", "d"))
+    world.settle()
+    world.after(QUIET)
+    assert world.node_of("c") == world.node_of("d") != node
+
+
+def test_the_last_users_end_is_no_failure_of_the_node() -> None:
+    """kube-controller-manager clears what its last user no longer needs."""
+    world = granted()
+    world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
+    world.put(PODS, pod("p", "c", nodeName="a", status={"phase": "Succeeded"}))
+    world.put(PODS, pod("q", "c"))
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    world.settle()
+    world.after(QUIET)
+    assert world.node_of("c") == "a"
+
+
+def test_a_waiting_pod_gets_what_an_orphan_gave_back() -> None:
+    world = granted(slices=pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, claim("d", [request()]))
+    world.put(PODS, pod("q", "d"))
+    world.settle()
+    world.remove(PODS, "p")
+    world.settle()
+    assert world.node_of("d") == "a"
+
+
+def _two_nodes_of_two() -> list[Object]:
+    return [
+        slice_
+        for node in ("a", "b")
+        for slice_ in pool(node, [device("whole", 0), device("whole", 1)])
+    ]

@@ -1,0 +1,231 @@
+"""A controller without threads: objects are told, time is set, writes are looked at.
+
+The port below it answers a write with the next resourceVersion, or with the error that a test put
+in; what an API server would make of the write is left to the control-plane tests.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from prometheus_client import CollectorRegistry
+
+from controller.agenda import Agenda
+from controller.authorship import MANAGER
+from controller.cache import WATCHED, ClusterCache
+from controller.fence import Fence
+from controller.inbox import Event, Inbox, Replaced
+from controller.memory import Memory
+from controller.narrator import Narrator
+from controller.reconciler import Reconciler
+from controller.triggers import Triggers
+from controller.worker import Worker
+from controller.writer import ClaimWriter
+from dra_driver.kube.api import Api, Change
+from dra_driver.kube.errors import KubeError, NotFound
+from dra_driver.kube.events import EventType
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claim import Object, allocation
+from dra_driver.selector.selector import Selectors
+from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, device, pool
+
+QUIET, PATIENCE, RETRY = 5.0, 30.0, 60.0
+_SELECTORS = Selectors()
+
+
+class Port:
+    """Keeps what was written; `refuse` holds errors for the next writes, one each."""
+
+    def __init__(self) -> None:
+        self.live: dict[tuple[Resource, str], Object] = {}
+        self.writes: list[str] = []
+        self.reads: list[str] = []
+        self.refuse: list[KubeError] = []
+        self.version = 100
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        self.reads.append(f"{resource.plural} {name}")
+        found = self.live.get((resource, name))
+        if found is None:
+            raise NotFound("gone", status=404)
+        return found
+
+    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        name = body["metadata"]["name"]
+        self.writes.append(f"{name} {subresource}".strip())
+        if self.refuse:
+            raise self.refuse.pop(0)
+        stored = copy.deepcopy(body)
+        if subresource == "status" and allocation(stored) is not None:
+            stored["metadata"]["managedFields"] = written_by(MANAGER)
+        return self.keep(resource, stored)
+
+    def keep(self, resource: Resource, obj: Object) -> Object:
+        self.version += 1
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        self.live[resource, obj["metadata"]["name"]] = obj
+        return obj
+
+
+class Ears:
+    """Writes down the events."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def record(
+        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
+    ) -> None:
+        self.told.append(f"{regarding['kind']} {regarding['metadata']['name']}: {note}")
+
+
+class World:
+    """Two nodes, `a` with one card and `b` with two, unless told otherwise."""
+
+    def __init__(
+        self, slices: Sequence[Object] | None = None, *, listed: Sequence[Resource] = WATCHED
+    ) -> None:
+        self.time = 1000.0
+        self.port = Port()
+        self.ears = Ears()
+        self.inbox = Inbox()
+        self.fence = Fence(lambda: self.time)
+        self.fence.open_until(float("inf"))
+        cache = ClusterCache(_SELECTORS)
+        agenda = Agenda()
+        narrator = Narrator(self.ears, CollectorRegistry())
+        memory = Memory(quiet=QUIET, first_retry=RETRY, longest_retry=RETRY, draw=lambda: 0.0)
+        api = cast("Api", self.port)
+        self.reconciler = Reconciler(
+            api=api,
+            cache=cache,
+            writer=ClaimWriter(api, now=lambda: datetime(2026, 1, 2, tzinfo=UTC)),
+            memory=memory,
+            agenda=agenda,
+            narrator=narrator,
+            patience=PATIENCE,
+            clock=lambda: self.time,
+        )
+        self.agenda = agenda
+        self.worker = Worker(
+            inbox=self.inbox,
+            cache=cache,
+            agenda=agenda,
+            triggers=Triggers(cache, memory, self.reconciler.waiting),
+            reconciler=self.reconciler,
+            fence=self.fence,
+            narrator=narrator,
+            clock=lambda: self.time,
+            draw=lambda: 0.0,
+        )
+        if slices is None:
+            slices = [
+                *pool("a", [device("whole", 0)]),
+                *pool("b", [device("whole", 0), device("whole", 1)]),
+            ]
+        for resource, items in (
+            (RESOURCE_SLICES, slices),
+            (DEVICE_CLASSES, [*CLASSES.values(), OTHER_CLASS]),
+            (NODES, [node("a"), node("b")]),
+            (RESOURCE_CLAIMS, []),
+            (PODS, []),
+        ):
+            if resource in listed:
+                kept = [self.port.keep(resource, _with_uid(each)) for each in items]
+                self.inbox.put(Replaced(resource, kept))
+
+    def put(self, resource: Resource, obj: Object) -> Object:
+        """Someone created or changed the object, and the watch tells."""
+        stored = self.port.keep(resource, _with_uid(obj))
+        self.inbox.put(Event(resource, Change.MODIFIED, stored))
+        return stored
+
+    def remove(self, resource: Resource, name: str) -> None:
+        gone = self.port.live.pop((resource, name))
+        self.inbox.put(Event(resource, Change.DELETED, gone))
+
+    def claim(self, name: str) -> Object:
+        return self.port.live[RESOURCE_CLAIMS, name]
+
+    def node_of(self, name: str) -> str | None:
+        """The node that the claim is allocated on, by its only result's pool."""
+        found = allocation(self.claim(name))
+        return None if found is None else found["devices"]["results"][0]["pool"].split("/")[1]
+
+    def settle(self) -> list[str]:
+        """Let the controller do all that is due; gives its writes."""
+        before = len(self.port.writes)
+        for _ in range(100):
+            self.worker.turn(0)
+            due = self.agenda.next_due()
+            if due is None or due > self.time:
+                return self.port.writes[before:]
+        raise AssertionError("the controller never comes to rest")
+
+    def after(self, seconds: float) -> list[str]:
+        self.time += seconds
+        return self.settle()
+
+
+def written_by(manager: str) -> list[Object]:
+    fields: Object = {"f:status": {"f:allocation": {}}}
+    return [{"manager": manager, "subresource": "status", "fieldsV1": fields}]
+
+
+def node(name: str) -> Object:
+    return {
+        "metadata": {"name": name},
+        "spec": {},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def pod(name: str, *claims: str, status: Object | None = None, **spec: Any) -> Object:
+    """A pod whose only container uses the claims."""
+    used = [{"name": each} for each in claims]
+    return {
+        "metadata": {"namespace": "default", "name": name, "uid": f"uid-{name}"},
+        "spec": {
+            "resourceClaims": [{"name": each, "resourceClaimName": each} for each in claims],
+            "containers": [{"name": "main", "resources": {"claims": used}}],
+            **spec,
+        },
+        "status": status or {},
+    }
+
+
+def unschedulable() -> Object:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return {"conditions": [condition]}
+
+
+def unallocated(found: Object) -> Object:
+    """The claim as kube-scheduler leaves it when it clears the allocation."""
+    cleared = copy.deepcopy(found)
+    del cleared["status"]["allocation"]
+    cleared["metadata"]["managedFields"] = []
+    return cleared
+
+
+def reserved(found: Object, pod_name: str) -> Object:
+    changed = copy.deepcopy(found)
+    changed["status"]["reservedFor"] = [
+        {"resource": "pods", "name": pod_name, "uid": f"uid-{pod_name}"}
+    ]
+    return changed
+
+
+def _with_uid(obj: Object) -> Object:
+    copied = copy.deepcopy(obj)
+    copied["metadata"].setdefault("uid", f"uid-{copied['metadata']['name']}")
+    return copied
