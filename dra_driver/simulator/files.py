@@ -28,7 +28,7 @@ exec {python} -I -S -c {program} {root} "$@"
 """
 _PROGRAM: Final = """\
 import sys
-sys.path.insert(0, {package!r})
+sys.path.append({package!r})
 from dra_driver.simulator.efsmi import main
 sys.exit(main(sys.argv[1], sys.argv[2:]))"""
 

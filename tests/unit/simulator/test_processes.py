@@ -6,7 +6,8 @@ import json
 import random
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,25 @@ import pytest
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.simulator.conftest import MakeMachine
 
+Start = Callable[..., subprocess.Popen[bytes]]
+
 
 def call(machine: SimulatedMachine, *argv: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([machine.efsmi_path, *argv], capture_output=True, check=False)
 
 
-def start(machine: SimulatedMachine, *argv: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([machine.efsmi_path, *argv], stdout=subprocess.DEVNULL)
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start a call of efsmi; none outlives the test."""
+    with ExitStack() as stack:
+
+        def started(machine: SimulatedMachine, *argv: str) -> subprocess.Popen[bytes]:
+            process = subprocess.Popen([machine.efsmi_path, *argv], stdout=subprocess.DEVNULL)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        yield started
 
 
 def create(index: int) -> tuple[str, ...]:
@@ -95,7 +108,7 @@ def test_the_tool_imports_nothing_slow(make_machine: MakeMachine) -> None:
     assert not slow & set(loaded.stdout.split())
 
 
-def test_many_calls_at_once_on_one_card(drs_machine: SimulatedMachine) -> None:
+def test_many_calls_at_once_on_one_card(drs_machine: SimulatedMachine, start: Start) -> None:
     """Eight ask for what fits six times: six get one, each its own."""
     calls = [start(drs_machine, *create(0)) for _ in range(8)]
 
@@ -108,23 +121,21 @@ def test_many_calls_at_once_on_one_card(drs_machine: SimulatedMachine) -> None:
     assert sorted(slot for one in made for slot in one.slots) == list(range(6))
 
 
-def test_cards_go_on_while_one_is_busy(drs_machine: SimulatedMachine) -> None:
+def test_cards_go_on_while_one_is_busy(drs_machine: SimulatedMachine, start: Start) -> None:
     """A create that hangs on one card delays neither another card nor a read."""
     drs_machine.set_fault("create-hangs", card="0000:0d:00.0")
     hanging = start(drs_machine, *create(0))
-    try:
-        wait_for_begin(drs_machine, hanging)
-        assert call(drs_machine, *create(1)).returncode == 0
-        assert call(drs_machine, "-q").returncode == 0
-        assert hanging.poll() is None
-    finally:
-        hanging.kill()
-        hanging.wait()
+    wait_for_begin(drs_machine, hanging)
+
+    assert call(drs_machine, *create(1)).returncode == 0
+    assert call(drs_machine, "-q").returncode == 0
+
+    assert hanging.poll() is None
     assert [one.card for one in drs_machine.instances()] == ["0000:0e:00.0"]
 
 
 def test_a_killed_create_made_nothing_and_leaves_its_card_free(
-    drs_machine: SimulatedMachine,
+    drs_machine: SimulatedMachine, start: Start
 ) -> None:
     """Until then another call for the card waits, and goes on by itself."""
     drs_machine.set_fault("create-hangs", times=1)
@@ -141,7 +152,7 @@ def test_a_killed_create_made_nothing_and_leaves_its_card_free(
     assert [one.id for one in drs_machine.instances()] == [1]
 
 
-def test_kills_at_any_moment_tear_nothing(drs_machine: SimulatedMachine) -> None:
+def test_kills_at_any_moment_tear_nothing(drs_machine: SimulatedMachine, start: Start) -> None:
     """After each kill the state is whole, and the record accounts for every instance."""
     moments = random.Random(20260101)
     for round_number in range(24):
