@@ -139,13 +139,17 @@ class SlowDisk(Effects):
             assert self.go.wait(10)
 
 
-def test_threads_share_a_sync(tmp_path: Path) -> None:
-    """All but the first of the waiting threads find their record durable already."""
-    disk = SlowDisk()
-    journal = opened(tmp_path, disk)
-    threads = [
-        threading.Thread(target=journal.write, args=[prepared(number)]) for number in range(8)
-    ]
+def write_at_once(journal: Journal, disk: SlowDisk, count: int) -> list[JournalError]:
+    """Write from `count` threads, let the first sync begin when all have appended; errors."""
+    errors: list[JournalError] = []
+
+    def write(number: int) -> None:
+        try:
+            journal.write(prepared(number))
+        except JournalError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=[number]) for number in range(count)]
     for thread in threads:
         thread.start()
     for _ in threads:
@@ -153,8 +157,48 @@ def test_threads_share_a_sync(tmp_path: Path) -> None:
     disk.go.set()
     for thread in threads:
         thread.join(10)
+    return errors
+
+
+def test_threads_share_a_sync(tmp_path: Path) -> None:
+    """All but the first of the waiting threads find their record durable already."""
+    disk = SlowDisk()
+    journal = opened(tmp_path, disk)
+    assert not write_at_once(journal, disk, 8)
     assert len(uids(journal)) == 8
     assert disk.syncs == 2
+
+
+def test_a_failed_sync_is_the_failure_of_all_who_waited_for_it(tmp_path: Path) -> None:
+    """A later sync of the same file would succeed without having written their records."""
+
+    class Breaking(SlowDisk):
+        def before(self, point: Point) -> None:
+            super().before(point)
+            if point is Point.JOURNAL_SYNC and self.syncs == 1:
+                raise OSError(errno.EIO, "bad sector")
+
+    disk = Breaking()
+    journal = opened(tmp_path, disk)
+    assert len(write_at_once(journal, disk, 8)) == 8
+    journal.write(prepared(8))
+    assert len(uids(opened(tmp_path))) == 9
+
+
+def test_every_record_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bytes] = []
+    journal = opened(tmp_path)
+    fdatasync = os.fdatasync
+
+    def sync(fd: int) -> None:
+        synced.append(os.pread(fd, CAPACITY, 0))
+        fdatasync(fd)
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    journal.write(prepared(1))
+    journal.snapshot()
+    assert len(synced) == 1
+    assert encode(prepared(1).raw) in synced[0]
 
 
 SMALL = b"".join(

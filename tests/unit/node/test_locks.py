@@ -12,28 +12,48 @@ from dra_driver.node.locks import Locks
 from tests.unit.node.world import CARDS
 
 
-def contend(locks: Locks, counter: list[int], times: int) -> None:
-    for _ in range(times):
-        with locks.claim("uid-1"), locks.cards(CARDS[:2]):
-            seen = counter[0]
-            counter[0] = seen + 1
+def contend(locks: Locks, inside: list[int], most: list[int], *, claim: bool) -> None:
+    for _ in range(200):
+        with locks.claim("uid-1") if claim else locks.cards(CARDS[:2]):
+            inside.append(1)
+            most.append(len(inside))
+            inside.pop()
 
 
-def test_threads_exclude_each_other_and_leave_no_claim_file(tmp_path: Path) -> None:
-    counter = [0]
+@pytest.mark.parametrize("claim", [True, False], ids=["claim", "cards"])
+def test_threads_exclude_each_other_and_leave_no_claim_file(tmp_path: Path, claim: bool) -> None:
+    inside: list[int] = []
+    most: list[int] = []
     threads = [
-        threading.Thread(target=contend, args=(Locks(tmp_path / "locks"), counter, 200))
+        threading.Thread(
+            target=contend, args=(Locks(tmp_path / "locks"), inside, most), kwargs={"claim": claim}
+        )
         for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert counter == [800]
-    assert {path.name for path in (tmp_path / "locks").iterdir()} == {
-        "card-0000-0d-00-0.lock",
-        "card-0000-0e-00-0.lock",
-    }
+    assert most == [1] * 800
+    cards = set() if claim else {"card-0000-0d-00-0.lock", "card-0000-0e-00-0.lock"}
+    assert {path.name for path in (tmp_path / "locks").iterdir()} == cards
+
+
+def test_who_waited_for_a_removed_file_takes_a_new_one(tmp_path: Path) -> None:
+    """Else it would hold a lock that nobody who comes later can see."""
+    waited = threading.Event()
+
+    def wait() -> None:
+        with Locks(tmp_path).claim("uid-1"):
+            assert (tmp_path / "claim-uid-1.lock").exists()
+            waited.set()
+
+    thread = threading.Thread(target=wait)
+    with Locks(tmp_path).claim("uid-1"):
+        thread.start()
+        assert not waited.wait(0.05)
+    assert waited.wait(10)
+    thread.join(10)
 
 
 def test_other_cards_and_claims_go_on(tmp_path: Path) -> None:

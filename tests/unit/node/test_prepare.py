@@ -9,9 +9,10 @@ import pytest
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.mode import Mode
 from dra_driver.model.prepared import PreparedDevice
 from dra_driver.node.cdi import Injection
-from tests.unit.node.world import CARDS, POOL, Agent, Failing, World, claim, result
+from tests.unit.node.world import CARDS, POOL, Agent, Failing, Workshop, World, claim, result
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
 
@@ -195,6 +196,41 @@ def test_a_claim_allocated_anew_after_a_failure_moves(world: World) -> None:
     (held,) = agent.journal.snapshot().claims.values()
     assert held.cards == {CARDS[1]}
     assert visible(world) == {"ENFLAME_VISIBLE_DEVICES=2"}
+
+
+def test_a_failed_prepare_gives_its_card_back(world: World) -> None:
+    disk = Failing(Point.CDI_WRITE, lambda: OSError(28, "No space left on device"))
+    agent = world.start(disk)
+    one, two = (world.api.add(claim(name, result(0))) for name in ("one", "two"))
+    assert "No space left" in prepared(agent, one)[0]
+    disk.on = False
+    assert prepared(agent, two) == [""]
+
+
+def test_what_a_mode_makes_is_destroyed_whatever_fails(world: World) -> None:
+    workshop = Workshop()
+    world.steps = {Mode.WHOLE: workshop}
+    disk = Failing(Point.CDI_REMOVE, lambda: OSError(5, "Input/output error"))
+    disk.on = False
+    agent = world.start(disk)
+    ref = world.api.add(claim("one", result(0)))
+    workshop.broken = True
+    assert prepared(agent, ref) == ["made, but reported as failed"]
+    assert (workshop.made, agent.held()) == (set(), {})
+
+    workshop.broken = False
+    assert prepared(agent, ref) == [""]
+    assert workshop.made == {("uid-one", CARDS[0])}
+    disk.on = True
+    assert isinstance(agent.preparer.unprepare([ref])["uid-one"], GcuError)
+    assert workshop.made == {("uid-one", CARDS[0])}
+
+    disk.on = False
+    world.api.add(claim("one", result(1)))
+    assert prepared(agent, ref) == [""]
+    assert workshop.made == {("uid-one", CARDS[1])}
+    agent.preparer.unprepare([ref])
+    assert workshop.made == set()
 
 
 def test_many_calls_at_once(world: World, agent: Agent) -> None:

@@ -127,20 +127,30 @@ def test_a_second_try_finds_the_first_claim_prepared_for_both(world: World) -> N
     assert sees(world) == {"a": {"gcu": CARDS[:2]}, "b": {"gcu": CARDS[:2]}}
 
 
+def test_a_reservation_without_use_does_not_make_a_pod_the_right_one(world: World) -> None:
+    pods = ("a-pod-of-claim-a", "pod")
+    world.api.pods = {
+        ("team", "a-pod-of-claim-a"): pod({"x": "a"}, ("x",), name="a-pod-of-claim-a"),
+        ("team", "pod"): pod({"x": "a", "y": "b"}, ("x", "y")),
+    }
+    prepare(world, claim("a", result(0), pods=pods), claim("b", result(1), pods=pods))
+    assert sees(world) == {"a": {"gcu": CARDS[:2]}, "b": {"gcu": CARDS[:2]}}
+
+
 @pytest.mark.parametrize("order", ["abcd", "dcba", "bcd"])
 def test_a_claim_prepared_for_another_use_cannot_be_combined(world: World, order: str) -> None:
-    """Claim a was prepared alone; b now shares a container with it, c one with b, d none."""
+    """Claim a was prepared alone; c now shares a container with it, b one with c, d none."""
     claims = {
         "a": claim("a", result(0), pods=("first", "pod")),
-        "b": claim("b", result(1, "left"), result(2, "right")),
-        "c": claim("c", result(2, "other")),
+        "b": claim("b", result(2, "other")),
+        "c": claim("c", result(1, "left"), result(2, "right")),
         "d": claim("d", result(3)),
     }
     prepare(world, claims["a"])
     world.api.pods["team", "pod"] = pod(
-        {"x": "a", "y": "b", "z": "c", "w": "d"}, ("x", "y/left"), ("z", "y/right"), ("w",)
+        {"x": "a", "y": "c", "z": "b", "w": "d"}, ("x", "y/left"), ("z", "y/right"), ("w",)
     )
     errors = prepare(world, *(claims[name] for name in order))
-    assert "also uses claim team/a, which was prepared for a pod that uses it" in errors["b"]
-    assert "also uses one that is not ready" in errors["c"]
+    assert "also uses claim team/a, which was prepared for a pod that uses it" in errors["c"]
+    assert "also uses one that is not ready" in errors["b"]
     assert errors["d"] == errors.get("a", "") == ""

@@ -20,9 +20,10 @@ from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.journal import Journal
 from dra_driver.node.locks import Locks
-from dra_driver.node.prepare import Preparer
+from dra_driver.node.prepare import WHOLE_ONLY, Preparer
 from dra_driver.node.records import Hold
 from dra_driver.node.recovery import Recovery, Report
+from dra_driver.node.steps import ModeSteps
 
 NODE = "node-1"
 POOL = pool_name(NODE)
@@ -100,6 +101,22 @@ class Machine:
         if address in self.lost:
             raise HardwareError(f"card {address} is lost")
         return card(address, self.minors[address])
+
+
+@dataclass
+class Workshop:
+    """Mode steps that make something on a card; what was made and not destroyed is in `made`."""
+
+    made: set[tuple[str, PciAddress]] = field(default_factory=set)
+    broken: bool = False
+
+    def create(self, claim: ClaimRef, hold: Hold) -> None:
+        self.made.add((claim.uid, hold.card))
+        if self.broken:
+            raise HardwareError("made, but reported as failed")
+
+    def destroy(self, claim: ClaimRef, hold: Hold) -> None:
+        self.made.discard((claim.uid, hold.card))
 
 
 @dataclass
@@ -197,6 +214,7 @@ class World:
     machine: Machine = field(default_factory=Machine)
     api: Api = field(default_factory=Api)
     injection: Injection = Injection.CDI
+    steps: Mapping[Mode, ModeSteps] = field(default_factory=lambda: WHOLE_ONLY)
 
     def boot(self, effects: Effects | None = None) -> Agent:
         journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
@@ -210,6 +228,7 @@ class World:
             locks=locks,
             node_name=NODE,
             injection=self.injection,
+            steps=self.steps,
         )
         recovery = Recovery(keeper=preparer.keeper, journal=journal, cdi=cdi, locks=locks)
         return Agent(journal, preparer, recovery)
