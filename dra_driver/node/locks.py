@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dra_driver.model.errors import JournalError
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.logfile import is_at
 from dra_driver.node.records import check_id
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Locks:
             while True:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 fcntl.flock(fd, fcntl.LOCK_EX)
-                if _is_at(fd, path):
+                if is_at(fd, path):
                     return fd
                 os.close(fd)
         except OSError as error:
@@ -82,10 +83,3 @@ class Locks:
                 f"the lock {path} cannot be taken: {error.strerror}",
                 remedy="check that the disk is neither full nor failing nor read-only",
             ) from error
-
-
-def _is_at(fd: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), path.stat())
-    except FileNotFoundError:
-        return False

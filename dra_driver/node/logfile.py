@@ -42,11 +42,7 @@ class LogFile:
     def locked(self) -> Iterator[None]:
         """Keep other processes out; threads of this one are the caller's to keep out."""
         with _told(self._directory):
-            if self._lock < 0:
-                with self._effects(Point.JOURNAL_CREATE):
-                    self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    lock = self._directory / "journal.lock"
-                    self._lock = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._open_lock()
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
             yield
@@ -61,12 +57,8 @@ class LogFile:
         """Whether another process has put a new file in place of the one we have open."""
         if self._fd < 0:
             return True
-        try:
-            return not os.path.samestat(self._path.stat(), os.fstat(self._fd))
-        except FileNotFoundError:
-            return True
-        except OSError as error:
-            raise JournalError(f"{self._path} cannot be examined: {error.strerror}") from error
+        with _told(self._path):
+            return not is_at(self._fd, self._path)
 
     def read_all(self) -> frames.Scan:
         """Open the file that is there now and read it from its start; none is an empty one."""
@@ -166,6 +158,18 @@ class LogFile:
             os.close(self._lock)
             self._lock = -1
 
+    def _open_lock(self) -> None:
+        """Open the lock file, again if somebody removed it: another agent would lock a new one."""
+        path = self._directory / "journal.lock"
+        if self._lock >= 0 and is_at(self._lock, path):
+            return
+        with self._effects(Point.JOURNAL_CREATE):
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = lock
+
     def _read_from(self, offset: int) -> frames.Scan:
         found = frames.scan(os.pread(self._fd, os.fstat(self._fd).st_size - offset, offset))
         self._end = offset + found.end
@@ -200,6 +204,14 @@ class LogFile:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def is_at(fd: int, path: Path) -> bool:
+    """Whether the open file is the one that has the path now."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

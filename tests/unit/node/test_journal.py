@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -346,6 +347,16 @@ def test_a_removed_journal_is_written_again_from_memory(tmp_path: Path) -> None:
     (tmp_path / "journal").unlink()
     journal.write(prepared(2))
     assert uids(opened(tmp_path)) == {"uid-1", "uid-2"}
+
+
+def test_a_removed_directory_is_made_again_for_all_agents(tmp_path: Path) -> None:
+    one, other = opened(tmp_path / "state"), opened(tmp_path / "state")
+    one.write(prepared(1))
+    assert uids(other) == {"uid-1"}
+    shutil.rmtree(tmp_path / "state")
+    one.write(prepared(2))
+    other.write(prepared(3))
+    assert uids(one) == uids(other) == {"uid-1", "uid-2", "uid-3"}
 
 
 @settings(deadline=None)
