@@ -27,6 +27,8 @@ from dra_driver.kube.watch import Reflector
 from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
 
+_EVENT_SPACING = 30.0  # seconds between two different reasons told about one pod
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -48,7 +50,12 @@ class Controller:
         self._fence = Fence()
         self._inbox = Inbox()
         self._recorder = EventRecorder(
-            api, controller=f"{DRIVER}/controller", instance=identity, clock=clock, now=now
+            api,
+            controller=f"{DRIVER}/controller",
+            instance=identity,
+            spacing=_EVENT_SPACING,
+            clock=clock,
+            now=now,
         )
         narrator = Narrator(self._recorder, registry)
         cache = ClusterCache(Selectors())

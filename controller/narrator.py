@@ -23,7 +23,7 @@ class Recorder(Protocol):
 
     def record(
         self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
-    ) -> None: ...
+    ) -> float: ...
 
 
 class Narrator:
@@ -49,11 +49,16 @@ class Narrator:
             "gcu_controller_waiting_pods", "Pods that wait for devices.", registry=registry
         )
 
-    def unsatisfied(self, pod: Object, claims: Iterable[Object], reason: str) -> None:
-        """A waiting pod's claims cannot be allocated; `reason` reaches pod and claims."""
+    def unsatisfied(self, pod: Object, claims: Iterable[Object], reason: str) -> float:
+        """A waiting pod's claims cannot be allocated; `reason` reaches pod and claims.
+
+        Gives 0, or the seconds after which it is worth telling again, because the pod or a claim
+        was told something else a moment ago: counts change with every card that comes or goes.
+        """
         self._failures.inc()
         logger.info("pod %s waits: %s", _name(pod), reason)
-        for regarding in (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims)):
+        about = (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims))
+        return max(
             self._recorder.record(
                 regarding,
                 kind=EventType.WARNING,
@@ -61,6 +66,8 @@ class Narrator:
                 note=reason,
                 action="Allocate",
             )
+            for regarding in about
+        )
 
     def allocated(self, count: int) -> None:
         self._allocations.inc(count)

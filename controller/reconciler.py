@@ -220,7 +220,9 @@ class Reconciler:
 
     def _wait(self, key: Key, pod: Object, claims: Iterable[Object], reason: str) -> None:
         self._waiting.add(key)
-        self._narrator.unsatisfied(pod, claims, reason)
+        untold_for = self._narrator.unsatisfied(pod, claims, reason)
+        if untold_for:
+            self._agenda.add(key, self._clock() + untold_for)
 
 
 def _decide(state: State, wanted: list[Wanted], where: Candidates) -> Allocation | Unsatisfied:

@@ -92,8 +92,10 @@ class Api(Protocol):
     ) -> Listing:
         """All objects, read in pages. Raises Gone when the list expired between two pages."""
 
-    def create(self, resource: Resource, body: Object) -> Object:
-        """POST; the namespace is the body's own. Raises AlreadyExists."""
+    def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
+        """POST; the namespace is the body's own. Raises AlreadyExists.
+
+        With `dry_run` the answer is what the server would have stored, and nothing is."""
 
     def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         """PUT. Raises Conflict unless the body's resourceVersion is the current one."""

@@ -92,9 +92,9 @@ class Client:
                 return Listing(tuple(items), metadata["resourceVersion"])
             query["continue"] = metadata["continue"]
 
-    def create(self, resource: Resource, body: Object) -> Object:
+    def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         path = resource.path(body["metadata"].get("namespace", ""))
-        return self._json("POST", path, body=body)
+        return self._json("POST", path, {"dryRun": "All"} if dry_run else None, body=body)
 
     def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         metadata = body["metadata"]

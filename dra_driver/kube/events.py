@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from math import inf
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from dra_driver.kube.api import Api
@@ -25,6 +26,8 @@ _NOTE_LENGTH = 1024  # events.k8s.io/v1, Event.note
 _QUIET_SECONDS = 300.0
 _REMEMBERED = 4096
 _QUEUED = 1000
+
+K = TypeVar("K")
 
 
 class EventType(StrEnum):
@@ -40,7 +43,8 @@ class _Said:
 
 
 class EventRecorder:
-    """Writes events; the same one about the same object again only after `quiet` seconds.
+    """Writes events; the same one about the same object again only after `quiet` seconds, and
+    another note for the same reason not before `spacing` seconds.
 
     `record` returns at once and never raises. The queue is bounded: what a slow API server
     leaves no room for is dropped and logged. `controller` is the event's
@@ -54,6 +58,7 @@ class EventRecorder:
         controller: str,
         instance: str,
         quiet: float = _QUIET_SECONDS,
+        spacing: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -61,9 +66,11 @@ class EventRecorder:
         self._controller = controller
         self._instance = instance
         self._quiet = quiet
+        self._spacing = spacing
         self._clock = clock
         self._now = now
         self._said: OrderedDict[_Said, float] = OrderedDict()
+        self._last: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._lock = threading.Lock()
         self._queue: queue.Queue[Object | None] = queue.Queue(_QUEUED)
         self._thread = threading.Thread(target=self.run, name="events", daemon=True)
@@ -89,18 +96,28 @@ class EventRecorder:
         reason: str,
         note: str,
         action: str,
-    ) -> None:
+    ) -> float:
         """Tell about `regarding`, an object with apiVersion, kind and metadata. `reason` and
-        `action` are words in CamelCase; a `note` above 1,024 characters is cut."""
+        `action` are words in CamelCase; a `note` above 1,024 bytes is cut.
+
+        Gives 0, or the seconds after which it is worth saying again: it came too soon after
+        another note for the same reason."""
         event = self._event(regarding, kind, reason, _clip(note), action)
         said = _Said(event["regarding"].get("uid") or str(event["regarding"]), reason, note)
         with self._lock:
-            if not self._is_news(said):
-                return
+            now = self._clock()
+            if not self._is_news(said, now):
+                return 0.0
+            too_soon = self._last.get((said.regarding, reason), -inf) + self._spacing - now
+            if too_soon > 0:
+                return too_soon
+            _remember(self._said, said, now)
+            _remember(self._last, (said.regarding, reason), now)
         try:
             self._queue.put_nowait(event)
         except queue.Full:
             logger.warning("too many events are waiting; dropped %s: %s", reason, note)
+        return 0.0
 
     def run(self) -> None:
         """The thread's work; returns after `stop`."""
@@ -110,16 +127,9 @@ class EventRecorder:
             except KubeError as error:
                 logger.warning("cannot write the event %s: %s", event["reason"], error)
 
-    def _is_news(self, said: _Said) -> bool:
-        now = self._clock()
+    def _is_news(self, said: _Said, now: float) -> bool:
         last = self._said.get(said)
-        if last is not None and now - last < self._quiet:
-            return False
-        self._said[said] = now
-        self._said.move_to_end(said)
-        if len(self._said) > _REMEMBERED:
-            self._said.popitem(last=False)
-        return True
+        return last is None or now - last >= self._quiet
 
     def _event(
         self, regarding: Mapping[str, Any], kind: EventType, reason: str, note: str, action: str
@@ -148,6 +158,13 @@ class EventRecorder:
             "note": note,
             "type": kind.value,
         }
+
+
+def _remember(told: OrderedDict[K, float], key: K, now: float) -> None:
+    told[key] = now
+    told.move_to_end(key)
+    if len(told) > _REMEMBERED:
+        told.popitem(last=False)
 
 
 def _clip(note: str) -> str:

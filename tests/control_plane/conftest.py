@@ -57,7 +57,7 @@ def start_controller(controller_kubeconfig: Path, tmp_path: Path) -> Iterator[St
 
     yield start
     for process in started:
-        process.kill()
+        process.end()
         print(process.log())  # shown by pytest when the test failed
 
 

@@ -57,10 +57,14 @@ class ControllerProcess:
         """Its exit code, once it has ended by itself."""
         return self._process.wait(_STOP_SECONDS)
 
-    def kill(self) -> None:
-        """Make sure that nothing is left of it."""
-        self._process.kill()
-        self._process.wait(_STOP_SECONDS)
+    def end(self) -> None:
+        """Make sure that nothing is left of it; asked first, it gives its lease back."""
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_STOP_SECONDS)
 
     def probe(self, path: str) -> tuple[int, str]:
         """Status and body of an HTTP path of its probe server."""

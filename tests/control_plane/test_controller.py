@@ -206,3 +206,48 @@ def test_settings_that_are_wrong_end_it_with_a_sentence(start_controller: Start)
     assert process.wait() == 1
     assert "lease" in process.log()
     assert "Traceback" not in process.log()
+
+
+def test_what_fits_nowhere_is_taken_back_and_tried_elsewhere(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    """A second claim of the pod is another driver's and never allocated: kube-scheduler then
+    clears nothing, and the controller gives the card back by itself."""
+    machines.add([whole(0)])
+    foreign = claim("theirs", namespace)
+    foreign["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "gpu.example.com"
+    api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    api.create(RESOURCE_CLAIMS, foreign)
+    api.create(PODS, pod_with("user", namespace, "one", "theirs"))
+    eyes.allocated("one")
+    eyes.released("one")
+
+
+def test_a_pod_that_needs_nothing_of_ours_is_left_alone(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    machines.add([whole(0)])
+    foreign = claim("theirs", namespace)
+    foreign["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "gpu.example.com"
+    api.create(RESOURCE_CLAIMS, foreign)
+    api.create(PODS, pod_with("user", namespace, "theirs"))
+    api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    api.create(PODS, pod_with("ours", namespace, "one"))
+    eyes.bound("ours")
+    assert allocation(eyes.claim("theirs")) is None
+    assert not events_about(api, namespace, "user")
+
+
+def test_every_card_once_in_a_burst(
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+) -> None:
+    for _ in range(2):
+        machines.add([whole(bus) for bus in range(8)])
+    names = [f"user-{number}" for number in range(16)]
+    for name in names:
+        api.create(RESOURCE_CLAIMS, claim(name, namespace))
+        api.create(PODS, pod_with(name, namespace, name))
+    for name in names:
+        eyes.bound(name, timeout=60.0)
+    held = [(each.pool, each.device) for name in names for each in results(eyes.claim(name))]
+    assert len(held) == len(set(held)) == 16

@@ -226,6 +226,18 @@ def test_told_on_pod_and_claim(slices: list[Object], requests: list[Object], wor
     assert world.ears.told == [f"Pod p: {words}", f"ResourceClaim c: {words}"]
 
 
+def test_what_came_too_soon_is_told_later() -> None:
+    world = World([])
+    world.ears.deaf_for = 20.0
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    assert world.ears.told == []
+    world.ears.deaf_for = 0.0
+    world.after(20.0)
+    assert world.ears.told[0] == "Pod p: no ResourceSlice of gcu.enflame.com is published"
+
+
 def test_no_node_fits_is_told_with_the_reasons() -> None:
     world = World()
     world.put(NODES, node("b") | {"status": {}})

@@ -78,15 +78,19 @@ class Port:
 
 
 class Ears:
-    """Writes down the events."""
+    """Writes down the events; while deaf, says for how many seconds more."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.deaf_for = 0.0
 
     def record(
         self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
-    ) -> None:
+    ) -> float:
+        if self.deaf_for:
+            return self.deaf_for
         self.told.append(f"{regarding['kind']} {regarding['metadata']['name']}: {note}")
+        return 0.0
 
 
 class World:

@@ -36,18 +36,23 @@ class Written:
         return body
 
 
-def recorder(api: Written, clock: Callable[[], float] = lambda: 0.0) -> EventRecorder:
+def recorder(
+    api: Written, clock: Callable[[], float] = lambda: 0.0, *, spacing: float = 0.0
+) -> EventRecorder:
     return EventRecorder(
         cast("Api", api),
         controller="gcu.enflame.com/controller",
         instance="replica-0",
         clock=clock,
+        spacing=spacing,
         now=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )
 
 
-def say(events: EventRecorder, note: str = "why", regarding: Object = POD) -> None:
-    events.record(regarding, kind=EventType.WARNING, reason="Failed", note=note, action="Allocate")
+def say(events: EventRecorder, note: str = "why", regarding: Object = POD) -> float:
+    return events.record(
+        regarding, kind=EventType.WARNING, reason="Failed", note=note, action="Allocate"
+    )
 
 
 def finish(events: EventRecorder) -> None:
@@ -96,6 +101,23 @@ def test_the_same_is_told_once_in_a_while() -> None:
     say(events)
     finish(events)
     assert [each["note"] for each in api.events] == ["why", "another reason", "why"]
+
+
+def test_another_note_for_the_same_reason_keeps_its_distance() -> None:
+    api, now = Written(), [0.0]
+    events = recorder(api, lambda: now[0], spacing=30.0)
+    assert say(events, "8 cards: 5 held") == 0.0
+    now[0] = 10.0
+    assert say(events, "8 cards: 4 held") == 20.0
+    assert say(events, "8 cards: 4 held", {**POD, "metadata": {"name": "other"}}) == 0.0
+    now[0] = 30.0
+    assert say(events, "8 cards: 4 held") == 0.0
+    finish(events)
+    assert [each["note"] for each in api.events] == [
+        "8 cards: 5 held",
+        "8 cards: 4 held",
+        "8 cards: 4 held",
+    ]
 
 
 def test_a_long_note_is_cut_at_its_bytes() -> None:

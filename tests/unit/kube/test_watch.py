@@ -102,9 +102,7 @@ def test_an_expired_version_lists_again() -> None:
 
 
 def test_a_broken_watch_goes_on_from_the_last_event_without_a_list() -> None:
-    api = FakeApi(
-        lambda: listing(), scripted(FakeWatch([added("a", 11)], Unavailable("reset by peer")))
-    )
+    api = FakeApi(listing, scripted(FakeWatch([added("a", 11)], Unavailable("reset by peer"))))
     run(api, Told(), budget=0.9)
     assert api.calls == ["list", "watch 10", "watch 11"]
 

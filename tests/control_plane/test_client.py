@@ -1,0 +1,149 @@
+"""Our client against a real API server: the errors and streams that it must understand."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from dra_driver.kube import errors
+from dra_driver.kube.api import Change, PatchType
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.resources import LEASES, PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.model.claim import Object
+from dra_driver.model.effects import Effects, Point
+from tests.control_plane.objects import claim
+
+pytestmark = pytest.mark.control_plane
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
+
+
+def config_map(name: str, namespace: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+
+
+def test_it_says_which_server_it_is(api: Client) -> None:
+    assert (api.server_version().major, api.server_version().minor) >= (1, 36)
+    assert api.serves(RESOURCE_CLAIMS)
+    assert not api.serves(Resource("resource.k8s.io", "v1alpha1", "none", "None", False))
+
+
+def test_unknown_objects_and_conflicts(api: Client, namespace: str) -> None:
+    with pytest.raises(errors.NotFound):
+        api.get(RESOURCE_CLAIMS, "none", namespace=namespace)
+    first = api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    with pytest.raises(errors.AlreadyExists):
+        api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    labelled = first | {"metadata": first["metadata"] | {"labels": {"a": "b"}}}
+    api.replace(RESOURCE_CLAIMS, labelled)
+    with pytest.raises(errors.Conflict):
+        api.replace(RESOURCE_CLAIMS, labelled | {"spec": first["spec"]})
+    with pytest.raises(errors.Invalid):
+        api.create(RESOURCE_CLAIMS, claim("two", namespace, count=-1))
+
+
+def test_delete_takes_only_the_object_that_was_meant(api: Client, namespace: str) -> None:
+    made = api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    with pytest.raises(errors.Conflict):
+        api.delete(RESOURCE_CLAIMS, "one", namespace=namespace, uid="another")
+    api.delete(RESOURCE_CLAIMS, "one", namespace=namespace, uid=made["metadata"]["uid"])
+    with pytest.raises(errors.NotFound):
+        api.get(RESOURCE_CLAIMS, "one", namespace=namespace)
+
+
+def test_patches(api: Client, namespace: str) -> None:
+    api.create(CONFIG_MAPS, config_map("one", namespace))
+    merged = api.patch(CONFIG_MAPS, "one", {"data": {"a": "1"}}, namespace=namespace)
+    assert merged["data"] == {"a": "1"}
+    operation = {"op": "replace", "path": "/data/a", "value": "2"}
+    patched = api.patch(
+        CONFIG_MAPS, "one", [operation], namespace=namespace, patch_type=PatchType.JSON
+    )
+    assert patched["data"] == {"a": "2"}
+    applied = api.patch(
+        CONFIG_MAPS,
+        "two",
+        config_map("two", namespace) | {"data": {"b": "3"}},
+        namespace=namespace,
+        patch_type=PatchType.APPLY,
+        field_manager="tests",
+        force=True,
+    )
+    assert applied["data"] == {"b": "3"}
+
+
+def test_a_list_of_many_pages(api: Client, namespace: str) -> None:
+    for number in range(501):
+        api.create(CONFIG_MAPS, config_map(f"c{number}", namespace))
+    found = api.list(CONFIG_MAPS, namespace=namespace)
+    assert len({each["metadata"]["name"] for each in found.items}) == 502  # and the cluster's CA
+    assert {(each["apiVersion"], each["kind"]) for each in found.items} == {("v1", "ConfigMap")}
+
+
+def test_a_watch_tells_what_happens(api: Client, namespace: str) -> None:
+    listed = api.list(CONFIG_MAPS, namespace=namespace)
+    api.create(CONFIG_MAPS, config_map("new", namespace))
+    api.delete(CONFIG_MAPS, "new", namespace=namespace)
+    watch = api.watch(
+        CONFIG_MAPS, namespace=namespace, resource_version=listed.resource_version, timeout=10
+    )
+    told: list[tuple[Change, str]] = []
+    for event in watch:
+        told.append((event.change, event.object["metadata"].get("name", "")))
+        if event.change is Change.DELETED:
+            watch.close()
+    assert told[-2:] == [(Change.ADDED, "new"), (Change.DELETED, "new")]
+
+
+def test_a_quiet_watch_is_closed_from_another_thread(api: Client, namespace: str) -> None:
+    version = api.list(CONFIG_MAPS, namespace=namespace).resource_version
+    watch = api.watch(
+        CONFIG_MAPS, namespace=namespace, resource_version=version, label_selector="none=none"
+    )
+    reader = threading.Thread(target=lambda: list(watch))
+    reader.start()
+    reader.join(0.3)
+    assert reader.is_alive()
+    watch.close()
+    watch.close()
+    reader.join(5)
+    assert not reader.is_alive()
+
+
+def test_what_is_not_allowed_is_forbidden(controller_kubeconfig: Path, namespace: str) -> None:
+    restricted = connect(controller_kubeconfig, effects=Effects(), user_agent="tests/1")
+    with pytest.raises(errors.Forbidden, match="cannot delete"):
+        restricted.delete(PODS, "any", namespace=namespace)
+    with pytest.raises(errors.Forbidden):
+        restricted.get(LEASES, "another", namespace=namespace)
+
+
+def test_a_server_that_is_away(api: Client, tmp_path: Path, controller_kubeconfig: Path) -> None:
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text(controller_kubeconfig.read_text().replace(":6443", ":1"))
+    away = connect(nowhere, effects=Effects(), user_agent="tests/1")
+    with pytest.raises(errors.Unavailable, match="did not answer GET /version"):
+        away.server_version()
+
+
+def test_every_write_passes_the_seam(controller_kubeconfig: Path, api: Client) -> None:
+    class Counting(Effects):
+        def __init__(self) -> None:
+            self.points: list[Point] = []
+
+        def before(self, point: Point) -> None:
+            self.points.append(point)
+
+    effects = Counting()
+    client = connect(controller_kubeconfig, effects=effects, user_agent="tests/1")
+    client.server_version()
+    assert effects.points == []
+    with pytest.raises(errors.Forbidden):
+        client.delete(PODS, "any", namespace="default")
+    assert effects.points == [Point.API_WRITE]

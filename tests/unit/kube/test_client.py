@@ -1,0 +1,88 @@
+"""The client's reading of a watch, byte by byte, and of its configuration."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kubernetes.client.rest import RESTResponse
+
+from dra_driver.kube.api import Change
+from dra_driver.kube.client import ClientWatch, connect
+from dra_driver.kube.errors import Gone, Unavailable
+from dra_driver.model.effects import Effects
+from dra_driver.model.errors import InvalidValue
+
+
+class Stream:
+    """A response whose body comes in the given pieces; stands in for urllib3's."""
+
+    status = 200
+    reason = "OK"
+
+    def __init__(self, *pieces: bytes | Exception) -> None:
+        self._pieces = list(pieces)
+
+    def read1(self) -> bytes:
+        piece = self._pieces.pop(0) if self._pieces else b""
+        if isinstance(piece, Exception):
+            raise piece
+        return piece
+
+    def shutdown(self) -> None:
+        self._pieces = [OSError("shut down")]
+
+    def close(self) -> None:
+        self._pieces = []
+
+
+def watch(*pieces: bytes | Exception) -> ClientWatch:
+    return ClientWatch(RESTResponse(Stream(*pieces)), "watch of pods")
+
+
+def line(change: str, obj: dict[str, object]) -> bytes:
+    return json.dumps({"type": change, "object": obj}).encode() + b"\n"
+
+
+def test_lines_may_come_in_any_pieces() -> None:
+    body = line("ADDED", {"n": 1}) + line("BOOKMARK", {"n": 2}) + line("DELETED", {"n": 3})
+    pieces = [body[start : start + 7] for start in range(0, len(body), 7)]
+    assert [(each.change, each.object["n"]) for each in watch(*pieces)] == [
+        (Change.ADDED, 1),
+        (Change.BOOKMARK, 2),
+        (Change.DELETED, 3),
+    ]
+
+
+def test_an_error_line_is_the_error_it_says() -> None:
+    gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    with pytest.raises(Gone, match="too old"):
+        list(watch(line("ADDED", {}), line("ERROR", gone)))
+
+
+@pytest.mark.parametrize(
+    "piece", [OSError("connection reset"), b"<html>\n"], ids=["broken", "not JSON"]
+)
+def test_a_broken_stream_is_unavailable(piece: bytes | Exception) -> None:
+    with pytest.raises(Unavailable, match="watch of pods"):
+        list(watch(piece))
+
+
+def test_closing_ends_it_without_an_error() -> None:
+    running = watch(line("ADDED", {"n": 1}), line("ADDED", {"n": 2}))
+    told = []
+    for event in running:
+        told.append(event.object["n"])
+        running.close()
+    assert told == [1]
+
+
+@pytest.mark.parametrize("kubeconfig", [None, Path("/nonexistent/kubeconfig")])
+def test_no_configuration_is_told_with_the_remedy(
+    kubeconfig: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(InvalidValue) as refused:
+        connect(kubeconfig, effects=Effects(), user_agent="tests/1")
+    assert "name a kubeconfig" in refused.value.remedy
