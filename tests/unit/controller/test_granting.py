@@ -174,19 +174,6 @@ def test_no_card_is_given_twice_before_the_watch_tells() -> None:
     assert "Pod four: 3 cards: 3 held; 1 asked" in world.ears.told
 
 
-def test_an_older_version_from_the_watch_changes_nothing() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.settle()
-    late = world.claim("c") | {"status": {}}
-    late["metadata"] = late["metadata"] | {"resourceVersion": "1"}
-    world.put(PODS, pod("q", "c"))
-    world.port.version = 50
-    world.put(RESOURCE_CLAIMS, late)
-    assert world.settle() == []
-
-
 TOLD = {
     "unhealthy": (
         [*pool("a", [device("whole", 0, taints=[UNHEALTHY])])],
