@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from controller.agenda import Key, Subject
@@ -21,8 +19,8 @@ KEY = Key(Subject.CLAIM, "default", "c")
 
 
 @pytest.fixture
-def cache() -> Iterator[ClusterCache]:
-    yield ClusterCache(Selectors())
+def cache() -> ClusterCache:
+    return ClusterCache(Selectors())
 
 
 def at(version: int, obj: Object, uid: str = "u") -> Object:
