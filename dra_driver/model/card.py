@@ -25,6 +25,20 @@ class Ecc:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """Why nothing new may be placed on a card: the key and value of the taint that says so to
+    programs, and `text` that says it to people.
+
+    The key ``unhealthy`` takes lost, health, rma, errors, efsmi or pending; ``foreign`` has no
+    value.
+    """
+
+    taint: str
+    value: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceNode:
     """A character device of a card: ``path`` as a container of the node sees it (``/dev/gcu0``),
     ``host_path`` as the container runtime finds it (differs on a simulated node only)."""
@@ -40,9 +54,7 @@ class Card:
     ``index`` (efsmi's) and ``minor`` (of ``/dev/gcu<minor>``) can disagree and both may change
     at a reboot: never use them as a key. ``memory_mib`` is the card's total as efsmi prints it.
     ``numa_node`` is None where the kernel says -1. ``pcie_switch`` is the nearest bridge that
-    the card shares with another card, None where there is none. ``problems`` are the reasons
-    for which nothing new may be placed here, each ready to be read by a person; its keys are
-    values of the taint ``gcu.enflame.com/unhealthy``.
+    the card shares with another card, None where there is none.
     """
 
     address: PciAddress
@@ -60,12 +72,3 @@ class Card:
     pcie_switch: str | None
     nodes: tuple[DeviceNode, ...]
     problems: tuple[Problem, ...] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a card cannot be given out. ``value`` is one of lost, health, rma, errors, efsmi,
-    pending; ``text`` says it in words."""
-
-    value: str
-    text: str

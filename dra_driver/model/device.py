@@ -65,16 +65,18 @@ def card_attributes(card: Card, mode: Mode) -> dict[str, Any]:
 
 def taints(card: Card, *, allocator: str) -> list[dict[str, str]]:
     """The allocator's taint, and one for each problem that keeps new claims away."""
-    unhealthy = [
-        {"key": names.TAINT_UNHEALTHY, "value": value, "effect": "NoSchedule"}
-        for value in sorted({problem.value for problem in card.problems})
+    problems = [
+        {"key": key, "value": value, "effect": "NoSchedule"}
+        if value
+        else {"key": key, "effect": "NoSchedule"}
+        for key, value in sorted({(problem.taint, problem.value) for problem in card.problems})
     ]
     allocated_by = {
         "key": names.TAINT_ALLOCATED_BY,
         "value": allocator,
         "effect": "NoSchedule",
     }
-    return [allocated_by, *unhealthy]
+    return [allocated_by, *problems]
 
 
 def _clip(text: str) -> str:

@@ -34,6 +34,7 @@ CAPACITY_SIZE: Final = "size"
 
 TAINT_ALLOCATED_BY: Final = f"{DRIVER}/allocated-by"
 TAINT_UNHEALTHY: Final = f"{DRIVER}/unhealthy"
+TAINT_FOREIGN: Final = f"{DRIVER}/foreign"
 ALLOCATOR_CONTROLLER: Final = "controller"
 
 # The finalizer of an allocated claim, k8s.io/api/resource: with any other one kube-scheduler

@@ -12,8 +12,10 @@ from typing import Final
 
 from dra_driver.model.errors import InvalidValue
 
-_BINARY: Final = {s: 1024**n for n, s in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
-_DECIMAL: Final = {
+_BINARY: Final[dict[str, int]] = {
+    s: 1024**n for n, s in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)
+}
+_DECIMAL: Final[dict[str, Fraction]] = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
     "m": Fraction(1, 1000),
@@ -40,7 +42,7 @@ def parse_quantity(text: str) -> Fraction:
     if match["binary"]:
         return number * _BINARY[match["binary"]]
     if match["exponent"]:
-        return number * Fraction(10) ** int(match["exponent"])
+        return number * Fraction(f"1e{match['exponent']}")
     return number * _DECIMAL[match["decimal"] or ""]
 
 

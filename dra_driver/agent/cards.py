@@ -1,0 +1,136 @@
+"""The node's cards as last seen, kept fresh by a thread."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from dra_driver.hardware.machine import Inventory, Machine
+from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.model.card import Card, Problem
+from dra_driver.model.errors import HardwareError
+from dra_driver.model.names import TAINT_UNHEALTHY
+from dra_driver.model.pci import PciAddress
+
+logger = logging.getLogger(__name__)
+
+
+class Cards:
+    """Looks at the machine at an interval and when the PCI bus has changed.
+
+    A failed look keeps what was seen before: that the machine cannot be read says nothing
+    about its cards. A card that was seen and is no longer found stays, with the problem
+    ``lost``, until it is back or the agent starts anew.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        sysfs: Sysfs,
+        *,
+        presence_interval: float,
+        inventory_interval: float,
+        changed: Callable[[], None],
+        report: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._machine = machine
+        self._sysfs = sysfs
+        self._presence_interval = presence_interval
+        self._inventory_interval = inventory_interval
+        self._changed = changed
+        self._report = report
+        self._clock = clock
+        self._cards: dict[PciAddress, Card] | None = None
+        self._unusable: dict[PciAddress, str] = {}
+        self._bus: object = None
+        self._looked = float("-inf")
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="cards", daemon=True)
+        self.problem: str | None = "the hardware has not been read yet"
+
+    @property
+    def latest(self) -> tuple[Card, ...] | None:
+        """All cards by address; None until a look succeeded."""
+        return None if self._cards is None else tuple(self._cards.values())
+
+    def card(self, address: PciAddress) -> Card:
+        """The card with its minor and device nodes of this moment; raises HardwareError."""
+        known = (self._cards or {}).get(address)
+        if known is None:
+            reason = self._unusable.get(address) or self.problem
+            raise HardwareError(
+                f"this node has no usable card {address}" + (f": {reason}" if reason else "")
+            )
+        return self._machine.card(known)
+
+    def start(self) -> None:
+        """Keep looking in a thread of its own; the caller has made the first look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def look(self) -> None:
+        """A full look now. Never raises: what went wrong is told in `problem`."""
+        self._looked = self._clock()
+        before = self._cards
+        try:
+            self._bus = self._sysfs.functions()
+            inventory = self._machine.inventory()
+        except HardwareError as error:
+            if self.problem != str(error):
+                logger.warning("the hardware cannot be read: %s", error)
+                self._report(str(error))
+            self.problem = str(error)
+            return
+        self.problem = None
+        self._take(inventory)
+        if self._cards != before:
+            self._changed()
+
+    def tick(self) -> None:
+        """Look if it is time, or if the PCI bus is not as it was."""
+        if self._clock() - self._looked >= self._inventory_interval or self._bus_changed():
+            self.look()
+
+    def _bus_changed(self) -> bool:
+        try:
+            return self._sysfs.functions() != self._bus
+        except HardwareError as error:
+            logger.debug("the PCI bus cannot be read: %s", error)
+            return True
+
+    def _take(self, inventory: Inventory) -> None:
+        known = self._cards or {}
+        found = {card.address: card for card in inventory.cards}
+        missing = {a: _lost(card, inventory) for a, card in known.items() if a not in found}
+        for address in missing.keys() - {a for a, c in known.items() if _is_lost(c)}:
+            text = missing[address].problems[-1].text
+            logger.warning("card %s: %s", address, text)
+            self._report(f"card {address}: {text}")
+        for address, reason in inventory.unusable.items():
+            if self._unusable.get(address) != reason:
+                logger.warning("card %s is not published: %s", address, reason)
+                self._report(f"card {address} is not published: {reason}")
+        self._unusable = dict(inventory.unusable)
+        self._cards = dict(sorted((found | missing).items()))
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._presence_interval):
+            self.tick()
+
+
+def _lost(card: Card, inventory: Inventory) -> Card:
+    text = inventory.unusable.get(card.address, "gone from the PCI bus")
+    kept = tuple(problem for problem in card.problems if problem.value != "lost")
+    return replace(card, problems=(*kept, Problem(TAINT_UNHEALTHY, "lost", text)))
+
+
+def _is_lost(card: Card) -> bool:
+    return any(problem.value == "lost" for problem in card.problems)

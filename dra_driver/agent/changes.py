@@ -1,0 +1,120 @@
+"""Which writes turn the slices on the server into the desired ones. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dra_driver.agent.slices import Object, desired_slices
+from dra_driver.model.device import parse_device_name
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.names import TAINT_UNHEALTHY
+from dra_driver.model.pci import PciAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The writes, to be made in this order: delete what is obsolete, then update, then create.
+
+    `desired` is all that should stand on the server afterwards.
+    """
+
+    desired: tuple[Object, ...]
+    delete: tuple[Object, ...] = ()
+    update: tuple[Object, ...] = ()
+    create: tuple[Object, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.delete or self.update or self.create)
+
+
+def plan_changes(
+    node: Mapping[str, Any], devices: Sequence[Object], current: Sequence[Object]
+) -> Changes:
+    """The writes that publish `devices` where `current` (our slices of that node) stand.
+
+    A change of one slice keeps the pool's generation; a change of several, or of their number,
+    takes the next one, so that no reader takes half a change for a pool.
+    """
+    generation = max((s["spec"]["pool"]["generation"] for s in current), default=1)
+    by_name = {s["metadata"]["name"]: s for s in current}
+    desired = desired_slices(node, devices, generation)
+    names = {s["metadata"]["name"] for s in desired}
+    different = [s for s in desired if not _same(s, by_name.get(s["metadata"]["name"]))]
+    obsolete = [s for s in current if s["metadata"]["name"] not in names]
+    only_one_updated = len(different) == 1 and not obsolete and len(current) == len(desired)
+    if current and (different or obsolete) and not only_one_updated:
+        different = desired = desired_slices(node, devices, generation + 1)
+    return Changes(
+        desired=tuple(desired),
+        delete=tuple(obsolete),
+        update=tuple(
+            _with_version(s, by_name[s["metadata"]["name"]])
+            for s in different
+            if s["metadata"]["name"] in by_name
+        ),
+        create=tuple(s for s in different if s["metadata"]["name"] not in by_name),
+    )
+
+
+def keep_held(
+    devices: Sequence[Object], current: Sequence[Object], held: frozenset[PciAddress]
+) -> list[Object]:
+    """`devices`, and those on the server that a claim still holds though the card is not found.
+
+    A device that is allocated must not leave its slice, as upstream computes what is used from
+    the slices of now (kubernetes#140802): it stays as it is, with a taint that says it is lost.
+    """
+    names = {device["name"] for device in devices}
+    lost = [
+        device
+        for published in current
+        for device in published["spec"].get("devices", ())
+        if device["name"] not in names and _card(device) in held
+    ]
+    return sorted([*devices, *map(_lost, lost)], key=lambda device: str(device["name"]))
+
+
+def _lost(device: Object) -> Object:
+    taint = {"key": TAINT_UNHEALTHY, "value": "lost", "effect": "NoSchedule"}
+    kept = [
+        {key: value for key, value in found.items() if key != "timeAdded"}
+        for found in device.get("taints", ())
+        if found["key"] != TAINT_UNHEALTHY
+    ]
+    return {**device, "taints": [*kept, taint]}
+
+
+def _card(device: Object) -> PciAddress | None:
+    try:
+        return parse_device_name(device["name"])[1]
+    except InvalidValue:  # published by another version of the driver: not one of its cards' names
+        return None
+
+
+def _same(wanted: Object, found: Object | None) -> bool:
+    if found is None:
+        return False
+    return _comparable(wanted) == _comparable(found)
+
+
+def _comparable(published: Object) -> tuple[Any, Any]:
+    """Spec and owner, without what the server adds by itself (when a taint was put)."""
+    spec = published["spec"]
+    devices = [
+        {
+            **device,
+            "taints": [
+                {key: value for key, value in taint.items() if key != "timeAdded"}
+                for taint in device.get("taints", ())
+            ],
+        }
+        for device in spec.get("devices", ())
+    ]
+    return {**spec, "devices": devices}, published["metadata"].get("ownerReferences")
+
+
+def _with_version(wanted: Object, found: Object) -> Object:
+    version = found["metadata"]["resourceVersion"]
+    return {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}}

@@ -1,0 +1,70 @@
+"""The settings of ``gcu-dra-agent``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from dra_driver.config.loader import Settings
+from dra_driver.model.names import DRIVER
+
+
+class AgentSettings(Settings):
+    """Values only; what has effects is built from them in `dra_driver.agent.main`."""
+
+    node_name: str = Field(min_length=1, description="name of this Node object")
+    host_root: Path = Field(
+        default=Path("/"),
+        description="folder with the host's sys/ and dev/, at the same path in the pod and on "
+        "the node",
+    )
+    efsmi_path: str = Field(
+        default="efsmi", min_length=1, description="the vendor's tool: a path, or a name on PATH"
+    )
+    efsmi_timeout: float = Field(
+        default=20.0, gt=0, le=300, description="limit for one call of efsmi, in seconds"
+    )
+    kubelet_root: Path = Field(
+        default=Path("/var/lib/kubelet"), description="the kubelet's root directory"
+    )
+    cdi_dir: Path = Field(
+        default=Path("/var/run/cdi"), description="where the container runtime reads CDI specs"
+    )
+    state_dir: Path | None = Field(
+        default=None,
+        description=f"where the journal lies; by default plugins/{DRIVER} below the kubelet root",
+    )
+    injection: Literal["cdi", "runtime"] = Field(
+        default="cdi",
+        description="who puts device nodes into a container: cdi (this driver), or runtime (the "
+        "vendor's container runtime, which needs the variables only)",
+    )
+    presence_interval: float = Field(
+        default=5.0, gt=0, description="seconds between looks at the PCI bus"
+    )
+    inventory_interval: float = Field(
+        default=60.0, gt=0, description="seconds between full looks with efsmi"
+    )
+    registration_timeout: float = Field(
+        default=60.0, gt=0, description="seconds to wait for the kubelet before saying so"
+    )
+    pod_uid: str = Field(
+        default="",
+        description="UID of this pod; names the sockets, so that two agents can run side by side "
+        "during an update (kubelet 1.33 or newer)",
+    )
+    kubeconfig: Path | None = Field(
+        default=None, description="kubeconfig file; in a pod its service account is used"
+    )
+    probe_port: int = Field(
+        default=8080, ge=0, le=65535, description="port of /healthz, /readyz and /metrics"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="the least severe lines to log"
+    )
+
+    @property
+    def state_directory(self) -> Path:
+        return self.state_dir or self.kubelet_root / "plugins" / DRIVER

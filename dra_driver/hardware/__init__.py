@@ -1,0 +1,1 @@
+"""The machine: PCI functions in sysfs, and what ``efsmi`` prints, joined by PCI address."""

@@ -1,0 +1,97 @@
+"""Calls of ``efsmi``, the vendor's management tool: argv only, bounded in time."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import HardwareError
+
+logger = logging.getLogger(__name__)
+
+_GRACE = 1.0  # seconds for a killed tool to be gone
+
+
+class Efsmi:
+    """Runs the tool at `path` and gives back what it printed.
+
+    `timeout` is in seconds and holds for each call. The tool is never given a shell, and its
+    output is decoded with replacement, since tables carry ``℃`` and serial numbers are raw.
+    """
+
+    def __init__(self, path: Path, *, timeout: float, effects: Effects) -> None:
+        self._path = path
+        self._timeout = timeout
+        self._effects = effects
+
+    def list_cards(self) -> str:
+        """``efsmi -L``: index, serial, PCI address and uuid of each card."""
+        return self._run("-L")
+
+    def query(self) -> str:
+        """``efsmi -q``: everything about each card, as blocks of ``key : value``."""
+        return self._run("-q")
+
+    def summary(self) -> str:
+        """Plain ``efsmi``: the only place that tells the virtualisation mode."""
+        return self._run()
+
+    def _run(self, *arguments: str) -> str:
+        """Standard output of one call; raises HardwareError unless it ends in time with 0."""
+        argv = [str(self._path), *arguments]
+        shown = " ".join(["efsmi", *arguments])
+        try:
+            with self._effects(Point.EFSMI_CALL):
+                done = _execute(argv, self._timeout)
+        except subprocess.TimeoutExpired as error:
+            raise HardwareError(
+                f"`{shown}` did not end within {self._timeout:g} s",
+                remedy="look at the kernel log for a card that hangs, or raise efsmi.timeout",
+            ) from error
+        except OSError as error:
+            raise HardwareError(
+                f"{self._path} cannot be run: {error.strerror}",
+                remedy="set efsmi.path, or let the vendor's runtime class bring it into the agent "
+                "(Helm values efsmi.*)",
+            ) from error
+        output = done.stdout.decode("utf-8", "replace")
+        if done.returncode != 0:
+            said = _last_line(done.stderr.decode("utf-8", "replace")) or _last_line(output)
+            raise HardwareError(f"`{shown}` ended with {done.returncode}: {said or 'no output'}")
+        logger.debug("%s printed %d bytes", shown, len(done.stdout))
+        return output
+
+
+def _execute(argv: Sequence[str], timeout: float) -> subprocess.CompletedProcess[bytes]:
+    """Like ``subprocess.run``, but returns after the timeout even when the tool sits in an
+    uninterruptible call of the kernel driver, where a kill takes effect only later."""
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_GRACE)
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        raise
+    return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""

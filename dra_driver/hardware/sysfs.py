@@ -1,0 +1,142 @@
+"""The machine's PCI tree in sysfs, below a host root.
+
+The host root is ``/`` on a real node. Below another folder the same tree may be a simulated
+machine; links are followed inside it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from dra_driver.model.card import DeviceNode
+from dra_driver.model.errors import HardwareError, InvalidValue
+from dra_driver.model.names import PCI_VENDORS
+from dra_driver.model.pci import PciAddress
+
+_ACCELERATOR_CLASS = "0x1200"  # processing accelerator, whatever its programming interface
+_MINOR = re.compile(r"gcu(\d+)")
+# The folder below a PCI function is named after the driver's build: the vendor's, or Tencent's.
+_DRIVER_FOLDERS = ("enflame", "zixiao")
+
+
+@dataclass(frozen=True, slots=True)
+class GcuFunction:
+    """A GCU's PCI function. `bridges` are the PCI addresses from the root down to the card,
+    itself left out; `minor` is None while the kernel driver has not taken the card."""
+
+    address: PciAddress
+    minor: int | None
+    numa_node: int | None
+    root: str | None
+    bridges: tuple[str, ...]
+
+
+class Sysfs:
+    """Reads only. Every method reads afresh and raises HardwareError for what it cannot read."""
+
+    def __init__(self, host_root: Path) -> None:
+        self._root = host_root
+        self._devices = host_root / "sys/bus/pci/devices"
+
+    def driver_version(self) -> str:
+        """The version of the loaded kernel module; HardwareError while it is not loaded."""
+        path = self._root / "sys/module/enflame/version"
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except FileNotFoundError as error:
+            raise HardwareError(
+                f"the GCU kernel driver is not loaded ({path} does not exist)",
+                remedy="install or load the vendor's driver; the agent looks again by itself",
+            ) from error
+
+    def functions(self) -> tuple[GcuFunction, ...]:
+        """Every GCU on the PCI bus, by address."""
+        try:
+            names = sorted(entry.name for entry in self._devices.iterdir())
+        except OSError as error:
+            raise HardwareError(
+                f"{self._devices} cannot be read: {error.strerror}",
+                remedy="mount the host's /sys, or set hostRoot to where it is",
+            ) from error
+        return tuple(self._function(name) for name in names if self._is_gcu(name))
+
+    def minor(self, address: PciAddress) -> int | None:
+        """The card's minor now; None while the kernel driver has not taken the card.
+
+        Raises HardwareError when the card is no longer on the bus.
+        """
+        folder = self._devices / str(address)
+        if not folder.exists():
+            raise HardwareError(
+                f"card {address} is gone from the PCI bus",
+                remedy="look at the kernel log; the card may have fallen off or been removed",
+            )
+        for name in _DRIVER_FOLDERS:
+            for entry in sorted(folder.glob(f"{name}/gcu*")):
+                if match := _MINOR.fullmatch(entry.name):
+                    return int(match[1])
+        return None
+
+    def nodes(self, minor: int) -> tuple[DeviceNode, ...]:
+        """The device nodes that a container of this card needs, the card's own first.
+
+        ``/dev/gcu<minor>``, each ``/dev/gcu<minor>vid*``, and ``/dev/gcuctl`` (vendor's plugin
+        and dumps of its containers). Raises HardwareError when the card's own is missing.
+        """
+        dev = self._root / "dev"
+        own = dev / f"gcu{minor}"
+        if not own.exists():
+            raise HardwareError(
+                f"device node {own} does not exist",
+                remedy="mount the host's /dev, or let udev make the nodes of the GCU driver",
+            )
+        found = [own, *sorted(dev.glob(f"gcu{minor}vid*")), dev / "gcuctl"]
+        return tuple(
+            DeviceNode(path=f"/dev/{node.name}", host_path=str(node))
+            for node in found
+            if node.exists()
+        )
+
+    def _is_gcu(self, name: str) -> bool:
+        folder = self._devices / name
+        vendor = _read(folder / "vendor").removeprefix("0x")
+        return vendor in PCI_VENDORS and _read(folder / "class").startswith(_ACCELERATOR_CLASS)
+
+    def _function(self, name: str) -> GcuFunction:
+        address = PciAddress.parse(name)
+        root, bridges = self._ancestors(name)
+        node = _read(self._devices / name / "numa_node")
+        return GcuFunction(
+            address=address,
+            minor=self.minor(address),
+            numa_node=int(node) if node.isdecimal() else None,
+            root=root,
+            bridges=bridges,
+        )
+
+    def _ancestors(self, name: str) -> tuple[str | None, tuple[str, ...]]:
+        """The root complex (``pci0000:0a``) and the bridges above a function, top down."""
+        parts = (self._devices / name).resolve().parts[:-1]
+        roots = [i for i, part in enumerate(parts) if part.startswith("pci")]
+        if not roots:
+            return None, ()
+        bridges = tuple(part for part in parts[roots[-1] + 1 :] if _is_address(part))
+        return parts[roots[-1]], bridges
+
+
+def _is_address(text: str) -> bool:
+    try:
+        PciAddress.parse(text)
+    except InvalidValue:
+        return False
+    return True
+
+
+def _read(path: Path) -> str:
+    """A sysfs attribute, stripped; empty where the function does not have it."""
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,61 @@
+"""Logs as text, one line an event, with an id that joins all lines of one call.
+
+``2026-01-01T12:00:00.123Z INFO node.prepare [prepare-4f2a] claim default/one prepared``
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+call_id: ContextVar[str] = ContextVar("call_id", default="-")
+
+_counter = itertools.count(1)
+# Two agents can run on one node; their ids differ by process.
+_process: Final = f"{os.getpid():x}"
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+@contextmanager
+def new_call(name: str) -> Iterator[str]:
+    """Give every line logged inside, in this thread, the id ``<name>-<process>-<n>``."""
+    token = call_id.set(f"{name}-{_process}-{next(_counter)}")
+    try:
+        yield call_id.get()
+    finally:
+        call_id.reset(token)
+
+
+def configure(level: str) -> None:
+    """Send the root logger's lines to standard error in the project's form."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    # urllib3 tells every connection it makes; that is noise below warning.
+    logging.getLogger("urllib3").setLevel(logging.WARNING)
+
+
+class LineFormatter(logging.Formatter):
+    """Time in UTC, level, module, call id, message; a multi-line message stays one record."""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(where)s [%(call)s] %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.where = record.name.removeprefix("dra_driver.")
+        record.call = call_id.get()
+        return super().format(record)
