@@ -20,10 +20,6 @@ help: ## list the targets
 venv: ## make the virtual environment and print its path
 	@scripts/venv
 
-.PHONY: demo
-demo: ## a real local cluster with simulated GCUs, the chart, and pods with claims
-	@$(PY) -m tests.cluster.demo
-
 .PHONY: test
 test: lint test-unit test-cluster ## everything that must pass (root; builds the test cluster's programs once)
 
@@ -37,7 +33,7 @@ test-control-plane: ## tests against a real control plane without kubelets
 	@$(PY) -m pytest -m control_plane tests/control_plane tests/cluster
 
 .PHONY: test-cluster
-test-cluster: image ## tests on real control planes and clusters
+test-cluster: ## tests on real control planes and clusters
 	@$(PY) -m tests.cluster build
 	@$(PY) -m pytest tests/control_plane tests/cluster
 
@@ -57,11 +53,6 @@ format: ## let ruff format and sort imports
 proto: ## generate the kubelet API's Python code from proto/
 	@PYTHON=$(PY) scripts/generate-proto
 
-.PHONY: image
-image: ## build the driver's image with buildah; prints the archive's path
-	@$(PY) -m tests.cluster packages
-	@PYTHON=$(PY) scripts/build-image
-
 .PHONY: cluster-up
 cluster-up: ## start a real cluster on this machine [NODES=2] [K8S=1.36.3]
 	@$(PY) -m tests.cluster up --nodes $(NODES) --kubernetes $(K8S)
@@ -73,11 +64,3 @@ cluster-down: ## end it and remove every trace
 .PHONY: cluster-shell
 cluster-shell: ## a shell with kubectl and helm for that cluster
 	@$(PY) -m tests.cluster shell
-
-.PHONY: requirements
-requirements: ## pin the dependencies anew, with hashes
-	@cd requirements/.. && for extra in dev ""; do \
-		$(VENV)/bin/pip-compile --quiet --generate-hashes --no-emit-index-url \
-		--no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe --no-annotate \
-		$${extra:+--extra $$extra} \
-		--output-file requirements/$${extra:-runtime}.txt pyproject.toml; done
