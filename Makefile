@@ -29,11 +29,13 @@ test-unit: ## unit tests: seconds, no root, no cluster
 
 .PHONY: test-control-plane
 test-control-plane: ## tests against a real control plane without kubelets
+	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
 	@$(PY) -m pytest -m control_plane tests/control_plane tests/cluster
 
 .PHONY: test-cluster
 test-cluster: ## tests on real control planes and clusters
+	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
 	@$(PY) -m pytest tests/control_plane tests/cluster
 
