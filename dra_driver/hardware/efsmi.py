@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from dra_driver.hardware.shown import last_line
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import HardwareError
 
@@ -18,11 +19,21 @@ logger = logging.getLogger(__name__)
 _GRACE = 1.0  # seconds for a killed tool to be gone
 
 
+class EfsmiFailed(HardwareError):
+    """``efsmi`` ran to its end and reported failure; ``exit_code`` is below 0 after a signal."""
+
+    def __init__(self, what: str, exit_code: int) -> None:
+        super().__init__(what)
+        self.exit_code = exit_code
+
+
 class Efsmi:
     """Runs the tool at `path` and gives back what it printed.
 
     `timeout` is in seconds and holds for each call. The tool is never given a shell, and its
     output is decoded with replacement, since tables carry ``℃`` and serial numbers are raw.
+    What it had printed before it was killed or failed is told in the error and never given back:
+    a table that was cut off looks like one with fewer cards.
     """
 
     def __init__(self, path: Path, *, timeout: float, effects: Effects) -> None:
@@ -38,6 +49,10 @@ class Efsmi:
         """``efsmi -q``: everything about each card, as blocks of ``key : value``."""
         return self._run("-q")
 
+    def query_json(self) -> str:
+        """``efsmi -q --json-format``: the same as JSON; EfsmiFailed from tools too old for it."""
+        return self._run("-q", "--json-format")
+
     def summary(self) -> str:
         """Plain ``efsmi``: the only place that tells the virtualisation mode."""
         return self._run()
@@ -45,26 +60,32 @@ class Efsmi:
     def _run(self, *arguments: str) -> str:
         """Standard output of one call; raises HardwareError unless it ends in time with 0."""
         argv = [str(self._path), *arguments]
-        shown = " ".join(["efsmi", *arguments])
+        call = " ".join(["efsmi", *arguments])
         try:
             with self._effects(Point.EFSMI_CALL):
                 done = _execute(argv, self._timeout)
         except subprocess.TimeoutExpired as error:
+            said = last_line(_decoded(error.stdout)) or last_line(_decoded(error.stderr))
             raise HardwareError(
-                f"`{shown}` did not end within {self._timeout:g} s",
-                remedy="look at the kernel log for a card that hangs, or raise efsmi.timeout",
+                f"`{call}` did not end within {self._timeout:g} s"
+                + (f" (it had printed: {said})" if said else ""),
+                remedy="look at the kernel log for a card that hangs, or give efsmi more time "
+                "(--efsmi-timeout)",
             ) from error
         except OSError as error:
             raise HardwareError(
-                f"{self._path} cannot be run: {error.strerror}",
-                remedy="set efsmi.path, or let the vendor's runtime class bring it into the agent "
-                "(Helm values efsmi.*)",
+                f"{self._path} cannot be run: {error.strerror or error}",
+                remedy="set --efsmi-path, or let the vendor's runtime class bring it into the "
+                "agent (Helm values efsmi.*)",
             ) from error
-        output = done.stdout.decode("utf-8", "replace")
+        output = _decoded(done.stdout)
         if done.returncode != 0:
-            said = _last_line(done.stderr.decode("utf-8", "replace")) or _last_line(output)
-            raise HardwareError(f"`{shown}` ended with {done.returncode}: {said or 'no output'}")
-        logger.debug("%s printed %d bytes", shown, len(done.stdout))
+            said = last_line(_decoded(done.stderr)) or last_line(output)
+            end = f"ended with {done.returncode}"
+            if done.returncode < 0:
+                end = f"was killed by signal {-done.returncode}"
+            raise EfsmiFailed(f"`{call}` {end}: {said or 'no output'}", done.returncode)
+        logger.debug("%s printed %d bytes", call, len(done.stdout))
         return output
 
 
@@ -81,10 +102,10 @@ def _execute(argv: Sequence[str], timeout: float) -> subprocess.CompletedProcess
     )
     try:
         stdout, stderr = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired as error:
         os.killpg(process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=_GRACE)
+            error.stdout, error.stderr = process.communicate(timeout=_GRACE)
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 pipe.close()
@@ -92,6 +113,5 @@ def _execute(argv: Sequence[str], timeout: float) -> subprocess.CompletedProcess
     return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else ""
+def _decoded(output: bytes | None) -> str:
+    return (output or b"").decode("utf-8", "replace")
