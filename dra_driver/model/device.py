@@ -29,20 +29,21 @@ def parse_device_name(name: str) -> tuple[Mode, PciAddress]:
     return Mode(mode), PciAddress.parse(f"{domain}:{bus}:{device}.{function}")
 
 
-def whole_device(card: Card, *, allocator: str) -> dict[str, Any]:
+def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict[str, Any]:
     """The card as one device of a ResourceSlice (resource.k8s.io/v1).
 
-    `allocator` is who may allocate it (the value of the taint that keeps the other one away).
+    `allocator` is who may allocate it (the value of the taint that keeps the other one away),
+    `sips` how many the card has, where a profile table tells.
     """
     return {
         "name": device_name(Mode.WHOLE, card.address),
-        "attributes": card_attributes(card, Mode.WHOLE),
+        "attributes": card_attributes(card, Mode.WHOLE, sips=sips),
         "capacity": {names.CAPACITY_MEMORY: {"value": f"{card.memory_mib}Mi"}},
         "taints": taints(card, allocator=allocator),
     }
 
 
-def card_attributes(card: Card, mode: Mode) -> dict[str, Any]:
+def card_attributes(card: Card, mode: Mode, *, sips: int | None = None) -> dict[str, Any]:
     """The attributes that a card's devices have in common, as the API writes them."""
     optional: dict[str, Any] = {}
     if card.pcie_switch is not None:
@@ -51,6 +52,8 @@ def card_attributes(card: Card, mode: Mode) -> dict[str, Any]:
         optional[names.ATTR_PCIE_ROOT] = {"string": card.pcie_root}
     if card.numa_node is not None:
         optional[names.ATTR_NUMA_NODE] = {"int": card.numa_node}
+    if sips is not None:
+        optional[names.ATTR_SIPS] = {"int": sips}
     return {
         names.ATTR_TYPE: {"string": mode.value},
         names.ATTR_CARD: {"string": str(card.address)},

@@ -21,6 +21,8 @@ ATTR_MODEL: Final = "model"
 ATTR_UUID: Final = "uuid"
 ATTR_MEMORY_MIB: Final = "memoryMiB"
 ATTR_SIPS: Final = "sips"
+ATTR_MEMORY_PER_SLICE_MIB: Final = "memoryPerSliceMiB"
+ATTR_PROFILES: Final = "profiles"
 ATTR_DRIVER_VERSION: Final = "driverVersion"
 ATTR_PCIE_SWITCH: Final = "pcieSwitch"
 # Standard attributes: k8s.io/dynamic-resource-allocation, package deviceattribute.
@@ -35,6 +37,7 @@ CAPACITY_SIZE: Final = "size"
 TAINT_ALLOCATED_BY: Final = f"{DRIVER}/allocated-by"
 TAINT_UNHEALTHY: Final = f"{DRIVER}/unhealthy"
 TAINT_FOREIGN: Final = f"{DRIVER}/foreign"
+TAINT_CHANGING: Final = f"{DRIVER}/changing"
 ALLOCATOR_CONTROLLER: Final = "controller"
 
 # The finalizer of an allocated claim, k8s.io/api/resource: with any other one kube-scheduler

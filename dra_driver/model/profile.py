@@ -1,0 +1,104 @@
+"""DRS profiles: into which partitions a card can be divided. Read at run time, never assumed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from dra_driver.model.errors import InvalidValue
+
+_NAME: Final = re.compile(r"([1-9]\d{0,2})g\.(\d{1,6})gb")
+_ATTRIBUTE_LENGTH: Final = 64  # resource.k8s.io/v1, DeviceAttribute.string
+_SEPARATOR: Final = ","
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One row of a card's profile table.
+
+    `name` is ``<size>g.<memory>gb``; `id` is what efsmi's create takes. `count` is how many
+    instances of it an empty card holds, `memory_mib` and `sips` are of one instance.
+    """
+
+    name: str
+    id: int
+    count: int
+    memory_mib: int
+    sips: int
+
+    @property
+    def size(self) -> int:
+        """The ``<n>`` of ``<n>g.<m>gb``: how much of the card's size it takes."""
+        return profile_size(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileTable:
+    """What a card model offers in one ECC state. `profiles` are ascending and have distinct
+    sizes, as a claim asks for a size."""
+
+    profiles: tuple[Profile, ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[Profile]) -> ProfileTable:
+        """Order the rows. Raises InvalidValue where there are none, or where a size, name or id
+        stands for two profiles."""
+        profiles = tuple(sorted(rows, key=lambda row: row.size))
+        if not profiles:
+            raise InvalidValue("a profile table has no profiles")
+        for what, values in (
+            ("size", [row.size for row in profiles]),
+            ("name", [row.name for row in profiles]),
+            ("id", [row.id for row in profiles]),
+        ):
+            if len(set(values)) != len(values):
+                names = ", ".join(row.name for row in profiles)
+                raise InvalidValue(f"two of the profiles {names} have the same {what}")
+        if any(row.count < 1 or row.memory_mib < 1 or row.sips < 0 for row in profiles):
+            raise InvalidValue("a profile table has a profile of which a card holds nothing")
+        return cls(profiles)
+
+    def __iter__(self) -> Iterator[Profile]:
+        return iter(self.profiles)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes that a claim can be granted, ascending."""
+        return tuple(profile.size for profile in self.profiles)
+
+    @property
+    def total(self) -> int:
+        """The sum of sizes that an empty card holds."""
+        return max(profile.size * profile.count for profile in self.profiles)
+
+    @property
+    def sips(self) -> int:
+        """How many SIPs the card has, as far as profiles reach them."""
+        return max(profile.sips * profile.count for profile in self.profiles)
+
+    def for_size(self, size: int) -> Profile:
+        """The profile of that size; raises InvalidValue, naming those that exist."""
+        for profile in self.profiles:
+            if profile.size == size:
+                return profile
+        raise InvalidValue(
+            f"no profile has size {size}", remedy=f"the card's profiles are {self.text}"
+        )
+
+    @property
+    def text(self) -> str:
+        """``1g.6gb,3g.20gb,6g.40gb``, cut at the last whole name that an attribute holds."""
+        text = _SEPARATOR.join(profile.name for profile in self.profiles)
+        while len(text) > _ATTRIBUTE_LENGTH:
+            text = text.rpartition(_SEPARATOR)[0]
+        return text
+
+
+def profile_size(name: str) -> int:
+    """The ``<n>`` of ``<n>g.<m>gb``; raises InvalidValue for a name of another form."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise InvalidValue(f"{name!r} is not a profile name such as 3g.20gb")
+    return int(match[1])

@@ -1,0 +1,138 @@
+"""The devices with shares, and that the API server's validation would take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.model.card import Card, Problem
+from dra_driver.model.device import whole_device
+from dra_driver.model.device_shares import drs_device, shared_device
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import Profile, ProfileTable
+
+CARD = Card(
+    address=PciAddress.parse("0000:0d:00.0"),
+    index=2,
+    minor=0,
+    model="S60",
+    uuid="TPUA10000001",
+    serial="A1",
+    memory_mib=42976,
+    driver_version="1.5.20260710",
+    ecc=None,
+    virtualization=None,
+    numa_node=1,
+    pcie_root="pci0000:0a",
+    pcie_switch=None,
+    nodes=(),
+    problems=(Problem("gcu.enflame.com/unhealthy", "health", "efsmi says so"),),
+)
+TABLE = ProfileTable.of(
+    [
+        Profile("1g.6gb", 0, 6, 6860, 4),
+        Profile("3g.20gb", 1, 2, 20580, 12),
+        Profile("6g.40gb", 2, 1, 41160, 24),
+    ]
+)
+
+
+def objections(capacity: dict[str, Any]) -> list[str]:
+    """What the validation of 1.36.3 says about a capacity (``validateRequestPolicy``)."""
+    value, policy = int(capacity["value"]), capacity["requestPolicy"]
+    default = int(policy["default"])
+    found = []
+    if (span := policy.get("validRange")) is not None:
+        low, high = int(span["min"]), int(span["max"])
+        found += [] if low <= default <= high <= value else ["default, range or value"]
+        if "step" in span:
+            step = int(span["step"])
+            found += ["one step is larger than the capacity"] if low + step > value else []
+            found += ["not a multiple"] if (default - low) % step or (high - low) % step else []
+    values = [int(each) for each in policy.get("validValues", ())]
+    if values:
+        found += [] if default in values else ["default is not valid"]
+        found += [] if values == sorted(set(values)) and len(values) <= 10 else ["values"]
+        found += [] if values[-1] <= value else ["larger than the capacity"]
+    return found + ([] if bool(values) != bool(span) else ["exactly one policy"])
+
+
+def test_the_slices_of_a_card() -> None:
+    assert shared_device(CARD, 6, allocator="controller", sips=24) == {
+        "name": "shared-0000-0d-00-0",
+        "attributes": {
+            "type": {"string": "shared"},
+            "card": {"string": "0000:0d:00.0"},
+            "model": {"string": "S60"},
+            "uuid": {"string": "TPUA10000001"},
+            "memoryMiB": {"int": 42976},
+            "memoryPerSliceMiB": {"int": 7162},
+            "sips": {"int": 24},
+            "driverVersion": {"string": "1.5.20260710"},
+            "resource.kubernetes.io/pciBusID": {"string": "0000:0d:00.0"},
+            "resource.kubernetes.io/pcieRoot": {"string": "pci0000:0a"},
+            "resource.kubernetes.io/numaNode": {"int": 1},
+        },
+        "allowMultipleAllocations": True,
+        "capacity": {
+            "slices": {
+                "value": "6",
+                "requestPolicy": {
+                    "default": "1",
+                    "validRange": {"min": "1", "max": "6", "step": "1"},
+                },
+            }
+        },
+        "taints": whole_device(CARD, allocator="controller")["taints"],
+    }
+
+
+def test_the_drs_device_of_a_card() -> None:
+    device = drs_device(CARD, TABLE, allocator="controller")
+    assert device["name"] == "drs-0000-0d-00-0"
+    assert device["allowMultipleAllocations"] is True
+    assert device["attributes"]["type"] == {"string": "drs"}
+    assert device["attributes"]["profiles"] == {"string": "1g.6gb,3g.20gb,6g.40gb"}
+    assert device["attributes"]["sips"] == {"int": 24}
+    assert device["capacity"] == {
+        "size": {
+            "value": "6",
+            "requestPolicy": {"default": "1", "validValues": ["1", "3", "6"]},
+        }
+    }
+    assert {"key": "gcu.enflame.com/unhealthy", "value": "health", "effect": "NoSchedule"} in (
+        device["taints"]
+    )
+
+
+def test_one_slice_needs_no_step() -> None:
+    capacity = shared_device(CARD, 1, allocator="controller")["capacity"]["slices"]
+    assert capacity["requestPolicy"]["validRange"] == {"min": "1", "max": "1"}
+
+
+@pytest.mark.parametrize("count", range(1, 17))
+def test_the_server_takes_every_slice_count(count: int) -> None:
+    device = shared_device(CARD, count, allocator="controller")
+    assert objections(device["capacity"]["slices"]) == []
+
+
+@pytest.mark.parametrize("count", [0, 17, -1])
+def test_other_slice_counts_are_refused(count: int) -> None:
+    with pytest.raises(InvalidValue, match="from 1 to 16"):
+        shared_device(CARD, count, allocator="controller")
+
+
+@pytest.mark.parametrize("sizes", [(1, 3, 6), (2,), tuple(range(1, 13))], ids=str)
+def test_the_server_takes_every_profile_table(sizes: tuple[int, ...]) -> None:
+    table = ProfileTable.of(Profile(f"{n}g.{n}gb", n, 12 // n, n, n) for n in sizes)
+    device = drs_device(CARD, table, allocator="controller")
+    assert objections(device["capacity"]["size"]) == []
+
+
+def test_sips_are_told_only_where_they_are_known() -> None:
+    assert "sips" not in whole_device(CARD, allocator="controller")["attributes"]
+    assert "sips" not in shared_device(CARD, 6, allocator="controller")["attributes"]
+    known = whole_device(CARD, allocator="controller", sips=24)
+    assert known["attributes"]["sips"] == {"int": 24}
