@@ -1,0 +1,93 @@
+{{/* The start of all names of namespaced objects; it carries the release. */}}
+{{- define "gcu.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Cluster-scoped names do not carry the release: the driver's name is in use once in a cluster, and
+a second release is refused by helm because these objects are the first one's.
+*/}}
+{{- define "gcu.driver" -}}gcu.enflame.com{{- end -}}
+
+{{- define "gcu.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{/* Labels of one of the two programs; takes (dict "root" $ "component" "agent"). */}}
+{{- define "gcu.componentLabels" -}}
+{{ include "gcu.labels" .root }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{/* What a workload's selector holds, which can never change: no version. */}}
+{{- define "gcu.selectorLabels" -}}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- define "gcu.agent.name" -}}{{ include "gcu.fullname" . }}-agent{{- end -}}
+{{- define "gcu.controller.name" -}}{{ include "gcu.fullname" . }}-controller{{- end -}}
+{{- define "gcu.simulation.name" -}}{{ include "gcu.fullname" . }}-simulation{{- end -}}
+
+{{- define "gcu.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+
+{{/* The names of the DeviceClasses that the chart installs, as a CEL list. */}}
+{{- define "gcu.classes" -}}
+{{- $names := list -}}
+{{- range $path, $_ := .Files.Glob "files/resourceclasses/*.yaml" -}}
+{{- $names = append $names (get ($.Files.Get $path | fromYaml).metadata "name") -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end -}}
+
+{{/* Both programs serve the same probes, at the port that they are told. */}}
+{{- define "gcu.probes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: probes}
+  periodSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /healthz, port: probes}
+  periodSeconds: 10
+  timeoutSeconds: 5
+readinessProbe:
+  httpGet: {path: /readyz, port: probes}
+  periodSeconds: 5
+  timeoutSeconds: 5
+{{- end -}}
+
+{{/*
+Which nodes the agent runs on: what the values say; where they say nothing, every node of a
+simulation, and else the nodes that are known to have a GCU.
+*/}}
+{{- define "gcu.agent.affinity" -}}
+{{- if .Values.agent.affinity -}}
+{{ toYaml .Values.agent.affinity }}
+{{- else if not (or .Values.simulation.enabled .Values.agent.nodeSelector) -}}
+nodeAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    nodeSelectorTerms:
+    # Labels of Node Feature Discovery: PCI class 12 (accelerators), vendor Enflame, or Tencent's
+    # re-brand of it.
+    - matchExpressions:
+      - {key: feature.node.kubernetes.io/pci-1200_1e36.present, operator: In, values: ["true"]}
+    - matchExpressions:
+      - {key: feature.node.kubernetes.io/pci-1200_1ea0.present, operator: In, values: ["true"]}
+    # Of the vendor's gcushare.
+    - matchExpressions:
+      - {key: enflame.com/gcushare, operator: In, values: ["true"]}
+{{- end -}}
+{{- end -}}
