@@ -27,6 +27,10 @@ class EfsmiFailed(HardwareError):
         self.exit_code = exit_code
 
 
+class EfsmiHung(HardwareError):
+    """``efsmi`` did not end within its limit; what it changed is unknown."""
+
+
 class Efsmi:
     """Runs the tool at `path` and gives back what it printed.
 
@@ -43,30 +47,34 @@ class Efsmi:
 
     def list_cards(self) -> str:
         """``efsmi -L``: index, serial, PCI address and uuid of each card."""
-        return self._run("-L")
+        return self.run("-L")
 
     def query(self) -> str:
         """``efsmi -q``: everything about each card, as blocks of ``key : value``."""
-        return self._run("-q")
+        return self.run("-q")
 
     def query_json(self) -> str:
         """``efsmi -q --json-format``: the same as JSON; EfsmiFailed from tools too old for it."""
-        return self._run("-q", "--json-format")
+        return self.run("-q", "--json-format")
 
     def summary(self) -> str:
         """Plain ``efsmi``: the only place that tells the virtualisation mode."""
-        return self._run()
+        return self.run()
 
-    def _run(self, *arguments: str) -> str:
-        """Standard output of one call; raises HardwareError unless it ends in time with 0."""
+    def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str:
+        """Standard output of one call, which keeps the file descriptors `inherit` open for as
+        long as it lives.
+
+        Raises EfsmiHung, EfsmiFailed, or HardwareError where the tool cannot be run.
+        """
         argv = [str(self._path), *arguments]
         call = " ".join(["efsmi", *arguments])
         try:
             with self._effects(Point.EFSMI_CALL):
-                done = _execute(argv, self._timeout)
+                done = _execute(argv, self._timeout, inherit)
         except subprocess.TimeoutExpired as error:
             said = last_line(_decoded(error.stdout)) or last_line(_decoded(error.stderr))
-            raise HardwareError(
+            raise EfsmiHung(
                 f"`{call}` did not end within {self._timeout:g} s"
                 + (f" (it had printed: {said})" if said else ""),
                 remedy="look at the kernel log for a card that hangs, or give efsmi more time "
@@ -89,7 +97,9 @@ class Efsmi:
         return output
 
 
-def _execute(argv: Sequence[str], timeout: float) -> subprocess.CompletedProcess[bytes]:
+def _execute(
+    argv: Sequence[str], timeout: float, inherit: Sequence[int]
+) -> subprocess.CompletedProcess[bytes]:
     """Like ``subprocess.run``, but returns after the timeout even when the tool sits in an
     uninterruptible call of the kernel driver, where a kill takes effect only later."""
     process = subprocess.Popen(
@@ -98,6 +108,7 @@ def _execute(argv: Sequence[str], timeout: float) -> subprocess.CompletedProcess
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "LC_ALL": "C.UTF-8"},
+        pass_fds=tuple(inherit),
         start_new_session=True,
     )
     try:
