@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import socket
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -14,14 +11,15 @@ from prometheus_client import CollectorRegistry
 
 from controller.authorship import MANAGER
 from controller.controller import Controller
-from controller.preflight import check_server
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load
 from dra_driver.kube.client import connect
+from dra_driver.kube.preflight import check_server
 from dra_driver.model.effects import Effects
-from dra_driver.model.errors import GcuError
 from dra_driver.telemetry import logs
 from dra_driver.telemetry.probes import ProbeServer
+from dra_driver.telemetry.program import run_program
+from dra_driver.version import VERSION
 
 logger = logging.getLogger(__name__)
 
@@ -29,26 +27,18 @@ _DESCRIPTION = "Allocates ResourceClaims for Enflame GCU devices."
 
 
 def main() -> None:
-    """The console script; exits 1 with the reason where it cannot work."""
-    logs.configure("info")
-    try:
-        run(sys.argv[1:], os.environ)
-    except GcuError as error:
-        logger.error("%s", error)  # noqa: TRY400 - the sentence is for people, a trace is not
-        sys.exit(1)
+    """The console script."""
+    run_program(run)
 
 
-def run(argv: Sequence[str], environ: Mapping[str, str]) -> None:
-    """Serve until SIGTERM or SIGINT. Raises GcuError where the settings or the server are not
-    such that the controller can work."""
+def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) -> None:
+    """Serve until `stop` is set. Raises GcuError where the settings or the server are not such
+    that the controller can work."""
     settings = load(
         ControllerSettings, argv, environ, prog="gcu-dra-controller", description=_DESCRIPTION
     )
     logs.configure(settings.log_level)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{MANAGER}/0.1.0")
+    api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{MANAGER}/{VERSION}")
     check_server(api.server_version())
     registry = CollectorRegistry()
     identity = settings.pod_name or socket.gethostname()

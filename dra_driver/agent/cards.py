@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from dra_driver.agent.reports import CARD_LOST, CARD_UNUSABLE, Reports
 from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Card, Problem
@@ -34,7 +35,7 @@ class Cards:
         presence_interval: float,
         inventory_interval: float,
         changed: Callable[[], None],
-        report: Callable[[str], None],
+        reports: Reports,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._machine = machine
@@ -42,7 +43,7 @@ class Cards:
         self._presence_interval = presence_interval
         self._inventory_interval = inventory_interval
         self._changed = changed
-        self._report = report
+        self._reports = reports
         self._clock = clock
         self._cards: dict[PciAddress, Card] | None = None
         self._unusable: dict[PciAddress, str] = {}
@@ -68,8 +69,11 @@ class Cards:
         return self._machine.card(known)
 
     def start(self) -> None:
-        """Keep looking in a thread of its own; the caller has made the first look."""
+        """Look now, and go on in a thread of its own."""
         self._thread.start()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
 
     def stop(self) -> None:
         self._stop.set()
@@ -86,7 +90,6 @@ class Cards:
         except HardwareError as error:
             if self.problem != str(error):
                 logger.warning("the hardware cannot be read: %s", error)
-                self._report(str(error))
             self.problem = str(error)
             return
         self.problem = None
@@ -113,15 +116,17 @@ class Cards:
         for address in missing.keys() - {a for a, c in known.items() if _is_lost(c)}:
             text = missing[address].problems[-1].text
             logger.warning("card %s: %s", address, text)
-            self._report(f"card {address}: {text}")
+            self._reports.warning(CARD_LOST, f"card {address}: {text}")
         for address, reason in inventory.unusable.items():
             if self._unusable.get(address) != reason:
                 logger.warning("card %s is not published: %s", address, reason)
-                self._report(f"card {address} is not published: {reason}")
+                note = f"card {address} is not published: {reason}"
+                self._reports.warning(CARD_UNUSABLE, note)
         self._unusable = dict(inventory.unusable)
         self._cards = dict(sorted((found | missing).items()))
 
     def _run(self) -> None:
+        self.look()
         while not self._stop.wait(self._presence_interval):
             self.tick()
 

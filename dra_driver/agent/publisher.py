@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections.abc import Callable, Sequence
 
 from dra_driver.agent.changes import Changes, keep_held, plan_changes
 from dra_driver.agent.slices import Object, dropped_fields
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import Conflict, KubeError, NotFound
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import Conflict, NotFound
+from dra_driver.kube.preflight import check_server
 from dra_driver.kube.resources import NODES, RESOURCE_SLICES
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
@@ -18,9 +19,6 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.logs import new_call
 
 logger = logging.getLogger(__name__)
-
-_FIRST_RETRY = 1.0
-_LAST_RETRY = 60.0
 
 # Which feature gate a server lacks that drops a field of ours (KEP-5055, KEP-5075).
 _FEATURES = {
@@ -54,15 +52,14 @@ class Publisher:
         *,
         devices: Callable[[], Sequence[Object] | None],
         held: Callable[[], frozenset[PciAddress]],
-        report: Callable[[str], None],
-        jitter: Callable[[], float] = random.random,
+        backoff: Backoff | None = None,
     ) -> None:
         self._api = api
         self._node_name = node_name
         self._devices = devices
         self._held = held
-        self._report = report
-        self._jitter = jitter
+        self._backoff = backoff or Backoff(first=1.0, longest=60.0)
+        self._server_checked = False
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
@@ -81,6 +78,9 @@ class Publisher:
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def wake(self) -> None:
         """Compare with the server once more."""
         self._wake.set()
@@ -94,8 +94,12 @@ class Publisher:
     def publish(self) -> Changes | None:
         """One comparison, and the writes it takes; None while the hardware is unknown.
 
-        Raises KubeError, and PublicationError where the server dropped a part.
+        Raises KubeError, PublicationError where the server dropped a part, Refused for a server
+        that is too old, and JournalError when it is unknown which cards are held.
         """
+        if not self._server_checked:
+            check_server(self._api.server_version())
+            self._server_checked = True
         devices = self._devices()
         if devices is None:
             return None
@@ -135,7 +139,6 @@ class Publisher:
             logger.debug("slice %s was gone already", published["metadata"]["name"])
 
     def _run(self) -> None:
-        retry = _FIRST_RETRY
         while not self._stop.is_set():
             self._wake.wait()
             self._wake.clear()
@@ -143,11 +146,9 @@ class Publisher:
                 return
             with new_call("publish"):
                 if self._attempt():
-                    retry = _FIRST_RETRY
+                    self._backoff.reset()
                     continue
-            # Half of the delay is random, so that agents that failed together come back apart.
-            self._stop.wait(retry * (0.5 + self._jitter() / 2))
-            retry = min(retry * 2, _LAST_RETRY)
+            self._stop.wait(self._backoff.next())
             self._wake.set()
 
     def _attempt(self) -> bool:
@@ -156,10 +157,9 @@ class Publisher:
         except Conflict as error:
             logger.info("the slices changed meanwhile, comparing again: %s", error)
             return False
-        except (KubeError, PublicationError) as error:
+        except GcuError as error:
             logger.warning("cannot publish: %s", error)
             self.problem = str(error)
-            self._report(str(error))
             return False
         if changes is None:
             return True

@@ -55,6 +55,7 @@ class AgentSettings(Settings):
         description="UID of this pod; names the sockets, so that two agents can run side by side "
         "during an update (kubelet 1.33 or newer)",
     )
+    pod_name: str = Field(default="", description="name of this pod, for its events")
     kubeconfig: Path | None = Field(
         default=None, description="kubeconfig file; in a pod its service account is used"
     )

@@ -75,14 +75,19 @@ class KubeletPlugin:
         self._stopping = threading.Event()
 
     def start(self) -> None:
-        """Serve claims, then announce it; raises SocketError when a socket cannot be made.
+        """Serve claims, then announce it; raises SocketError when a socket cannot be made, and
+        nothing is served then.
 
         The service comes first: the kubelet may call it as soon as it knows of it. Its folder
         is made here; the kubelet's own `plugins_registry` must exist.
         """
         _make_folder(self._sockets.service.parent)
         self._service.start()
-        self._registrar.start()
+        try:
+            self._registrar.start()
+        except SocketError:
+            self._service.stop(grace=0)
+            raise
         self._registration.wait_from_now()
         threading.Thread(target=self._watch, name="registration-watch", daemon=True).start()
 

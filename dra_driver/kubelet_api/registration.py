@@ -96,8 +96,8 @@ class Registration(rpc.RegistrationServicer):
         if waited < self._silence:
             return "waiting for the kubelet to register the driver"
         return (
-            f"the kubelet has not called {self._socket} for {waited:.0f} s; check that it is "
-            "running and that its --root-dir is the chart's kubeletRoot, so that its "
+            f"the kubelet has not called {self._socket} within {self._silence:g} s; check that it "
+            "is running and that its --root-dir is the chart's kubeletRoot, so that its "
             f"plugins_registry is {self._socket.parent}"
         )
 

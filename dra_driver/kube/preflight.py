@@ -1,4 +1,4 @@
-"""Refuses servers on which this controller cannot do its work."""
+"""Refuses servers on which the driver cannot do its work."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ OLDEST: Final = (1, 36)
 
 def check_server(version: ServerVersion) -> None:
     """Raises Refused below Kubernetes 1.36: those servers drop device taints, so that nothing
-    would keep kube-scheduler from allocating the same devices."""
+    would keep kube-scheduler from allocating what our controller allocates."""
     if (version.major, version.minor) < OLDEST:
         raise Refused(
             f"the API server is {version}, which does not keep device taints: kube-scheduler and "
-            "this controller would both allocate the same devices",
+            "gcu-dra-controller would both allocate the same devices",
             remedy="use Kubernetes 1.36 or newer",
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.preflight import check_server
 from dra_driver.kube.api import ServerVersion
+from dra_driver.kube.preflight import check_server
 from dra_driver.model.errors import Refused
 
 

@@ -1,0 +1,48 @@
+"""What a person should know about this node, as events on its Node object."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from dra_driver.kube.events import EventType
+from dra_driver.kube.resources import NODES
+from dra_driver.model.claim import Object
+
+# Reasons of events; docs/user/install.md lists them.
+NOT_SERVING: Final = "GcuNotServing"
+SERVING: Final = "GcuServing"
+CARD_LOST: Final = "GcuCardLost"
+CARD_UNUSABLE: Final = "GcuCardUnusable"
+RECOVERY_FAILED: Final = "GcuRecoveryFailed"
+
+
+class Recorder(Protocol):
+    """What is needed of `dra_driver.kube.events.EventRecorder`."""
+
+    def record(
+        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
+    ) -> float: ...
+
+
+class Reports:
+    """Never raises, never waits."""
+
+    def __init__(self, recorder: Recorder, node_name: str) -> None:
+        self._recorder = recorder
+        # As the kubelet does it: a node's events carry its name as uid, and `kubectl describe
+        # node` looks for both; so nothing has to be read before something can be told.
+        self._node = {
+            "apiVersion": NODES.api_version,
+            "kind": NODES.kind,
+            "metadata": {"name": node_name, "uid": node_name},
+        }
+
+    def warning(self, reason: str, note: str) -> None:
+        self._recorder.record(
+            self._node, kind=EventType.WARNING, reason=reason, note=note, action="Serve"
+        )
+
+    def normal(self, reason: str, note: str) -> None:
+        self._recorder.record(
+            self._node, kind=EventType.NORMAL, reason=reason, note=note, action="Serve"
+        )
