@@ -5,17 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dra_driver.model.errors import HardwareError
+from dra_driver.model.errors import InvalidValue
 from dra_driver.model.pci import PciAddress
 
-# Slot may hold a blank (``PCIE5 (X16)``), so the row is not split by blanks: the address is
-# found by its form, the index and serial before it, the uuid as the last field.
-_ROW = re.compile(
-    r"^\s*(?P<index>\d+)\s+(?P<serial>\S+)\s.*?"
-    r"(?P<address>(?:[0-9a-f]{4}|[0-9a-f]{8}):[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s.*?"
-    r"(?P<uuid>\S+)\s*$",
-    re.IGNORECASE,
-)
+_INDEX = re.compile(r"[0-9]{1,4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +22,24 @@ class ListedCard:
 
 
 def parse_list(text: str) -> tuple[ListedCard, ...]:
-    """The rows of ``efsmi -L``; headers, rules and DRS instance rows are passed over.
+    """The rows of ``efsmi -L`` in their order; headers, rules, DRS instance rows and anything
+    else that is no card's row are passed over.
 
-    Raises HardwareError when two rows claim one index or one address: then nothing that the
-    tool says can be joined safely.
+    Two rows may claim one index or one address: who joins them must look.
     """
-    found = tuple(
-        ListedCard(
-            index=int(match["index"]),
-            serial=match["serial"],
-            address=PciAddress.parse(match["address"]),
-            uuid=match["uuid"],
-        )
-        for match in map(_ROW.match, text.splitlines())
-        if match is not None
-    )
-    for what, keys in (
-        ("index", [card.index for card in found]),
-        ("PCI address", [card.address for card in found]),
-    ):
-        if len(set(keys)) != len(keys):
-            raise HardwareError(f"`efsmi -L` lists one {what} twice")
-    return found
+    rows = (_row(line.split()) for line in text.splitlines())
+    return tuple(row for row in rows if row is not None)
+
+
+def _row(fields: list[str]) -> ListedCard | None:
+    # Slot may hold a blank (``PCIE5 (X16)``), so fields are not counted: the address is known by
+    # its form; index and serial stand first, the uuid last.
+    if len(fields) < 4 or _INDEX.fullmatch(fields[0]) is None:
+        return None
+    for field in fields[2:-1]:
+        try:
+            address = PciAddress.parse(field)
+        except InvalidValue:
+            continue
+        return ListedCard(int(fields[0]), fields[1], address, fields[-1])
+    return None

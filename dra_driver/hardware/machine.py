@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from dra_driver.hardware.efsmi import Efsmi
-from dra_driver.hardware.listing import parse_list
-from dra_driver.hardware.query import QueriedCard, parse_query
+from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed
+from dra_driver.hardware.join import Joined, by_address, mode_of
+from dra_driver.hardware.listing import ListedCard, parse_list
+from dra_driver.hardware.query import QueriedCard, parse_query, parse_query_json
 from dra_driver.hardware.summary import parse_summary
 from dra_driver.hardware.sysfs import GcuFunction, Sysfs
 from dra_driver.model import names
@@ -16,11 +18,13 @@ from dra_driver.model.card import Card, Problem, Virtualization
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What one look at the machine found. `unusable` says, card by card, why a card that is on
-    the bus cannot be published at all; it is empty on a machine in order."""
+    """What one look at the machine found. `unusable` says, card by card, why a card that sysfs
+    or efsmi knows cannot be published at all; it is empty on a machine in order."""
 
     cards: tuple[Card, ...]
     unusable: Mapping[PciAddress, str]
@@ -36,22 +40,28 @@ class Machine:
     def inventory(self) -> Inventory:
         """Every card of the node. Raises HardwareError when the machine cannot be read as a
         whole (driver not loaded, efsmi not there): that is not the same as no cards."""
-        version = self._sysfs.driver_version()
         functions = self._sysfs.functions()
+        version = self._sysfs.driver_version()
+        if version is None and all(function.minor is None for function in functions):
+            raise HardwareError(
+                "the GCU kernel driver is not loaded",
+                remedy="install or load the vendor's driver; the agent looks again by itself",
+            )
         if not functions:
             return Inventory((), {})
         queried = self._query()
-        modes = parse_summary(self._efsmi.summary())
+        rows = parse_summary(self._efsmi.summary())
+        joined = by_address(queried, self._listed(queried))
         switches = _shared_bridges(functions)
         cards: list[Card] = []
-        unusable: dict[PciAddress, str] = {}
+        unusable = _not_on_the_bus(joined, functions)
         for function in functions:
             try:
-                found = queried.get(function.address)
-                mode = modes.get(found.index) if found else None
-                cards.append(
-                    self._card(function, found, mode, version, switches.get(function.address))
-                )
+                _check_taken(function)
+                found = joined.card(function.address)
+                mode = mode_of(found, rows)
+                switch = switches.get(function.address)
+                cards.append(self._card(function, found, mode, version, switch))
             except HardwareError as error:
                 unusable[function.address] = str(error)
         return Inventory(tuple(cards), unusable)
@@ -66,47 +76,48 @@ class Machine:
             raise _not_taken(card.address)
         return replace(card, minor=minor, nodes=self._sysfs.nodes(minor))
 
-    def _query(self) -> dict[PciAddress, QueriedCard]:
-        """efsmi's cards by address; ``-L`` is asked only where ``-q`` prints no address."""
-        queried = parse_query(self._efsmi.query())
-        if any(card.address is None for card in queried):
-            listed = {card.index: card for card in parse_list(self._efsmi.list_cards())}
-            queried = tuple(
-                replace(card, address=listed[card.index].address, uuid=listed[card.index].uuid)
-                for card in queried
-                if card.index in listed
-            )
-        by_address: dict[PciAddress, QueriedCard] = {}
-        for card in queried:
-            if card.address in by_address:
-                raise HardwareError(f"`efsmi -q` prints PCI address {card.address} twice")
-            if card.address is not None:
-                by_address[card.address] = card
-        return by_address
+    def _query(self) -> tuple[QueriedCard, ...]:
+        """From JSON where the tool knows it and it tells all that is needed, else from text."""
+        try:
+            cards = parse_query_json(self._efsmi.query_json())
+        except EfsmiFailed as error:
+            logger.debug("reading text instead of JSON: %s", error)
+            cards = None
+        if cards is not None and all(card.complete for card in cards):
+            return cards
+        return parse_query(self._efsmi.query())
+
+    def _listed(self, queried: Iterable[QueriedCard]) -> tuple[ListedCard, ...]:
+        """The rows of ``-L``, asked only where ``-q`` left an address open."""
+        if all(card.address is not None for card in queried):
+            return ()
+        try:
+            return parse_list(self._efsmi.list_cards())
+        except HardwareError as error:
+            # It can only add to what is known: the other cards are told already.
+            logger.warning("cards without an address in `efsmi -q` stay unknown: %s", error)
+            return ()
 
     def _card(
         self,
         function: GcuFunction,
-        queried: QueriedCard | None,
-        mode: Virtualization | None,
-        driver_version: str,
+        queried: QueriedCard,
+        mode: Virtualization,
+        driver_version: str | None,
         switch: str | None,
     ) -> Card:
-        if function.minor is None:
-            raise _not_taken(function.address)
-        if queried is None:
-            raise HardwareError(f"efsmi does not list card {function.address}")
-        if mode is None:
-            raise HardwareError(f"efsmi's summary does not show card {function.address}")
         if mode is Virtualization.SRIOV:
             raise HardwareError(
                 f"card {function.address} is in SR-IOV mode, which this driver does not serve",
                 remedy="switch SR-IOV off to use the card here",
             )
         if queried.model is None or queried.uuid is None or queried.memory_mib is None:
+            doubts = "".join(f"; {doubt}" for doubt in queried.unclear)
             raise HardwareError(
-                f"`efsmi -q` does not tell name, uuid and memory of card {function.address}"
+                f"`efsmi -q` does not tell name, uuid and memory of card {function.address} "
+                f"(index {queried.index}){doubts}"
             )
+        assert function.minor is not None
         return Card(
             address=function.address,
             index=queried.index,
@@ -115,7 +126,7 @@ class Machine:
             uuid=queried.uuid,
             serial=queried.serial or "",
             memory_mib=queried.memory_mib,
-            driver_version=driver_version,
+            driver_version=driver_version or queried.driver_version or "",
             ecc=queried.ecc,
             virtualization=mode,
             numa_node=function.numa_node,
@@ -124,6 +135,19 @@ class Machine:
             nodes=self._sysfs.nodes(function.minor),
             problems=_problems(queried, mode),
         )
+
+
+def _check_taken(function: GcuFunction) -> None:
+    if function.minor is None:
+        raise _not_taken(function.address)
+
+
+def _not_on_the_bus(joined: Joined, functions: Iterable[GcuFunction]) -> dict[PciAddress, str]:
+    there = {function.address for function in functions}
+    return {
+        address: f"efsmi lists card {address}, but it is not on the PCI bus"
+        for address in sorted({*joined.cards, *joined.refused} - there)
+    }
 
 
 def _not_taken(address: PciAddress) -> HardwareError:
@@ -143,6 +167,9 @@ def _problems(card: QueriedCard, mode: Virtualization) -> tuple[Problem, ...]:
         found.append(Problem(names.TAINT_UNHEALTHY, "rma", "efsmi flags the card for return"))
     if card.ecc is not None and card.ecc.current != card.ecc.pending:
         found.append(Problem(names.TAINT_UNHEALTHY, "pending", "an ECC change waits for a reset"))
+    if card.unclear:
+        text = f"efsmi says what is not understood: {'; '.join(card.unclear)}"
+        found.append(Problem(names.TAINT_UNHEALTHY, "efsmi", text))
     return tuple(found)
 
 

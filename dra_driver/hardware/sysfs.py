@@ -7,6 +7,7 @@ machine; links are followed inside it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from dra_driver.model.names import PCI_VENDORS
 from dra_driver.model.pci import PciAddress
 
 _ACCELERATOR_CLASS = "0x1200"  # processing accelerator, whatever its programming interface
-_MINOR = re.compile(r"gcu(\d+)")
+_MINOR = re.compile(r"gcu([0-9]{1,7})")
+_ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
+_NUMA_NODE = re.compile(r"[0-9]{1,4}")
 # The folder below a PCI function is named after the driver's build: the vendor's, or Tencent's.
 _DRIVER_FOLDERS = ("enflame", "zixiao")
 
@@ -40,27 +43,22 @@ class Sysfs:
         self._root = host_root
         self._devices = host_root / "sys/bus/pci/devices"
 
-    def driver_version(self) -> str:
-        """The version of the loaded kernel module; HardwareError while it is not loaded."""
-        path = self._root / "sys/module/enflame/version"
-        try:
-            return path.read_text(encoding="utf-8").strip()
-        except FileNotFoundError as error:
-            raise HardwareError(
-                f"the GCU kernel driver is not loaded ({path} does not exist)",
-                remedy="install or load the vendor's driver; the agent looks again by itself",
-            ) from error
+    def driver_version(self) -> str | None:
+        """The version of the loaded kernel module; None where it is not loaded, or where its
+        build has another name or tells no version."""
+        return _read(self._root / "sys/module/enflame/version") or None
 
     def functions(self) -> tuple[GcuFunction, ...]:
         """Every GCU on the PCI bus, by address."""
         try:
-            names = sorted(entry.name for entry in self._devices.iterdir())
+            names = [entry.name for entry in self._devices.iterdir()]
         except OSError as error:
             raise HardwareError(
                 f"{self._devices} cannot be read: {error.strerror}",
-                remedy="mount the host's /sys, or set hostRoot to where it is",
+                remedy="mount the host's /sys, or set --host-root to where it is",
             ) from error
-        return tuple(self._function(name) for name in names if self._is_gcu(name))
+        gcus = sorted(PciAddress.parse(name) for name in names if self._is_gcu(name))
+        return tuple(self._function(address) for address in gcus)
 
     def minor(self, address: PciAddress) -> int | None:
         """The card's minor now; None while the kernel driver has not taken the card.
@@ -73,6 +71,9 @@ class Sysfs:
                 f"card {address} is gone from the PCI bus",
                 remedy="look at the kernel log; the card may have fallen off or been removed",
             )
+        return self._minor(folder)
+
+    def _minor(self, folder: Path) -> int | None:
         for name in _DRIVER_FOLDERS:
             for entry in sorted(folder.glob(f"{name}/gcu*")):
                 if match := _MINOR.fullmatch(entry.name):
@@ -102,28 +103,32 @@ class Sysfs:
     def _is_gcu(self, name: str) -> bool:
         folder = self._devices / name
         vendor = _read(folder / "vendor").removeprefix("0x")
-        return vendor in PCI_VENDORS and _read(folder / "class").startswith(_ACCELERATOR_CLASS)
+        return (
+            _is_address(name)
+            and vendor in PCI_VENDORS
+            and _read(folder / "class").startswith(_ACCELERATOR_CLASS)
+        )
 
-    def _function(self, name: str) -> GcuFunction:
-        address = PciAddress.parse(name)
-        root, bridges = self._ancestors(name)
-        node = _read(self._devices / name / "numa_node")
+    def _function(self, address: PciAddress) -> GcuFunction:
+        folder = self._devices / str(address)
+        root, bridges = _ancestors(folder.resolve().parts[:-1])
+        node = _read(folder / "numa_node")
         return GcuFunction(
             address=address,
-            minor=self.minor(address),
-            numa_node=int(node) if node.isdecimal() else None,
+            minor=self._minor(folder),
+            numa_node=int(node) if _NUMA_NODE.fullmatch(node) else None,
             root=root,
             bridges=bridges,
         )
 
-    def _ancestors(self, name: str) -> tuple[str | None, tuple[str, ...]]:
-        """The root complex (``pci0000:0a``) and the bridges above a function, top down."""
-        parts = (self._devices / name).resolve().parts[:-1]
-        roots = [i for i, part in enumerate(parts) if part.startswith("pci")]
-        if not roots:
-            return None, ()
-        bridges = tuple(part for part in parts[roots[-1] + 1 :] if _is_address(part))
-        return parts[roots[-1]], bridges
+
+def _ancestors(parts: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """The root complex (``pci0000:0a``) and the bridges above a function, top down."""
+    roots = [at for at, part in enumerate(parts) if _ROOT.fullmatch(part)]
+    if not roots:
+        return None, ()
+    bridges = tuple(part for part in parts[roots[-1] + 1 :] if _is_address(part))
+    return parts[roots[-1]], bridges
 
 
 def _is_address(text: str) -> bool:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from dra_driver.model.errors import InvalidValue
 
-_ADDRESS = re.compile(r"([0-9a-f]{4}|[0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
+# The kernel prints at least four digits of the domain (some bridges have five), efsmi up to
+# eight; a device number has five bits.
+_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])")
 
 
 @dataclass(frozen=True, slots=True, order=True)
