@@ -31,13 +31,13 @@ test-unit: ## unit tests: seconds, no root, no cluster
 test-control-plane: ## tests against a real control plane without kubelets
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
-	@$(PY) -m pytest -m control_plane tests/control_plane tests/cluster
+	@$(PY) -m pytest -m control_plane tests/chart tests/control_plane tests/cluster
 
 .PHONY: test-cluster
 test-cluster: ## tests on real control planes and clusters
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
-	@$(PY) -m pytest tests/control_plane tests/cluster
+	@$(PY) -m pytest tests/chart tests/control_plane tests/cluster
 
 .PHONY: lint
 lint: ## ruff, mypy --strict, import-linter

@@ -1,0 +1,191 @@
+"""The agent's pod: where it runs, what it may, and how it reaches the hardware."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dra_driver.agent.settings import AgentSettings
+from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.model.claim import Object
+from dra_driver.model.names import PCI_VENDORS
+from tests.chart.helm import Helm, Values, environment
+
+pytestmark = pytest.mark.control_plane
+
+REAL: Values = {}
+RUNTIME: Values = {"efsmi": {"runtimeClassName": "enflame"}}
+SIMULATED: Values = {"simulation": {"enabled": True}}
+UNPRIVILEGED = {
+    "readOnlyRootFilesystem": True,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+def host_paths(pod: Object) -> dict[str, str]:
+    """Paths of the node below which the agent's container sees the node's own files, with their
+    type; the same path in both."""
+    volumes = {each["name"]: each.get("hostPath") for each in pod["volumes"]}
+    found = {}
+    for mount in pod["containers"][0]["volumeMounts"]:
+        host_path = volumes[mount["name"]]
+        if host_path is not None:
+            assert host_path["path"] == mount["mountPath"]
+            found[mount["mountPath"]] = host_path["type"]
+    return found
+
+
+NODE = {
+    "/var/lib/kubelet/plugins/gcu.enflame.com": "DirectoryOrCreate",
+    "/var/lib/kubelet/plugins_registry": "Directory",
+    "/var/run/cdi": "DirectoryOrCreate",
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "paths", "rights"),
+    [
+        (
+            REAL,
+            {
+                "/dev": "Directory",
+                "/usr/local/efsmi": "Directory",
+                "/usr/lib/libefml.so": "File",
+                "/var/lock": "Directory",
+            },
+            {"readOnlyRootFilesystem": True, "privileged": True},
+        ),
+        (RUNTIME, {}, UNPRIVILEGED),
+        (SIMULATED, {"/var/lib/gcu-simulator": "DirectoryOrCreate"}, UNPRIVILEGED),
+    ],
+    ids=["a real node", "the vendor's runtime", "a simulation"],
+)
+def test_it_has_what_it_needs_of_the_node_and_no_more(
+    helm: Helm, values: Values, paths: dict[str, str], rights: Object
+) -> None:
+    pod = helm.render(values).agent
+    assert host_paths(pod) == NODE | paths
+    assert pod["containers"][0]["securityContext"] == rights
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+
+
+@pytest.mark.parametrize(
+    ("values", "host_root", "efsmi"),
+    [
+        (REAL, "/", "/usr/local/efsmi/efsmi"),
+        (RUNTIME, "/", "efsmi"),
+        (SIMULATED, "/var/lib/gcu-simulator", "/var/lib/gcu-simulator/bin/efsmi"),
+        ({"efsmi": {"path": "/opt/efsmi"}}, "/", "/opt/efsmi"),
+        ({"efsmi": {"path": "/opt/efsmi", **RUNTIME["efsmi"]}}, "/", "/opt/efsmi"),
+    ],
+    ids=["a real node", "the vendor's runtime", "a simulation", "a path", "a path and the runtime"],
+)
+def test_where_it_finds_the_hardware(
+    helm: Helm, values: Values, host_root: str, efsmi: str
+) -> None:
+    environ = environment(helm.render(values).agent["containers"][0])
+    assert (environ["GCU_HOST_ROOT"], environ["GCU_EFSMI_PATH"]) == (host_root, efsmi)
+
+
+def test_the_vendors_runtime_is_asked_for_all_cards_and_the_tool(helm: Helm) -> None:
+    for values, wanted in ((RUNTIME, "enflame"), (REAL, None), (SIMULATED, None)):
+        pod = helm.render(values).agent
+        assert pod.get("runtimeClassName") == wanted
+        environ = environment(pod["containers"][0])
+        assert (
+            environ.get("ENFLAME_VISIBLE_DEVICES"),
+            environ.get("ENFLAME_DRIVER_CAPABILITIES"),
+        ) == (("all", "utility") if wanted else (None, None))
+
+
+def test_only_what_is_named_writable_is(helm: Helm) -> None:
+    mounts = helm.render().agent["containers"][0]["volumeMounts"]
+    read_only = {each["mountPath"] for each in mounts if each.get("readOnly")}
+    assert read_only == {"/dev", "/usr/local/efsmi", "/usr/lib/libefml.so"}
+
+
+def test_the_end_is_told_outside_of_the_hosts_dev(helm: Helm) -> None:
+    [container] = helm.render().agent["containers"]
+    assert not container["terminationMessagePath"].startswith("/dev/")
+
+
+def test_directories_follow_the_values(helm: Helm) -> None:
+    pod = helm.render({"kubeletRootDir": "/data/kubelet", "cdiDir": "/etc/cdi"} | SIMULATED).agent
+    paths = host_paths(pod)
+    sockets = Sockets.of(Path("/data/kubelet"), "uid")
+    assert {str(sockets.service.parent), str(sockets.registration.parent), "/etc/cdi"} <= set(paths)
+    environ = environment(pod["containers"][0])
+    state = AgentSettings(node_name="n", kubelet_root=Path(environ["GCU_KUBELET_ROOT"]))
+    assert str(state.state_directory) in paths
+    assert environ["GCU_CDI_DIR"] == "/etc/cdi"
+
+
+def labels_that_choose(pod: Object) -> set[str]:
+    """Of which one is enough."""
+    terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return {
+        expression["key"]
+        for term in terms["nodeSelectorTerms"]
+        for expression in term["matchExpressions"]
+    }
+
+
+def test_by_default_it_runs_where_a_gcu_is_known(helm: Helm) -> None:
+    assert labels_that_choose(helm.render().agent) == {
+        "enflame.com/gcushare",
+        *(f"feature.node.kubernetes.io/pci-1200_{vendor}.present" for vendor in PCI_VENDORS),
+    }
+
+
+@pytest.mark.parametrize(
+    ("agent", "affinity"),
+    [
+        ({"nodeSelector": {"gcu": "yes"}}, None),
+        ({"affinity": {"nodeAffinity": {"x": 1}}}, {"nodeAffinity": {"x": 1}}),
+    ],
+    ids=["nodeSelector", "affinity"],
+)
+def test_a_choice_of_nodes_replaces_the_default(
+    helm: Helm, agent: Values, affinity: Object | None
+) -> None:
+    pod = helm.render({"agent": agent}).agent
+    assert pod.get("affinity") == affinity
+    assert pod.get("nodeSelector") == agent.get("nodeSelector")
+
+
+def test_a_simulation_runs_everywhere(helm: Helm) -> None:
+    pod = helm.render(SIMULATED).agent
+    assert not {"affinity", "nodeSelector"} & set(pod)
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_values_of_kubernetes_reach_the_pod(helm: Helm) -> None:
+    tolerations = [{"key": "a", "operator": "Exists"}]
+    resources = {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}
+    own = {"tolerations": tolerations, "resources": resources, "priorityClassName": "p"}
+    pod = helm.render(
+        {
+            "agent": own,
+            "imagePullSecrets": [{"name": "s"}],
+            "image": {"repository": "r/i", "tag": "t", "pullPolicy": "Always"},
+        }
+    ).agent
+    [container] = pod["containers"]
+    assert pod["tolerations"] == tolerations
+    assert pod["priorityClassName"] == "p"
+    assert pod["imagePullSecrets"] == [{"name": "s"}]
+    assert (container["image"], container["imagePullPolicy"]) == ("r/i:t", "Always")
+    assert container["resources"]["limits"] == {"memory": "2Gi"}
+
+
+def test_a_new_agent_serves_before_the_old_one_ends(helm: Helm) -> None:
+    strategy = helm.render({"agent": {"maxSurge": "10%"}}).one("DaemonSet")["spec"][
+        "updateStrategy"
+    ]
+    assert strategy == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": "10%", "maxUnavailable": 0},
+    }

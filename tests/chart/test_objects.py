@@ -1,0 +1,125 @@
+"""The rest of the chart: names, labels, the controller, classes and notes."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from dra_driver.model import names
+from dra_driver.model.claim import Object
+from tests.chart.helm import CHECKOUT, NAMESPACE, Helm, Values
+
+pytestmark = pytest.mark.control_plane
+
+CLUSTER_SCOPED = {
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "DeviceClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
+SIMULATED: Values = {"simulation": {"enabled": True}}
+
+
+def test_names_carry_the_release_but_for_cluster_scoped_ones(helm: Helm) -> None:
+    for release, start in (("gcu-dra-driver", "gcu-dra-driver"), ("a", "a-gcu-dra-driver")):
+        for each in helm.render(SIMULATED, release=release):
+            metadata = each["metadata"]
+            if each["kind"] in CLUSTER_SCOPED:
+                assert names.DRIVER in metadata["name"]
+                assert "namespace" not in metadata
+            else:
+                assert metadata["name"].startswith(f"{start}-")
+                assert metadata["namespace"] == NAMESPACE
+
+
+def test_a_long_release_name_leaves_room(helm: Helm) -> None:
+    longest = max(len(each["metadata"]["name"]) for each in helm.render(release="r" * 53))
+    assert longest <= 63
+
+
+def test_every_object_says_what_it_belongs_to(helm: Helm) -> None:
+    for each in helm.render(SIMULATED):
+        labels = each["metadata"]["labels"]
+        assert labels["app.kubernetes.io/name"] == "gcu-dra-driver"
+        assert labels["app.kubernetes.io/instance"] == "gcu-dra-driver"
+        assert labels["app.kubernetes.io/managed-by"] == "Helm"
+
+
+def test_selectors_find_their_own_pods_only(helm: Helm) -> None:
+    rendered = helm.render()
+    workloads = [rendered.one("DaemonSet"), rendered.one("Deployment")]
+    for workload in workloads:
+        wanted = workload["spec"]["selector"]["matchLabels"].items()
+        assert [wanted <= _labels(each).items() for each in workloads].count(True) == 1
+    budget = rendered.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"].items()
+    assert budget <= _labels(rendered.one("Deployment")).items()
+    assert not budget <= _labels(rendered.one("DaemonSet")).items()
+
+
+def _labels(workload: Object) -> dict[str, str]:
+    labels: dict[str, str] = workload["spec"]["template"]["metadata"]["labels"]
+    return labels
+
+
+def test_the_controller_has_no_rights_on_its_node(helm: Helm) -> None:
+    pod = helm.render().controller
+    [container] = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not {"volumes", "hostNetwork", "hostPID", "hostIPC"} & set(pod)
+
+
+@pytest.mark.parametrize(("replicas", "together"), [(1, False), (2, True)])
+def test_replicas_are_kept_apart_and_drained_in_turn(
+    helm: Helm, replicas: int, together: bool
+) -> None:
+    rendered = helm.render({"controller": {"replicas": replicas}})
+    assert rendered.one("Deployment")["spec"]["replicas"] == replicas
+    assert bool(rendered.of("PodDisruptionBudget")) is together
+    assert ("topologySpreadConstraints" in rendered.controller) is together
+
+
+def test_the_classes_are_those_of_the_checkout(helm: Helm) -> None:
+    files = sorted((CHECKOUT / "resourceclasses").glob("*.yaml"))
+    assert all(each.is_symlink() for each in files)
+    wanted = [yaml.safe_load(each.read_text()) for each in files]
+    found = helm.render().of("DeviceClass")
+    assert [each["spec"] for each in found] == [each["spec"] for each in wanted]
+    assert [each["metadata"]["name"] for each in found] == [names.CLASS_WHOLE]
+
+
+def test_claim_templates_ask_for_a_class_of_the_chart(helm: Helm) -> None:
+    classes = {each["metadata"]["name"] for each in helm.render().of("DeviceClass")}
+    files = sorted((CHECKOUT / "resourceclasses/claim-templates").glob("*.yaml"))
+    assert files
+    for file in files:
+        template = yaml.safe_load(file.read_text())
+        assert template["metadata"]["name"] == file.stem
+        for request in template["spec"]["spec"]["devices"]["requests"]:
+            assert request["exactly"]["deviceClassName"] in classes
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (SIMULATED, "simulated GCUs"),
+        ({}, "Node Feature Discovery"),
+        ({"agent": {"nodeSelector": {"gcu": "yes"}}}, "agent.nodeSelector and agent.affinity"),
+    ],
+    ids=["a simulation", "a real cluster", "nodes that were chosen"],
+)
+def test_the_notes_say_what_to_do_next(helm: Helm, values: Values, text: str) -> None:
+    notes = helm.notes(values)
+    assert text in notes
+    assert "kubectl get resourceslices --field-selector spec.driver=gcu.enflame.com" in notes
+    example = notes.partition("<<'EOF'\n")[2].partition("EOF\n")[0]
+    template, pod = yaml.safe_load_all(example)
+    assert pod["spec"]["resourceClaims"] == [
+        {"name": "gcu", "resourceClaimTemplateName": template["metadata"]["name"]}
+    ]

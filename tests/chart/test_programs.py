@@ -1,0 +1,126 @@
+"""The chart and the programs' settings say the same."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+
+from controller.settings import ControllerSettings
+from dra_driver.agent.settings import AgentSettings
+from dra_driver.config.loader import Settings, load, variable
+from dra_driver.model.claim import Object
+from dra_driver.version import VERSION
+from tests.chart.helm import CHART, CHECKOUT, Helm, Values, environment, fields
+
+pytestmark = pytest.mark.control_plane
+
+PROGRAMS: dict[str, type[Settings]] = {"agent": AgentSettings, "controller": ControllerSettings}
+# In a pod there is no kubeconfig; the rest are as their defaults on purpose.
+LEFT_TO_THE_PROGRAM = {
+    "agent": {"kubeconfig", "state_dir"},
+    "controller": {"kubeconfig", "lease_name"},
+}
+# What the pods differ in from a program started by hand.
+OF_THE_POD = {"node_name": "node-1", "pod_name": "pod-1", "pod_uid": "1-2-3"}
+DIFFERENT = {"efsmi_path", "lease_namespace", *OF_THE_POD}
+
+
+def container_of(helm: Helm, program: str, values: Values | None = None) -> Object:
+    rendered = helm.render(values)
+    pod = rendered.agent if program == "agent" else rendered.controller
+    [container] = pod["containers"]
+    found: Object = container
+    return found
+
+
+def settings_of(helm: Helm, program: str, values: Values | None = None) -> Settings:
+    """What the program would read in its pod."""
+    container = container_of(helm, program, values)
+    environ = environment(container)
+    environ |= {name: f"field-{path}" for name, path in fields(container).items()}
+    return load(PROGRAMS[program], [], environ, prog=program, description="")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_setting_is_set_or_left_on_purpose(helm: Helm, program: str) -> None:
+    container = container_of(helm, program)
+    given = {name for name in environment(container) | fields(container) if name.startswith("GCU_")}
+    known = {variable(name): name for name in PROGRAMS[program].model_fields}
+    assert given <= set(known)
+    assert {known[name] for name in given} == set(known.values()) - LEFT_TO_THE_PROGRAM[program]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_values_are_the_programs_defaults(helm: Helm, program: str) -> None:
+    found = settings_of(helm, program)
+    model = PROGRAMS[program]
+    assert {name: getattr(found, name) for name in model.model_fields if name not in DIFFERENT} == {
+        name: field.default for name, field in model.model_fields.items() if name not in DIFFERENT
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "values", "setting", "value"),
+    [
+        ("agent", {"logLevel": "debug"}, "log_level", "debug"),
+        ("agent", {"injection": "runtime"}, "injection", "runtime"),
+        ("agent", {"efsmi": {"timeout": 7}}, "efsmi_timeout", 7.0),
+        ("agent", {"agent": {"presenceInterval": 0.5}}, "presence_interval", 0.5),
+        ("agent", {"agent": {"inventoryInterval": 3600}}, "inventory_interval", 3600.0),
+        ("agent", {"agent": {"registrationTimeout": 1000000}}, "registration_timeout", 1e6),
+        ("controller", {"logLevel": "debug"}, "log_level", "debug"),
+        ("controller", {"controller": {"leaseDuration": 20}}, "lease_duration", 20.0),
+        ("controller", {"controller": {"leaseRenewDeadline": 9}}, "lease_renew_deadline", 9.0),
+        ("controller", {"controller": {"leaseRetry": 1}}, "lease_retry", 1.0),
+        ("controller", {"controller": {"quietTime": 0}}, "quiet_time", 0.0),
+        ("controller", {"controller": {"schedulingPatience": 9}}, "scheduling_patience", 9.0),
+        ("controller", {"controller": {"nodeRetry": 1.5}}, "node_retry", 1.5),
+        ("controller", {"controller": {"nodeRetryLongest": 60}}, "node_retry_longest", 60.0),
+    ],
+    ids=lambda case: str(case) if isinstance(case, dict) else "",
+)
+def test_a_value_reaches_the_program(
+    helm: Helm, program: str, values: Values, setting: str, value: Any
+) -> None:
+    assert getattr(settings_of(helm, program, values), setting) == value
+
+
+def test_the_commands_are_the_projects_console_scripts(helm: Helm) -> None:
+    scripts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["scripts"]
+    for program in PROGRAMS:
+        [command] = container_of(helm, program)["command"]
+        assert command in scripts
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_probes_ask_the_port_that_the_program_listens_on(helm: Helm, program: str) -> None:
+    container = container_of(helm, program)
+    [port] = container["ports"]
+    found = settings_of(helm, program)
+    assert port["containerPort"] == getattr(found, "probe_port", None) or getattr(
+        found, "http_port", None
+    )
+    asked = {
+        probe: container[f"{probe}Probe"]["httpGet"]
+        for probe in ("startup", "liveness", "readiness")
+    }
+    assert {each["port"] for each in asked.values()} == {port["name"]}
+    assert [each["path"] for each in asked.values()] == ["/healthz", "/healthz", "/readyz"]
+
+
+def test_the_lease_is_the_one_that_the_controller_may_write(helm: Helm) -> None:
+    rendered = helm.render()
+    role = rendered.one("Role")
+    assert fields(rendered.controller["containers"][0])["GCU_LEASE_NAMESPACE"] == (
+        "metadata.namespace"
+    )
+    named = [name for rule in role["rules"] for name in rule.get("resourceNames", ())]
+    assert named == [ControllerSettings.model_fields["lease_name"].default]
+
+
+def test_the_chart_has_the_projects_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == VERSION

@@ -1,0 +1,145 @@
+"""The values: what the schema refuses, and in which words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from dra_driver.simulator.load import shipped_machines
+from tests.chart.helm import CHART, Helm, Values
+
+pytestmark = pytest.mark.control_plane
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
+
+
+def test_the_chart_has_nothing_to_complain_about(helm: Helm) -> None:
+    assert "0 chart(s) failed" in helm.run("lint", "--strict", CHART)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"alocator": "x"}, "'alocator' not allowed"),
+        ({"image": {"name": "x"}}, "at '/image': additional properties 'name' not allowed"),
+        ({"agent": {"port": 1}}, "at '/agent': additional properties 'port' not allowed"),
+        ({"efsmi": {"mounts": []}}, "at '/efsmi': additional properties 'mounts' not allowed"),
+        (
+            {"efsmi": {"hostMounts": [{"path": "/a", "type": "File", "readonly": True}]}},
+            "at '/efsmi/hostMounts/0': additional properties 'readonly' not allowed",
+        ),
+        ({"controller": {"replica": 2}}, "additional properties 'replica' not allowed"),
+        ({"simulation": {"machines": {}}}, "additional properties 'machines' not allowed"),
+        ({"agent": {"tolerations": [{"Key": "x"}]}}, "at '/agent/tolerations/0': additional"),
+        ({"agent": {"affinity": {"node": {}}}}, "at '/agent/affinity': additional properties"),
+        ({"agent": {"resources": {"limit": {}}}}, "at '/agent/resources': additional properties"),
+        ({"allocator": "scheduler"}, "at '/allocator': value must be 'controller'"),
+        ({"injection": "none"}, "at '/injection': value must be one of 'cdi', 'runtime'"),
+        ({"logLevel": "trace"}, "at '/logLevel': value must be one of 'debug', 'info'"),
+        ({"kubeletRootDir": "var/lib/kubelet"}, "at '/kubeletRootDir': 'var/lib/kubelet' does not"),
+        ({"cdiDir": "/var/run/cdi/"}, "at '/cdiDir': '/var/run/cdi/' does not match"),
+        ({"controller": {"replicas": 0}}, "at '/controller/replicas': minimum: got 0, want 1"),
+        ({"agent": {"maxSurge": 0}}, "at '/agent/maxSurge'"),
+        ({"agent": {"presenceInterval": "5s"}}, "at '/agent/presenceInterval': got string, want"),
+        ({"simulation": {"machine": "s60"}}, "value must be one of 'mixed-t20', 's60-4'"),
+        ({"simulation": {"nodes": {"Node 1": "s60-4"}}}, "'Node 1' not allowed"),
+        ({"image": {"repository": None}}, "at '/image': missing property 'repository'"),
+    ],
+    ids=lambda case: json.dumps(case) if isinstance(case, dict) else "",
+)
+def test_a_wrong_value_is_refused_by_its_path(helm: Helm, values: Values, message: str) -> None:
+    assert message in helm.refusal(values)
+
+
+def objects_of(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema of an object inside `schema`, and the path to it."""
+    if schema.get("type") == "object":
+        yield path, schema
+    for key in ("properties", "definitions"):
+        for name, inner in schema.get(key, {}).items():
+            yield from objects_of(inner, f"{path}/{name}")
+    if "items" in schema:
+        yield from objects_of(schema["items"], f"{path}/0")
+
+
+# Kubernetes owns these; its API server knows them better than a copy here would.
+KUBERNETES_OWN = {"nodeAffinity", "podAffinity", "podAntiAffinity"}
+
+
+def test_no_object_of_the_schema_takes_any_key() -> None:
+    open_ones = {
+        path.rpartition("/")[2]
+        for path, schema in objects_of(SCHEMA)
+        if schema.get("additionalProperties") in (None, True)
+    }
+    assert open_ones == KUBERNETES_OWN | {"global"}
+
+
+def test_every_property_of_the_schema_is_described() -> None:
+    undescribed = [
+        f"{path}/{name}"
+        for path, schema in objects_of(SCHEMA)
+        for name, inner in schema.get("properties", {}).items()
+        if not (inner.get("description") or _referred(inner).get("description"))
+        and not path.startswith(("/affinity", "/tolerations", "/resources"))
+    ]
+    assert undescribed == []
+
+
+def test_the_defaults_are_all_that_the_schema_knows() -> None:
+    def keys(values: Values, path: str = "") -> set[str]:
+        return {
+            key
+            for name, value in values.items()
+            for key in (f"{path}/{name}", *(keys(value, f"{path}/{name}") if _deep(value) else ()))
+        }
+
+    def _deep(value: object) -> bool:
+        return isinstance(value, dict) and not {"requests", "limits"} & set(value)
+
+    known = {
+        f"{path}/{name}"
+        for path, schema in objects_of({"type": "object", "properties": SCHEMA["properties"]})
+        for name in schema.get("properties", {})
+    }
+    of_items = {path for path in known if "/0/" in path}
+    assert keys(DEFAULTS) == known - of_items - {"/global"}
+
+
+def test_the_schema_knows_the_shipped_machines() -> None:
+    names, _several_lines = SCHEMA["definitions"]["machine"]["anyOf"]
+    assert tuple(names["enum"]) == shipped_machines()
+
+
+@pytest.mark.parametrize(
+    ("values", "flags", "message"),
+    [
+        ({}, ("--kube-version=1.35.9",), "needs 1.36 or newer"),
+        (
+            {"simulation": {"enabled": True}, "efsmi": {"runtimeClassName": "enflame"}},
+            (),
+            "a simulated node has an efsmi of its own",
+        ),
+    ],
+    ids=["an older server", "a simulation with the vendor's runtime"],
+)
+def test_what_cannot_work_is_refused_with_a_remedy(
+    helm: Helm, values: Values, flags: tuple[str, ...], message: str
+) -> None:
+    assert message in helm.refusal(values, *flags)
+
+
+@pytest.mark.parametrize("version", ["1.36.0", "1.36.3-rc.0", "1.37.1", "v1.36.2-gke.100"])
+def test_newer_servers_are_taken(helm: Helm, version: str) -> None:
+    assert helm.render({}, f"--kube-version={version}").agent
+
+
+def _referred(schema: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found: dict[str, Any] = SCHEMA["definitions"].get(name, {})
+    return found
