@@ -213,3 +213,7 @@ def _fault_arguments(fault: argparse.ArgumentParser) -> None:
     fault.add_argument(
         "--exit-code", type=int, default=1, metavar="N", help="of failures (default 1)"
     )
+
+
+if __name__ == "__main__":
+    main()
