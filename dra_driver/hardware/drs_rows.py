@@ -66,7 +66,7 @@ def _is_of(row: list[str], index: int) -> bool:
 
 def _instance(row: list[str], *, instance: int, count: int, uuid: int | None = None) -> Instance:
     try:
-        if len(row) < count or _PROFILE.fullmatch(row[1]) is None:
+        if len(row) < count or not _begins_known(row):
             raise _unreadable(row)
         return Instance(
             id=int(row[instance]), profile=row[1], uuid=None if uuid is None else row[uuid]
@@ -79,11 +79,15 @@ def _profile(row: list[str]) -> Profile:
     try:
         name, number, count, memory, sips = row[1:6]
         amount = _MEMORY.fullmatch(memory)
-        if _PROFILE.fullmatch(name) is None or amount is None:
+        if not _begins_known(row) or amount is None:
             raise _unreadable(row)
         return Profile(name, int(number), int(count), int(amount[1]), int(sips))
     except ValueError as error:
         raise _unreadable(row) from error
+
+
+def _begins_known(row: list[str]) -> bool:
+    return _INDEX.fullmatch(row[0]) is not None and _PROFILE.fullmatch(row[1]) is not None
 
 
 def _unreadable(row: list[str]) -> HardwareError:

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
 from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed
-from dra_driver.hardware.machine import Machine
+from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.effects import Effects
-from dra_driver.model.errors import HardwareError
 from dra_driver.simulator.machine import SimulatedMachine
 
 Edit = Callable[[str], str]
 
 
 class DoctoredEfsmi(Efsmi):
-    """`edits` change the output of a call, by its arguments in one string (``""``: summary)."""
+    """Answers with what the simulated tool prints; `edits` change that of a call, named by its
+    arguments in one string (``""`` is the summary), and may raise. `calls` are all made so far."""
 
-    def __init__(self, simulated: SimulatedMachine, **edits: Edit) -> None:
+    def __init__(self, simulated: SimulatedMachine, edits: Mapping[str, Edit]) -> None:
         super().__init__(simulated.efsmi_path, timeout=1, effects=Effects())
-        self.simulated = simulated
-        self.edits: dict[str, Edit | HardwareError] = dict(edits)
+        self._simulated = simulated
+        self._edits = edits
         self.calls: list[str] = []
 
-    def _run(self, *arguments: str) -> str:
+    def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str:
         call = " ".join(arguments)
         self.calls.append(call)
-        answer = self.simulated.efsmi(*arguments)
+        answer = self._simulated.efsmi(*arguments)
         if answer.exit_code:
             raise EfsmiFailed(f"`efsmi {call}` failed: {answer.stderr}", answer.exit_code)
-        edit = self.edits.get(call)
-        if isinstance(edit, HardwareError):
-            raise edit
         text = answer.stdout.decode("utf-8", "replace")
-        return edit(text) if edit else text
+        return self._edits[call](text) if call in self._edits else text
 
 
-def machine_of(efsmi: DoctoredEfsmi, root: Path | None = None) -> Machine:
-    return Machine(Sysfs(root or efsmi.simulated.root), efsmi)
+def inventory(simulated: SimulatedMachine, edits: Mapping[str, Edit] | None = None) -> Inventory:
+    """What the driver sees of the machine."""
+    return Machine(Sysfs(simulated.root), DoctoredEfsmi(simulated, edits or {})).inventory()
