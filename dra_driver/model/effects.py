@@ -25,6 +25,8 @@ class Point(StrEnum):
     CDI_WRITE = "cdi.write"
     CDI_RENAME = "cdi.rename"
     CDI_REMOVE = "cdi.remove"
+    PROFILES_WRITE = "profiles.write"
+    PROFILES_RENAME = "profiles.rename"
     EFSMI_CALL = "efsmi.call"
     API_WRITE = "api.write"
     REPLY_PREPARE = "reply.prepare"
