@@ -6,6 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODES ?= 2
 K8S ?= 1.36.3
+BASE ?=
 export PYTHONDONTWRITEBYTECODE := 1
 
 # Recursive on purpose: only the targets that use it make the environment.
@@ -54,6 +55,11 @@ format: ## let ruff format and sort imports
 .PHONY: proto
 proto: ## generate the kubelet API's Python code from proto/
 	@PYTHON=$(PY) scripts/generate-proto
+
+.PHONY: image
+image: ## build the driver's image and print where its archive is [BASE=image in a registry]
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster image --base "$(BASE)"
 
 .PHONY: cluster-up
 cluster-up: ## start a real cluster on this machine [NODES=2] [K8S=1.36.3]

@@ -12,6 +12,8 @@ from tests.cluster import state
 from tests.cluster.build import build_all
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
+from tests.cluster.image.build import IMAGE_NAME, driver_archive
+from tests.cluster.image.inputs import Inputs
 from tests.cluster.packages import install_missing
 from tests.cluster.processes import require_root
 from tests.cluster.settings import Settings
@@ -100,6 +102,12 @@ def _packages(options: argparse.Namespace, report: _Progress) -> int:
     return 0
 
 
+def _image(options: argparse.Namespace, report: _Progress) -> int:
+    archive = driver_archive(Inputs(options.base), report)
+    print(f"{IMAGE_NAME}\n{archive}")
+    return 0
+
+
 def _load_image(options: argparse.Namespace, report: _Progress) -> int:
     cluster = Cluster.attach(options.name)
     cluster.load_image(options.archive)
@@ -140,6 +148,10 @@ def _parser() -> argparse.ArgumentParser:
     shell.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")
     load = command("load-image", _load_image, "import an image archive on every node")
     load.add_argument("archive", type=Path, metavar="ARCHIVE")
+    image = command("image", _image, "build the driver's image, unless built", named=False)
+    image.add_argument(
+        "--base", default="", metavar="IMAGE", help="from a registry (default: a Debian made here)"
+    )
     command("list", _list, "the clusters of this machine", named=False)
     build = command("build", _build, "build what the cluster runs, unless built", named=False)
     command("packages", _packages, "install missing Debian packages", named=False)

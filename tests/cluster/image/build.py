@@ -1,0 +1,123 @@
+"""Build the driver's image as an OCI archive, in three steps that are cached apart."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from dra_driver.version import VERSION
+from tests.cluster.build import Report
+from tests.cluster.cache import build_once, cache_root
+from tests.cluster.errors import BuildError
+from tests.cluster.image.base import BASE_NAME, base_key, make_base
+from tests.cluster.image.buildah import Buildah, scratch_folder
+from tests.cluster.image.contained import run_contained
+from tests.cluster.image.inputs import Inputs, latest
+
+IMAGE_NAME = f"localhost/gcu-dra-driver:{VERSION}"
+"""The name under which the archive's image is imported."""
+
+_ARCHIVE = f"gcu-dra-driver-{VERSION}.tar"
+_DEPENDENCIES_NAME = "localhost/gcu-dra-driver-dependencies"
+
+# Other checkouts of this machine have images too; what is older is only disk.
+_KEEP = {"base": 2, "dependencies": 2, "driver": 3}
+
+
+def driver_archive(inputs: Inputs, report: Report) -> Path:
+    """The OCI archive of the image of these inputs, built unless it is in the cache.
+
+    Needs root. Raises BuildError with the end of the builder's output.
+    """
+
+    key = inputs.driver_key(base_key())
+
+    def make(folder: Path) -> None:
+        _make_driver(inputs, key, folder, report)
+
+    return _cached(key, "image", make, report) / _ARCHIVE
+
+
+def _make_driver(inputs: Inputs, key: str, folder: Path, report: Report) -> None:
+    with scratch_folder(folder) as scratch:
+        context = scratch / "context"
+        run_contained(
+            [inputs.context_script, context],
+            title="wheels",
+            report=report,
+            scratch=scratch,
+            network=True,
+        )
+        if inputs.driver_key(base_key()) != key:
+            raise BuildError("the sources were edited while their wheel was made; build again")
+        dependencies = _dependencies(inputs, context, report)
+        Buildah(scratch / "storage", scratch, completes=dependencies / "storage").build(
+            context,
+            *_arguments(inputs),
+            # Stands for the Dockerfile's stage of that name, which is then not built again.
+            f"--build-context=dependencies=docker-image://{_DEPENDENCIES_NAME}",
+            f"--tag=oci-archive:{folder / _ARCHIVE}:{IMAGE_NAME}",
+            title=f"image {IMAGE_NAME}",
+            report=report,
+            network=False,
+        )
+
+
+def _dependencies(inputs: Inputs, context: Path, report: Report) -> Path:
+    """The folder with a storage that has the image of the Dockerfile's first stage."""
+
+    def make(folder: Path) -> None:
+        with scratch_folder(folder) as scratch:
+            buildah = Buildah(folder / "storage", scratch)
+            if not inputs.base:
+                buildah.build(
+                    _base(report),
+                    f"--tag={BASE_NAME}",
+                    title="base image, import",
+                    report=report,
+                    network=False,
+                )
+            buildah.build(
+                context,
+                *_arguments(inputs),
+                "--target=dependencies",
+                f"--tag={_DEPENDENCIES_NAME}",
+                title="dependencies' layer",
+                report=report,
+                network=bool(inputs.base),
+            )
+
+    return _cached(inputs.dependencies_key(base_key()), "dependencies' layer", make, report)
+
+
+def _base(report: Report) -> Path:
+    return _cached(base_key(), "base image", lambda folder: make_base(folder, report), report)
+
+
+def _arguments(inputs: Inputs) -> tuple[str, ...]:
+    return (
+        f"--file={inputs.checkout / 'Dockerfile'}",
+        f"--build-arg=BASE={inputs.base or BASE_NAME}",
+        f"--build-arg=VERSION={VERSION}",
+        f"--pull={'missing' if inputs.base else 'never'}",
+    )
+
+
+def _cached(key: str, what: str, make: Callable[[Path], None], report: Report) -> Path:
+    """The cache's folder of that key; those of its kind that are not used any more go."""
+
+    def waiting(seconds: float) -> None:
+        report(f"{what}: another build of it is under way, waiting ({seconds:.0f} s)")
+
+    images = cache_root() / "images"
+    folder = build_once(images / key, make, waiting)
+    os.utime(folder)
+    kind = key.partition("-")[0]
+    of_kind = [found for found in images.glob(f"{kind}-*") if found.is_dir()]
+    for stale in set(of_kind) - latest(of_kind, _KEEP[kind]):
+        # Renamed first: a folder under its own name is complete.
+        removed = stale.rename(images / f".{stale.name}.removed")
+        shutil.rmtree(removed)
+    return folder
