@@ -98,7 +98,7 @@ def _blocks(text: str) -> Iterator[tuple[int, Values]]:
         key, colon, value = line.partition(":")
         if colon:
             section = headings[-1][1] if headings else ""
-            values.setdefault((section, key.strip()), value.strip())
+            values[section, key.strip()] = value.strip()
         else:
             headings.append((indent, line.strip()))
             margin = indent if margin is None else margin

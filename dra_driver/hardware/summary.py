@@ -72,8 +72,8 @@ def _virt_column(line: str) -> Iterator[int]:
 
 
 def _cells(line: str) -> list[str]:
-    """What stands between a line's bars, stripped; one empty cell for a line without bars."""
+    """What follows each of a line's bars, stripped; one empty cell for a line without bars."""
     line = line.strip()
     if not line.startswith("|"):
         return [""]
-    return [cell.strip() for cell in line[1:].removesuffix("|").split("|")]
+    return [cell.strip() for cell in line[1:].split("|")]

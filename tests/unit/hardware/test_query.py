@@ -77,6 +77,10 @@ def changed(key: str, value: str | None, text: str = QUERY) -> str:
             id="an unknown section with a known key",
         ),
         pytest.param(
+            QUERY.replace("        Domain ", "        Location\n        Domain "),
+            id="a heading beside the keys that it is not above",
+        ),
+        pytest.param(
             QUERY.replace("    Power", "        Sub\n            Health : False\n    Power"),
             id="a known key below a heading of its own",
         ),
@@ -125,6 +129,7 @@ def test_a_value(key: str, value: str | None, field: str, expected: object) -> N
         ("Total Size", "42 GiB", "Device Mem Info / Total Size is '42 GiB'"),
         ("Total Size", "0 MiB", "Device Mem Info / Total Size is '0 MiB'"),
         ("Total Size", "45063602176", "Device Mem Info / Total Size is '45063602176'"),
+        ("Total Size", "44007424", "Device Mem Info / Total Size is '44007424'"),
         ("Bus", "zz", "PCIe Info / Domain Bus Dev Func is '0000 zz 00 0'"),
         ("Dev", "20", "PCIe Info / Domain Bus Dev Func is '0000 0d 20 0'"),
         ("Total Error Count", "many", "Error Records / Total Error Count is 'many'"),

@@ -1,0 +1,122 @@
+"""Calls of a real executable: success, failure, a hang, and what is told of each."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed, EfsmiHung
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import HardwareError
+
+
+class Recorded(Effects):
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def before(self, point: Point) -> None:
+        self.seen.append(f"before {point}")
+
+    def after(self, point: Point) -> None:
+        self.seen.append(f"after {point}")
+
+
+def tool(
+    folder: Path, script: str, *, timeout: float = 20, effects: Effects | None = None
+) -> Efsmi:
+    path = folder / "efsmi"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return Efsmi(path, timeout=timeout, effects=effects or Effects())
+
+
+def test_each_question_has_its_arguments(tmp_path: Path) -> None:
+    efsmi = tool(tmp_path, 'echo "$#:$*:$LC_ALL"')
+    assert efsmi.summary() == "0::C.UTF-8\n"
+    assert efsmi.list_cards() == "1:-L:C.UTF-8\n"
+    assert efsmi.query() == "1:-q:C.UTF-8\n"
+    assert efsmi.query_json() == "2:-q --json-format:C.UTF-8\n"
+
+
+def test_a_name_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool(tmp_path, "echo found")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert Efsmi(Path("efsmi"), timeout=20, effects=Effects()).summary() == "found\n"
+
+
+def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
+    assert tool(tmp_path, r"printf '35 \342\204\203 \377'").query() == "35 ℃ \ufffd"
+
+
+def test_it_reads_no_input(tmp_path: Path) -> None:
+    assert tool(tmp_path, "wc -c").query().strip() == "0"
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "message"),
+    [
+        ("echo table; echo no device >&2; exit 3", 3, "`efsmi -q` ended with 3: no device"),
+        ("echo Error: no device; echo; exit 1", 1, "`efsmi -q` ended with 1: Error: no device"),
+        ("exit 1", 1, "`efsmi -q` ended with 1: no output"),
+        ("echo table; kill -9 $$", -9, "`efsmi -q` was killed by signal 9: table"),
+    ],
+    ids=["error beside output", "error text on stdout", "nothing said", "killed"],
+)
+def test_failure_tells_code_and_words(tmp_path: Path, script: str, code: int, message: str) -> None:
+    effects = Recorded()
+    with pytest.raises(EfsmiFailed, match=f"^{re.escape(message)}$") as caught:
+        tool(tmp_path, script, effects=effects).query()
+    assert caught.value.exit_code == code
+    assert effects.seen == ["before efsmi.call", "after efsmi.call"]
+
+
+def test_a_hang_ends_with_its_children_and_gives_back_nothing(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    script = f"sleep 600 & echo $! $$ > {pids}; echo DEV ID 0; wait"
+    effects = Recorded()
+    with pytest.raises(EfsmiHung, match=r"within 0\.5 s \(it had printed: DEV ID 0\); look at"):
+        tool(tmp_path, script, timeout=0.5, effects=effects).query()
+    assert effects.seen == ["before efsmi.call"]
+    child, parent = pids.read_text().split()
+    assert not Path(f"/proc/{parent}").exists()
+    stat = Path(f"/proc/{child}/stat")
+    assert not stat.exists() or stat.read_text().split()[2] == "Z"
+
+
+def test_a_tool_that_leaves_a_child_behind_is_a_hang(tmp_path: Path) -> None:
+    with pytest.raises(EfsmiHung, match="had printed: done"):
+        tool(tmp_path, "sleep 600 & echo done", timeout=0.5).query()
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [(None, "No such file"), (0o644, "Permission denied")],
+    ids=["missing", "not executable"],
+)
+def test_a_tool_that_cannot_be_run_names_the_setting(
+    tmp_path: Path, mode: int | None, message: str
+) -> None:
+    path = tmp_path / "efsmi"
+    if mode is not None:
+        path.touch(mode)
+    with pytest.raises(HardwareError, match=f"{path} cannot be run: {message}.*--efsmi-path"):
+        Efsmi(path, timeout=1, effects=Effects()).query()
+
+
+def test_a_file_that_is_no_program(tmp_path: Path) -> None:
+    path = tmp_path / "efsmi"
+    path.write_bytes(b"\x7fELF broken")
+    path.chmod(0o755)
+    with pytest.raises(HardwareError, match="cannot be run: Exec format error"):
+        Efsmi(path, timeout=1, effects=Effects()).query()
+
+
+def test_a_descriptor_is_inherited_only_when_asked(tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("w") as file:
+        number = file.fileno()
+        efsmi = tool(tmp_path, f"test -e /proc/self/fd/{number} && echo open || echo closed")
+        assert efsmi.run("-q", inherit=[number]) == "open\n"
+        assert efsmi.run("-q") == "closed\n"

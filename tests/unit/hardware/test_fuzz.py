@@ -1,0 +1,90 @@
+"""Whatever a tool prints, the parsers give an answer or a HardwareError, and quickly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dra_driver.hardware.join import by_address, mode_of
+from dra_driver.hardware.listing import parse_list
+from dra_driver.hardware.query import parse_query, parse_query_json
+from dra_driver.hardware.shown import last_line, shown
+from dra_driver.hardware.summary import parse_summary
+from dra_driver.model.errors import HardwareError
+from tests.unit.hardware.outputs import BANNER, INSTANCES, LIST, OLD_QUERY, QUERY, SUMMARY
+
+Parse = Callable[[str], object]
+
+PARSERS: list[Parse] = [parse_list, parse_query, parse_query_json, parse_summary, last_line]
+REAL = [BANNER + LIST, QUERY, OLD_QUERY, SUMMARY + INSTANCES, '{"devices": [{"id": 0}]}']
+
+# Pieces of real outputs in any order, with noise between: near misses, which noise alone is not.
+lines = st.sampled_from([line for text in REAL for line in text.splitlines()])
+noise = st.text(max_size=20) | st.binary(max_size=20).map(lambda b: b.decode("utf-8", "replace"))
+jumbled = st.lists(lines | noise, max_size=30).map("\n".join)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> str:
+    """A real output with a piece cut out and something else put there."""
+    text = draw(st.sampled_from(REAL))
+    start = draw(st.integers(0, len(text)))
+    end = draw(st.integers(start, min(len(text), start + 40)))
+    return text[:start] + draw(noise) + text[end:]
+
+
+@pytest.mark.parametrize("parse", PARSERS, ids=lambda parse: parse.__name__)
+@given(text=jumbled | damaged() | noise)
+def test_any_text_has_an_answer_or_a_hardware_error(parse: Parse, text: str) -> None:
+    with suppress(HardwareError):
+        parse(text)
+
+
+@given(queries=jumbled | damaged(), listed=jumbled | damaged(), summary=jumbled | damaged())
+def test_any_outputs_can_be_joined(queries: str, listed: str, summary: str) -> None:
+    with suppress(HardwareError):
+        joined = by_address(parse_query(queries), parse_list(listed))
+        rows = parse_summary(summary)
+        for address, card in joined.cards.items():
+            assert card.address == address
+            assert address not in joined.refused
+            with suppress(HardwareError):
+                assert mode_of(card, rows) in {row.mode for row in rows}
+
+
+@given(noise)
+def test_what_is_shown_is_one_short_printable_line(text: str) -> None:
+    assert shown(text).isprintable()
+    assert len(shown(text * 100)) <= 120
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize("parse", PARSERS, ids=lambda parse: parse.__name__)
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("|" * LONG, id="bars"),
+        pytest.param("| 0 x" + "|" * LONG, id="a cell and bars"),
+        pytest.param("0 " * LONG, id="fields"),
+        pytest.param(" " * LONG + "x", id="blanks"),
+        pytest.param("0000:0d:00." * LONG, id="almost addresses"),
+        pytest.param("9" * LONG, id="digits"),
+        pytest.param("DEV ID 0\n" * (LONG // 20), id="blocks"),
+        pytest.param("DEV ID 0\n" + "a\n" * LONG, id="headings"),
+        pytest.param("DEV ID 0\n" + "\n".join(" " * n for n in range(500)) + "a", id="steps"),
+        pytest.param('{"devices":' + '{"a":' * LONG, id="depth"),
+        pytest.param("| GCU Virt |\n" + "| 0 x | 0d:00.0 |\n| Disable |\n" * 5000, id="cells"),
+    ],
+)
+def test_no_text_takes_long(parse: Parse, text: str) -> None:
+    start = time.process_time()
+    with suppress(HardwareError):
+        parse(text)
+    assert time.process_time() - start < 5, "a fraction of a second is usual"
