@@ -18,6 +18,9 @@ from tests.cluster.errors import ClusterError
 
 BUSYBOX = Path("/bin/busybox")
 
+# The name of the same release in the public registry, so that examples run here as they are.
+PUBLIC_NAME = "docker.io/library/busybox:1.35"
+
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _USERS = "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
 
@@ -25,7 +28,8 @@ _USERS = "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
 def busybox_archive() -> Path:
     """An OCI archive with the image localhost/busybox:1, from the machine's static busybox.
 
-    Its command sleeps for ever; it has a shell and all of busybox's tools.
+    It has its name in the public registry, too, for examples and for users' own pods. Its
+    command sleeps for ever; it has a shell and all of busybox's tools.
     Raises ClusterError when busybox is not installed.
     """
     if not BUSYBOX.exists():
@@ -35,7 +39,7 @@ def busybox_archive() -> Path:
     digest = hashlib.sha256(Path(__file__).read_bytes() + BUSYBOX.read_bytes()).hexdigest()[:12]
 
     def make(folder: Path) -> None:
-        (folder / "busybox.tar").write_bytes(_archive(_layer(), SANDBOX_IMAGE))
+        (folder / "busybox.tar").write_bytes(_archive(_layer(), SANDBOX_IMAGE, PUBLIC_NAME))
 
     folder = build_once(cache_root() / "images" / f"busybox-{digest}", make)
     return folder / "busybox.tar"
@@ -59,7 +63,7 @@ def _layer() -> bytes:
     return output.getvalue()
 
 
-def _archive(layer: bytes, name: str) -> bytes:
+def _archive(layer: bytes, *names: str) -> bytes:
     """An OCI image layout as one tar file (opencontainers/image-spec, image-layout.md)."""
     architecture = _ARCHITECTURES[platform.machine()]
     compressed = gzip.compress(layer, mtime=0)
@@ -76,15 +80,10 @@ def _archive(layer: bytes, name: str) -> bytes:
         "layers": [_descriptor("application/vnd.oci.image.layer.v1.tar+gzip", compressed)],
     }
     described = _descriptor(manifest["mediaType"], _json(manifest))
-    # containerd names the imported image by the first, other tools by the second.
-    described["annotations"] = {
-        "io.containerd.image.name": name,
-        "org.opencontainers.image.ref.name": name,
-    }
     index = {
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.index.v1+json",
-        "manifests": [described],
+        "manifests": [described | {"annotations": _names(name)} for name in names],
     }
     output = io.BytesIO()
     with tarfile.open(fileobj=output, mode="w") as archive:
@@ -93,6 +92,14 @@ def _archive(layer: bytes, name: str) -> bytes:
         for blob in (_json(manifest), _json(config), compressed):
             _add_file(archive, f"blobs/{_digest(blob).replace(':', '/')}", blob, 0o644)
     return output.getvalue()
+
+
+def _names(name: str) -> dict[str, str]:
+    """containerd names an imported image by the first, other tools by the second."""
+    return {
+        "io.containerd.image.name": name,
+        "org.opencontainers.image.ref.name": name,
+    }
 
 
 def _descriptor(media_type: Any, blob: bytes) -> dict[str, Any]:

@@ -41,8 +41,10 @@ def blob(archive: tarfile.TarFile, descriptor: dict[str, Any]) -> bytes:
 
 
 def test_every_reference_leads_to_its_blob(archive: tarfile.TarFile) -> None:
-    [described] = json.loads(content(archive, "index.json"))["manifests"]
+    described, public = json.loads(content(archive, "index.json"))["manifests"]
     assert described["annotations"]["io.containerd.image.name"] == "localhost/busybox:1"
+    assert public["annotations"]["io.containerd.image.name"] == "docker.io/library/busybox:1.35"
+    assert public["digest"] == described["digest"]
     manifest = json.loads(blob(archive, described))
     config = json.loads(blob(archive, manifest["config"]))
     [layer] = [gzip.decompress(blob(archive, item)) for item in manifest["layers"]]

@@ -1,0 +1,25 @@
+"""Fixtures of the tests that use the driver as a user does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.e2e.installation import Installation
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Cluster) -> Installation:
+    """The driver, installed once for the test run."""
+    installation = Installation(cluster)
+    installation.install()
+    return installation
+
+
+@pytest.fixture
+def driver(installed: Installation) -> Iterator[Installation]:
+    """The installed driver; afterwards no node has a prepared claim left."""
+    yield installed
+    installed.wait_for_rest()

@@ -1,0 +1,125 @@
+"""The driver on a real cluster: the chart, installed by helm, with simulated GCUs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dra_driver.model.names import DRIVER, pool_name
+from dra_driver.model.pci import PciAddress
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.cluster.build import Report, silent
+from tests.cluster.cluster import Cluster
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.node import Node
+from tests.cluster.waiting import wait_until
+
+CHECKOUT = Path(__file__).parents[2]
+CHART = CHECKOUT / "charts" / "gcu-dra-driver"
+RELEASE = "gcu-dra-driver"
+SIMULATOR_ROOT = "/var/lib/gcu-simulator"
+
+# What the cluster's nodes are: one big one and one small one.
+MACHINES = ("s60-ecc-8", "s60-4")
+CARDS = {"s60-ecc-8": 8, "s60-4": 4}
+
+_INSTALL_SECONDS = 120
+_PUBLISHED_SECONDS = 60.0
+
+
+class Installation:
+    """The release on one cluster, whose nodes have simulated machines."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        names = [node.name for node in cluster.nodes]
+        self.machines = dict(zip(names, MACHINES, strict=True))
+
+    def values(self, **changed: Any) -> dict[str, Any]:
+        """The chart's values; `changed` replaces whole top-level keys."""
+        return {"simulation": {"enabled": True, "nodes": self.machines}, **changed}
+
+    def install(self, values: Mapping[str, Any] | None = None, *, report: Report = silent) -> str:
+        """`helm upgrade --install`; gives its notes. Returns when every card is published.
+
+        Raises CommandError or WaitTimeout.
+        """
+        report(f"helm upgrade --install {RELEASE}")
+        file = self.cluster.directory / "values.json"
+        file.write_text(json.dumps(self.values() if values is None else values))
+        output = self.cluster.helm(
+            "upgrade",
+            "--install",
+            RELEASE,
+            str(CHART),
+            f"--namespace={DRIVER_NAMESPACE}",
+            "--create-namespace",
+            f"--values={file}",
+            "--wait",
+            f"--timeout={_INSTALL_SECONDS}s",
+        )
+        report("agents and controller are ready; waiting for the ResourceSlices")
+        wait_until(self.published, _PUBLISHED_SECONDS, "the cards of all nodes", seen=self._slices)
+        return output.partition("NOTES:")[2].strip()
+
+    def uninstall(self) -> None:
+        """`helm uninstall`, waiting for what it deletes."""
+        self.cluster.helm("uninstall", RELEASE, f"--namespace={DRIVER_NAMESPACE}", "--wait")
+
+    def published(self) -> bool:
+        """Whether every node's pool has its cards."""
+        found = {
+            each["spec"]["pool"]["name"]: len(each["spec"].get("devices", ()))
+            for each in self.slices()
+        }
+        wanted = {pool_name(node): CARDS[name] for node, name in self.machines.items()}
+        return found == wanted
+
+    def slices(self) -> list[dict[str, Any]]:
+        """The driver's ResourceSlices."""
+        selector = f"--field-selector=spec.driver={DRIVER}"
+        found: list[dict[str, Any]] = self.cluster.get("resourceslices", selector)["items"]
+        return found
+
+    def machine(self, node: str) -> SimulatedMachine:
+        """The simulated machine of a node, from outside."""
+        return SimulatedMachine.open(self.cluster.node(node).host_path(SIMULATOR_ROOT))
+
+    def minor(self, node: str, address: PciAddress) -> int:
+        """The minor that the machine itself gives the card."""
+        return self.machine(node).card(str(address)).minor
+
+    def agent_pod(self, node: str) -> str:
+        """The name of the agent's pod on a node."""
+        pods = self.cluster.get(
+            "pods",
+            f"--namespace={DRIVER_NAMESPACE}",
+            "--selector=app.kubernetes.io/component=agent",
+            f"--field-selector=spec.nodeName={node}",
+        )["items"]
+        [name] = [pod["metadata"]["name"] for pod in pods if not _is_ending(pod)]
+        return str(name)
+
+    def cdi_files(self, node: Node) -> set[str]:
+        """The names of the driver's CDI files on a node."""
+        return {path.name for path in node.host_path("/var/run/cdi").glob(f"{DRIVER}*")}
+
+    def wait_for_rest(self) -> None:
+        """Return when no node has a CDI file of ours. Raises WaitTimeout."""
+        for node in self.cluster.nodes:
+            wait_until(
+                partial(self._is_at_rest, node), 30.0, f"{node.name} without prepared claims"
+            )
+
+    def _is_at_rest(self, node: Node) -> bool:
+        return not self.cdi_files(node)
+
+    def _slices(self) -> str:
+        return self.cluster.kubectl("get", "resourceslices")
+
+
+def _is_ending(pod: Mapping[str, Any]) -> bool:
+    return "deletionTimestamp" in pod["metadata"]

@@ -1,0 +1,95 @@
+"""Parts of the driver and of the cluster end and come back under running pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.model.names import DRIVER
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.waiting import wait_until
+from tests.cluster.workloads import wait_for_pods
+from tests.e2e.installation import Installation
+from tests.e2e.manifests import claim, pod_with
+from tests.e2e.seen import assert_sees_what_was_granted
+
+pytestmark = pytest.mark.cluster
+
+_SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
+
+
+def run_pod(driver: Installation, namespace: str, name: str, **spec: Any) -> str:
+    """Run a pod with a card and see that it has it; gives the node."""
+    driver.cluster.apply(claim(name, namespace), pod_with(name, namespace, **spec))
+    wait_for_pods(driver.cluster, namespace, name)
+    pod = driver.cluster.get("pod", name, f"--namespace={namespace}")
+    assert_sees_what_was_granted(driver, pod)
+    return str(pod["spec"]["nodeName"])
+
+
+def roll_out(driver: Installation, workload: str) -> None:
+    driver.cluster.kubectl("rollout", "restart", _SYSTEM, workload)
+    driver.cluster.kubectl("rollout", "status", _SYSTEM, workload, "--timeout=90s")
+
+
+def test_agents_are_replaced_under_a_running_pod(driver: Installation, namespace: str) -> None:
+    run_pod(driver, namespace, "before")
+    roll_out(driver, "daemonset/gcu-dra-driver-agent")
+    assert driver.published()
+    run_pod(driver, namespace, "after")
+    pod = driver.cluster.get("pod", "before", f"--namespace={namespace}")
+    assert_sees_what_was_granted(driver, pod)
+
+
+def test_a_killed_agent_comes_back_and_knows_what_it_prepared(
+    driver: Installation, namespace: str
+) -> None:
+    node = run_pod(driver, namespace, "before")
+    agent = driver.agent_pod(node)
+    driver.cluster.kubectl("delete", "pod", agent, _SYSTEM, "--grace-period=0", "--force")
+    driver.cluster.kubectl("delete", "pod", "before", f"--namespace={namespace}")
+    driver.wait_for_rest()
+    run_pod(driver, namespace, "after", nodeName=node)
+
+
+def test_controllers_are_replaced(driver: Installation, namespace: str) -> None:
+    run_pod(driver, namespace, "before")
+    roll_out(driver, "deployment/gcu-dra-driver-controller")
+    run_pod(driver, namespace, "after")
+
+
+def test_slices_that_somebody_deletes_are_published_again(driver: Installation) -> None:
+    driver.cluster.kubectl("delete", "resourceslices", f"--field-selector=spec.driver={DRIVER}")
+    wait_until(driver.published, 30.0, "the cards of all nodes")
+
+
+def test_the_kubelet_restarts_under_a_running_pod(driver: Installation, namespace: str) -> None:
+    name = run_pod(driver, namespace, "before")
+    driver.cluster.node(name).restart_kubelet()
+    driver.cluster.wait_ready()
+    wait_until(driver.published, 60.0, "the cards of all nodes")
+    run_pod(driver, namespace, "after", nodeName=name)
+
+
+def test_a_card_that_is_lost_is_tainted_until_it_is_back(driver: Installation) -> None:
+    node = driver.cluster.nodes[0].name
+    machine = driver.machine(node)
+    card = machine.state().cards[0].bdf
+
+    def taints() -> set[str]:
+        return {
+            f"{taint['key']}={taint['value']}"
+            for published in driver.slices()
+            for device in published["spec"]["devices"]
+            if published["spec"]["nodeName"] == node
+            and device["attributes"]["card"]["string"] == card
+            for taint in device["taints"]
+        }
+
+    machine.lose_card(card)
+    wait_until(lambda: f"{DRIVER}/unhealthy=lost" in taints(), 30.0, "the taint", seen=str)
+    machine.restore_card(card)
+    wait_until(
+        lambda: not any("unhealthy" in taint for taint in taints()), 30.0, "no taint", seen=str
+    )
