@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.image.build import driver_archive
+from tests.cluster.image.inputs import Inputs
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 
@@ -51,25 +53,25 @@ def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def cluster(cluster_report: Callable[[str], None], driver_image: Path | None) -> Iterator[Cluster]:
-    """Two nodes for this test run, which have the driver's image if there is one."""
+def cluster(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[Cluster]:
+    """Two nodes for this test run, which have the driver's image."""
     settings = Settings(f"cluster-{os.getpid()}", nodes=2)
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
-    if driver_image is not None:
-        cluster.load_image(driver_image)
+    cluster.load_image(driver_image)
     yield cluster
     cluster.down()
 
 
 @pytest.fixture(scope="session")
-def driver_image() -> Path | None:
-    """The OCI archive that $GCU_DRA_IMAGE_ARCHIVE names; None leaves the nodes without it."""
+def driver_image(cluster_report: Callable[[str], None]) -> Path:
+    """The OCI archive of the driver's image: what $GCU_DRA_IMAGE_ARCHIVE names, else this
+    checkout's, built unless it is in the cache."""
     named = os.environ.get("GCU_DRA_IMAGE_ARCHIVE")
     if not named:
-        return None
+        return driver_archive(Inputs(), cluster_report)
     archive = Path(named)
     if not archive.is_file():
-        pytest.fail(f"GCU_DRA_IMAGE_ARCHIVE={named}: no such file; `make image` writes it")
+        pytest.fail(f"GCU_DRA_IMAGE_ARCHIVE={named}: no such file; `make image` writes one")
     return archive
 
 

@@ -44,8 +44,7 @@ def make_base(folder: Path, report: Report) -> None:
         [*_COMMAND, folder / "base.tar"],
         title=f"base image, Debian {_SUITE}",
         report=report,
-        scratch=folder,
+        folder=folder,
         network=True,
     )
-    (folder / "output.log").unlink()
     (folder / "Dockerfile").write_text(_DOCKERFILE, encoding="utf-8")

@@ -12,7 +12,7 @@ from tests.cluster.build import Report
 from tests.cluster.cache import build_once, cache_root
 from tests.cluster.errors import BuildError
 from tests.cluster.image.base import BASE_NAME, base_key, make_base
-from tests.cluster.image.buildah import Buildah, scratch_folder
+from tests.cluster.image.buildah import build
 from tests.cluster.image.contained import run_contained
 from tests.cluster.image.inputs import Inputs, latest
 
@@ -22,8 +22,12 @@ IMAGE_NAME = f"localhost/gcu-dra-driver:{VERSION}"
 _ARCHIVE = f"gcu-dra-driver-{VERSION}.tar"
 _DEPENDENCIES_NAME = "localhost/gcu-dra-driver-dependencies"
 
-# Other checkouts of this machine have images too; what is older is only disk.
+# Other checkouts of this machine have images too; what is older only takes room.
 _KEEP = {"base": 2, "dependencies": 2, "driver": 3}
+
+
+class _EditedMeanwhile(BuildError):
+    """The wheel may be of other sources than the key says."""
 
 
 def driver_archive(inputs: Inputs, report: Report) -> Path:
@@ -31,65 +35,72 @@ def driver_archive(inputs: Inputs, report: Report) -> Path:
 
     Needs root. Raises BuildError with the end of the builder's output.
     """
+    while True:
+        try:
+            return _driver(inputs, report) / _ARCHIVE
+        except _EditedMeanwhile as edited:
+            report(str(edited))
 
-    key = inputs.driver_key(base_key())
+
+def _driver(inputs: Inputs, report: Report) -> Path:
+    key = inputs.driver_key()
 
     def make(folder: Path) -> None:
-        _make_driver(inputs, key, folder, report)
-
-    return _cached(key, "image", make, report) / _ARCHIVE
-
-
-def _make_driver(inputs: Inputs, key: str, folder: Path, report: Report) -> None:
-    with scratch_folder(folder) as scratch:
-        context = scratch / "context"
-        run_contained(
-            [inputs.context_script, context],
-            title="wheels",
-            report=report,
-            scratch=scratch,
-            network=True,
-        )
-        if inputs.driver_key(base_key()) != key:
-            raise BuildError("the sources were edited while their wheel was made; build again")
+        context = _context(inputs, folder, report)
+        if inputs.driver_key() != key:
+            raise _EditedMeanwhile("the sources were edited while their wheel was made: again")
         dependencies = _dependencies(inputs, context, report)
-        Buildah(scratch / "storage", scratch, completes=dependencies / "storage").build(
+        build(
             context,
             *_arguments(inputs),
             # Stands for the Dockerfile's stage of that name, which is then not built again.
             f"--build-context=dependencies=docker-image://{_DEPENDENCIES_NAME}",
             f"--tag=oci-archive:{folder / _ARCHIVE}:{IMAGE_NAME}",
+            folder=folder,
+            completes=dependencies,
             title=f"image {IMAGE_NAME}",
             report=report,
             network=False,
         )
+        shutil.rmtree(context)
+
+    return _cached(key, "image", make, report)
+
+
+def _context(inputs: Inputs, folder: Path, report: Report) -> Path:
+    context = folder / "context"
+    command = [inputs.context_script, context]
+    run_contained(command, title="wheels", report=report, folder=folder, network=True)
+    return context
 
 
 def _dependencies(inputs: Inputs, context: Path, report: Report) -> Path:
-    """The folder with a storage that has the image of the Dockerfile's first stage."""
+    """A storage that has the image of the Dockerfile's first stage."""
 
     def make(folder: Path) -> None:
-        with scratch_folder(folder) as scratch:
-            buildah = Buildah(folder / "storage", scratch)
-            if not inputs.base:
-                buildah.build(
-                    _base(report),
-                    f"--tag={BASE_NAME}",
-                    title="base image, import",
-                    report=report,
-                    network=False,
-                )
-            buildah.build(
-                context,
-                *_arguments(inputs),
-                "--target=dependencies",
-                f"--tag={_DEPENDENCIES_NAME}",
-                title="dependencies' layer",
+        if not inputs.base:
+            build(
+                _base(report),
+                f"--tag={BASE_NAME}",
+                folder=folder,
+                storage=folder / "storage",
+                title="base image, import",
                 report=report,
-                network=bool(inputs.base),
+                network=False,
             )
+        build(
+            context,
+            *_arguments(inputs),
+            "--target=dependencies",
+            f"--tag={_DEPENDENCIES_NAME}",
+            folder=folder,
+            storage=folder / "storage",
+            title="dependencies' layer",
+            report=report,
+            network=bool(inputs.base),
+        )
 
-    return _cached(inputs.dependencies_key(base_key()), "dependencies' layer", make, report)
+    return _cached(inputs.dependencies_key(), "dependencies' layer", make, report) / "storage"
 
 
 def _base(report: Report) -> Path:
@@ -118,6 +129,5 @@ def _cached(key: str, what: str, make: Callable[[Path], None], report: Report) -
     of_kind = [found for found in images.glob(f"{kind}-*") if found.is_dir()]
     for stale in set(of_kind) - latest(of_kind, _KEEP[kind]):
         # Renamed first: a folder under its own name is complete.
-        removed = stale.rename(images / f".{stale.name}.removed")
-        shutil.rmtree(removed)
+        shutil.rmtree(stale.rename(images / f".{stale.name}.removed"))
     return folder

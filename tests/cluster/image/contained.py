@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster.build import Report
 from tests.cluster.errors import BuildError
 
+WORK = "work"
+"""Below the folder of a run: its temporary files, gone when it ends."""
+
+_OUTPUT = "output.log"
 _REPORT_SECONDS = 10.0
 _TAIL_LINES = 40
 
-# buildah notes where it saw layers in /var/lib/containers/cache, and no option moves that.
-_ENTER = 'mkdir -p /var/lib/containers && mount -t tmpfs tmpfs /var/lib/containers && exec "$@"'
+# Copying a file tree to a disk can take several times as long as to memory. And buildah notes
+# where it saw layers in /var/lib/containers/cache, which no option moves.
+_ENTER = """
+set -e
+mkdir -p "$TMPDIR" /var/lib/containers
+[ "$WORK_IN_MEMORY" = no ] || mount -t tmpfs -o mode=700 tmpfs "$TMPDIR"
+mount -t tmpfs tmpfs /var/lib/containers
+exec "$@"
+"""
+_MEMORY_KIB = 4 << 20
 
 
 def run_contained(
-    command: Sequence[str | Path],
-    *,
-    title: str,
-    report: Report,
-    scratch: Path,
-    network: bool,
-    environment: Mapping[str, str] | None = None,
+    command: Sequence[str | Path], *, title: str, report: Report, folder: Path, network: bool
 ) -> None:
     """Run to its end, telling every ten seconds that it goes on.
 
     It is the first process of a namespace, so it ends with this one, its children with it, and
-    their mounts with them. `scratch` takes its temporary files and its output. Without
-    `network` it has none.
+    their mounts with them. `folder` takes its output and its temporary files. Without `network`
+    it has none.
     Raises BuildError with the end of its output.
     """
     wrapped = [*_namespaces(network=network), "sh", "-c", _ENTER, "sh", *command]
-    variables = {**os.environ, **(environment or {}), "TMPDIR": str(scratch)}
-    log = scratch / "output.log"
+    work = folder / WORK
+    in_memory = available_kib(Path("/proc/meminfo").read_text()) >= _MEMORY_KIB
+    variables = {"TMPDIR": str(work), "WORK_IN_MEMORY": "yes" if in_memory else "no"}
+    log = folder / _OUTPUT
     started = time.monotonic()
     report(f"{title}: begins")
     with log.open("w") as output:
@@ -45,7 +54,7 @@ def run_contained(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=variables,
+            env={**os.environ, **variables},
             umask=0o022,
         )
         try:
@@ -57,7 +66,17 @@ def run_contained(
         tail = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         words = " ".join(str(word) for word in command)
         raise BuildError(f"{words}: exit status {status}\n" + "\n".join(tail))
+    log.unlink()
+    shutil.rmtree(work)
     report(f"{title}: done in {time.monotonic() - started:.0f} s")
+
+
+def available_kib(meminfo: str) -> int:
+    """MemAvailable of the text of /proc/meminfo, 0 when it is not told."""
+    for line in meminfo.splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1])
+    return 0
 
 
 def _namespaces(*, network: bool) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster.errors import BuildError
+from tests.cluster.image.base import base_key
 
 _CHECKOUT = Path(__file__).parents[3]
 
@@ -29,16 +30,17 @@ class Inputs:
 
     @property
     def context_script(self) -> Path:
+        """Writes the build's context to the folder that it is given."""
         return self.checkout / "scripts" / "image-context"
 
-    def dependencies_key(self, base_key: str) -> str:
-        """Names the dependencies' layer; `base_key` is that of the Debian made here."""
-        base = self.base or base_key
+    def dependencies_key(self) -> str:
+        """Names the dependencies' layer."""
+        base = self.base or base_key()
         return f"dependencies-{digest(self.checkout, _RECIPE, base, platform.machine())}"
 
-    def driver_key(self, base_key: str) -> str:
-        """Names the whole image."""
-        return f"driver-{digest(self.checkout, self.sources(), self.dependencies_key(base_key))}"
+    def driver_key(self) -> str:
+        """Names the whole image. Raises BuildError when the sources cannot be listed."""
+        return f"driver-{digest(self.checkout, self.sources(), self.dependencies_key())}"
 
     def sources(self) -> tuple[str, ...]:
         """Paths below the checkout that the wheel is made of, as the context's script lists them.
