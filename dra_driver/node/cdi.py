@@ -17,6 +17,7 @@ from dra_driver.model import names
 from dra_driver.model.card import Card, DeviceNode
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.records import Hold, Kind, decode, encode, record
 
@@ -92,14 +93,22 @@ def _device_name(claim: ClaimRef, hold: Hold) -> str:
 
 def _edits(hold: Hold, cards: Mapping[PciAddress, Card], injection: Injection) -> dict[str, Any]:
     minors = sorted(cards[address].minor for address in hold.sees)
-    edits: dict[str, Any] = {
-        "env": [f"{names.ENV_VISIBLE_DEVICES}={','.join(str(minor) for minor in minors)}"]
-    }
+    env = [f"{names.ENV_VISIBLE_DEVICES}={','.join(str(minor) for minor in minors)}"]
+    if hold.instance is not None:
+        env.append(
+            f"{names.ENV_TOPS_VISIBLE_DEVICES}={_partition(hold.instance, cards[hold.card])}"
+        )
+    edits: dict[str, Any] = {"env": env}
     nodes = cards[hold.card].nodes
     # An empty list is not the same as none to every runtime.
     if injection is Injection.CDI and nodes:
         edits["deviceNodes"] = [_node(node) for node in nodes]
     return edits
+
+
+def _partition(instance: Instance, card: Card) -> str:
+    """What the vendor's libraries take for a DRS instance; very old ones know no uuid."""
+    return f"DRS-{instance.uuid or f'{card.index}:{instance.id}'}"
 
 
 def _node(node: DeviceNode) -> dict[str, str]:

@@ -7,22 +7,25 @@ docs/dev/journal.md: what is about to happen is durable before it happens.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 
+from dra_driver.hardware.drs_errors import CardGone
 from dra_driver.model.card import Card
 from dra_driver.model.claim import ClaimRef
-from dra_driver.model.errors import GcuError, HardwareError, Refused
+from dra_driver.model.errors import GcuError, HardwareError, InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi import Injection, render
+from dra_driver.node.cards import CardWork
+from dra_driver.node.cdi import Injection, read_record, render
 from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.journal import Journal
 from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.locks import Locks
 from dra_driver.node.ports import Hardware
-from dra_driver.node.records import Hold, Kind, Record, record
+from dra_driver.node.records import CardKind, Hold, Kind, Record, card_record, record
 from dra_driver.node.steps import ModeSteps
 
 logger = logging.getLogger(__name__)
@@ -36,6 +39,7 @@ class Outcome(StrEnum):
     AT_REST = "at rest"
     UNDONE = "an unfinished prepare was undone"
     FINISHED = "what had begun was finished"
+    REMADE = "its DRS instance was gone, and was made anew"
     RENDERED = "its CDI file was missing or outdated, and was written"
     ADOPTED = "taken into the journal from its CDI file"
     REMOVED = "its CDI file could not be read, and was removed"
@@ -58,7 +62,7 @@ class Keeper:
         self._journal = journal
         self._cdi = cdi
         self._locks = locks
-        self._steps = steps
+        self._work = CardWork(journal, steps)
         self._injection = injection
 
     def prepare(self, claim: ClaimRef, holds: Holds) -> Holds:
@@ -70,53 +74,66 @@ class Keeper:
         """
         with self._own(claim.uid, holds) as held:
             if held is not None and held.state is State.PREPARED:
-                self._show(held)
+                self._maintain(held)
                 return held.holds
-            if held is not None and (held.state is State.UNPREPARING or held.holds != holds):
+            if held is not None:
                 self._take_back(held)
-            cards = self._read_cards(holds)
-            self._write(Kind.INTENT, claim, holds)
+            cards = self._read_cards(_seen(holds))
+            holds = self._work.survey(holds, cards)
+            self._write(Kind.INTENT, claim, holds, self._work.totals(holds, cards))
             try:
-                self._carry_out(claim, holds, cards)
+                holds = self._work.create(claim, holds, cards)
+                self._cdi.write(claim.uid, render(claim, holds, cards, self._injection))
+                self._journal.write(record(Kind.PREPARED, claim, holds))
             except Exception:
-                self._undo(claim, holds)
+                self._undo(claim.uid)
                 raise
         return holds
 
     def keep(self, claim: ClaimRef) -> Holds | None:
-        """Make sure that a prepared claim's CDI file is there and tells the truth.
+        """Make sure that what a prepared claim has is there, and its CDI file tells the truth.
 
         Gives its holds, or None if the claim is not prepared.
         """
         with self._own(claim.uid) as held:
             if held is None or held.state is not State.PREPARED:
                 return None
-            self._show(held)
+            self._maintain(held)
             return held.holds
 
     def unprepare(self, claim: ClaimRef) -> None:
-        """Take back what the claim has; nothing is a success, but for a CDI file to remove."""
+        """Take back what the claim has; nothing is a success, but for a CDI file to remove.
+
+        What is on a card that is gone is taken away when the card is back: the record that says so
+        stays, but no pod waits for it.
+        """
         with self._own(claim.uid) as held:
             if held is None:
                 self._cdi.remove(claim.uid)
-            else:
+                return
+            try:
                 self._take_back(held)
+            except CardGone as error:
+                logger.warning("claim %s is unprepared but for a card: %s", claim, error)
 
-    def settle(self, claim: ClaimRef, *, trust_file: bool) -> Outcome:
+    def settle(self, claim: ClaimRef, *, trust_file: bool = False, examine: bool = True) -> Outcome:
         """Bring a claim to rest that a killed agent left on its way; says what was done.
 
         An unfinished prepare was never answered, so it is undone. Only where `trust_file`, since
-        the journal may have lost its end, a CDI file of the claim proves that it was.
+        the journal may have lost its end, a CDI file of the claim proves that it was. `examine`
+        looks whether what a prepared claim has on its cards is still there.
         """
         with self._own(claim.uid) as held:
             if held is None:
                 return Outcome.AT_REST
             if held.state is State.PREPARED:
-                return Outcome.RENDERED if self._show(held) else Outcome.AT_REST
-            if held.state is State.INTENT and trust_file and self._cdi.read(claim.uid):
-                self._show(held)
-                self._journal.write(record(Kind.PREPARED, held.claim, held.holds))
-                return Outcome.FINISHED
+                return self._maintain(held) if examine else self._show(held)
+            if held.state is State.INTENT and trust_file:
+                shown = self._told_by_file(held.claim)
+                if shown is not None:
+                    self._journal.write(record(Kind.PREPARED, held.claim, shown))
+                    self._maintain(replace(held, holds=shown))
+                    return Outcome.FINISHED
             self._take_back(held)
             return Outcome.UNDONE if held.state is State.INTENT else Outcome.FINISHED
 
@@ -126,6 +143,14 @@ class Keeper:
         with self._own(claim.uid, holds) as held:
             if held is None:
                 self._write(Kind.PREPARED, claim, holds)
+
+    def vacate(self, card: PciAddress) -> None:
+        """Switch a card of ours out of DRS mode that nobody holds anything of; raises the error
+        of the step that failed."""
+        with self._locks.cards([card]):
+            ledger = self._journal.snapshot()
+            if card in ledger.switched and not ledger.holders_of(card):
+                self._work.vacate(card)
 
     @contextmanager
     def _own(self, uid: str, wanted: Holds = ()) -> Iterator[Holding | None]:
@@ -137,74 +162,92 @@ class Keeper:
             with self._locks.cards(cards):
                 yield held
 
-    def _write(self, kind: Kind, claim: ClaimRef, holds: Holds) -> None:
+    def _write(
+        self, kind: Kind, claim: ClaimRef, holds: Holds, totals: Mapping[str, int] | None = None
+    ) -> None:
         """Record that the claim holds this, unless another's hold stands against it."""
 
         def decide(ledger: Ledger) -> Sequence[Record]:
-            ledger.admit(claim, holds)
+            ledger.admit(claim, holds, totals)
             return [record(kind, claim, holds)]
 
         self._journal.commit(decide)
 
-    def _carry_out(self, claim: ClaimRef, holds: Holds, cards: Mapping[PciAddress, Card]) -> None:
-        for hold in holds:
-            self._step(hold).create(claim, hold)
-        self._cdi.write(claim.uid, render(claim, holds, cards, self._injection))
-        self._journal.write(record(Kind.PREPARED, claim, holds))
-
-    def _undo(self, claim: ClaimRef, holds: Holds) -> None:
+    def _undo(self, uid: str) -> None:
         try:
-            self._clear(claim, holds)
+            self._clear(self._journal.snapshot().claims[uid])
         except GcuError:
-            # The intent stays in the journal and holds the cards; unprepare or the next start
-            # undoes it.
-            logger.exception("claim %s could not be undone yet", claim)
+            # The intent stays in the journal and holds the cards; unprepare, the next look at
+            # the node or the next start undoes it.
+            logger.exception("claim %s could not be undone yet", uid)
 
     def _take_back(self, held: Holding) -> None:
         if held.state is not State.UNPREPARING:
             self._journal.write(record(Kind.UNPREPARING, held.claim, held.holds))
-        self._clear(held.claim, held.holds)
+        self._clear(held)
 
-    def _clear(self, claim: ClaimRef, holds: Holds) -> None:
+    def _clear(self, held: Holding) -> None:
         """The file first, so that no container starts with what is being taken away; the record
         last, as it accounts for the rest."""
-        self._cdi.remove(claim.uid)
-        for hold in holds:
-            self._step(hold).destroy(claim, hold)
-        self._journal.write(record(Kind.FORGOTTEN, claim, ()))
+        self._cdi.remove(held.claim.uid)
+        self._work.destroy(held.holds)
+        off = [card_record(CardKind.DRS_OFF, card) for card in self._work.leave(held)]
+        forgotten = record(Kind.FORGOTTEN, held.claim, ())
+        self._journal.commit(lambda _: [forgotten, *off])
 
-    def _show(self, held: Holding) -> bool:
-        """Write a prepared claim's CDI file where it is missing or its cards have other minors
-        by now; say whether it was written."""
-        present = self._cdi.read(held.claim.uid)
-        if present is not None and any(hold.mode not in self._steps for hold in held.holds):
-            # A newer version wrote it, and knows more of its mode than this one.
-            return False
+    def _maintain(self, held: Holding) -> Outcome:
+        """Make again what is gone of a prepared claim, and its CDI file."""
+        missing: Collection[PciAddress] = ()
         try:
-            cards = self._read_cards(held.holds)
+            missing = self._work.missing(held.holds)
+        except HardwareError:
+            if self._cdi.read(held.claim.uid) is None:
+                raise
+            # Whatever runs with the claim goes on.
+            logger.warning("claim %s stays unexamined", held.claim, exc_info=True)
+        if not missing:
+            return self._show(held)
+        holds = self._work.remake(held.claim, held.holds, self._read_cards(missing))
+        self._show(replace(held, holds=holds))
+        return Outcome.REMADE
+
+    def _show(self, held: Holding) -> Outcome:
+        """Write a prepared claim's CDI file where it is missing or its cards have other minors
+        by now."""
+        present = self._cdi.read(held.claim.uid)
+        if present is not None and not self._work.knows(held.holds):
+            # A newer version wrote it, and knows more of its mode than this one.
+            return Outcome.AT_REST
+        try:
+            cards = self._read_cards(_seen(held.holds))
         except HardwareError:
             if present is None:
                 raise
-            # Whatever runs with the claim goes on; what starts anew is told by the runtime.
+            # What starts anew with a card that is gone is told by the runtime.
             logger.warning("claim %s keeps its CDI file unexamined", held.claim, exc_info=True)
-            return False
+            return Outcome.AT_REST
         wanted = render(held.claim, held.holds, cards, self._injection)
         if wanted == present:
-            return False
+            return Outcome.AT_REST
         self._cdi.write(held.claim.uid, wanted)
         logger.warning("claim %s: its CDI file was missing or outdated", held.claim)
-        return True
+        return Outcome.RENDERED
 
-    def _read_cards(self, holds: Holds) -> dict[PciAddress, Card]:
-        addresses = sorted({address for hold in holds for address in hold.sees})
-        return {address: self._hardware.card(address) for address in addresses}
-
-    def _step(self, hold: Hold) -> ModeSteps:
+    def _told_by_file(self, claim: ClaimRef) -> Holds | None:
+        """What the claim's CDI file says that it holds: more than an intent can, for it was
+        written when all of it was made."""
+        content = self._cdi.read(claim.uid)
+        if content is None:
+            return None
         try:
-            return self._steps[hold.mode]
-        except KeyError:
-            raise Refused(
-                f"device {hold.device} was prepared in mode {hold.mode}, which this version of "
-                "the driver does not know",
-                remedy="run the version of the driver that prepared it",
-            ) from None
+            return read_record(content, claim.uid)[1]
+        except InvalidValue:
+            logger.exception("the CDI file of claim %s says nothing", claim)
+            return None
+
+    def _read_cards(self, addresses: Collection[PciAddress]) -> dict[PciAddress, Card]:
+        return {address: self._hardware.card(address) for address in sorted(addresses)}
+
+
+def _seen(holds: Holds) -> set[PciAddress]:
+    return {address for hold in holds for address in hold.sees}

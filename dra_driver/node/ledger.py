@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import Refused
+from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.records import Hold, Kind, Record
+from dra_driver.node.records import CardKind, Hold, Kind, Record, card_record
 
 
 class State(StrEnum):
@@ -47,13 +48,20 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All holdings by claim UID. Never altered: `apply` gives a new one."""
+    """All holdings by claim UID. Never altered: `apply` gives a new one.
+
+    ``switched`` are the cards whose DRS mode is ours: we switched it on, or were about to, and
+    have not switched it off since.
+    """
 
     claims: Mapping[str, Holding] = field(default_factory=dict)
+    switched: frozenset[PciAddress] = frozenset()
     unknown: tuple[Mapping[str, Any], ...] = ()
 
     def apply(self, record: Record) -> Ledger:
         """The state after `record`."""
+        if record.card is not None:
+            return self._apply_to_card(record.kind, record.card)
         if record.claim is None:
             return replace(self, unknown=(*self.unknown, record.raw))
         uid = record.claim.uid
@@ -69,7 +77,8 @@ class Ledger:
             holding = replace(held, records=(*kept, record.raw))
         else:
             return replace(self, unknown=(*self.unknown, record.raw))
-        return replace(self, claims={**self.claims, uid: holding})
+        switched = self.switched | {hold.card for hold in record.holds if hold.mode is Mode.DRS}
+        return replace(self, claims={**self.claims, uid: holding}, switched=switched)
 
     def raw_records(self) -> Iterator[Mapping[str, Any]]:
         """The fewest records that lead to this state again, unknown ones included.
@@ -78,6 +87,8 @@ class Ledger:
         """
         for holding in self.claims.values():
             yield from sorted(holding.records, key=lambda raw: raw["kind"] not in _STATES)
+        for card in sorted(self.switched):
+            yield card_record(CardKind.DRS_ON, card).raw
         yield from self.unknown
 
     def holders_of(self, card: PciAddress) -> tuple[tuple[Holding, Hold], ...]:
@@ -89,6 +100,12 @@ class Ledger:
             if hold.card == card
         )
 
+    def instances(self, card: PciAddress) -> tuple[Instance, ...]:
+        """The DRS instances of the card that claims hold."""
+        return tuple(
+            hold.instance for _, hold in self.holders_of(card) if hold.instance is not None
+        )
+
     def named(self, namespace: str, name: str) -> tuple[Holding, ...]:
         """Holdings of claims of that name; several when one was deleted and made anew."""
         return tuple(
@@ -97,21 +114,36 @@ class Ledger:
             if (holding.claim.namespace, holding.claim.name) == (namespace, name)
         )
 
-    def admit(self, claim: ClaimRef, holds: Iterable[Hold]) -> None:
+    def admit(
+        self, claim: ClaimRef, holds: Iterable[Hold], totals: Mapping[str, int] | None = None
+    ) -> None:
         """Raise Refused, naming card and holder, unless the claim may hold all of `holds`.
 
-        What the claim itself holds from before does not count: `holds` replace it.
+        `totals` says, by device, how much of its capacity there is; a device without one is not
+        counted. What the claim itself holds from before does not count: `holds` replace it.
         """
-        granted: list[tuple[ClaimRef, Hold]] = []
-        for wanted in holds:
-            others = [
-                (holding.claim, hold)
-                for holding, hold in self.holders_of(wanted.card)
-                if holding.claim.uid != claim.uid
-            ]
-            for holder, hold in [*others, *granted]:
-                _exclude(claim, wanted, holder, hold)
-            granted.append((claim, wanted))
+        wanted = tuple(holds)
+        for at, hold in enumerate(wanted):
+            others = self._others(claim, hold.card)
+            for holder, held in [*others, *((claim, each) for each in wanted[:at])]:
+                _exclude(claim, hold, holder, held)
+        for device, total in (totals or {}).items():
+            asked = [hold for hold in wanted if hold.device == device]
+            if asked:
+                others = self._others(claim, asked[0].card)
+                _count(claim, asked, others, total)
+
+    def _others(self, claim: ClaimRef, card: PciAddress) -> list[tuple[ClaimRef, Hold]]:
+        return [
+            (holding.claim, hold)
+            for holding, hold in self.holders_of(card)
+            if holding.claim.uid != claim.uid
+        ]
+
+    def _apply_to_card(self, kind: str, card: PciAddress) -> Ledger:
+        if kind == CardKind.DRS_ON:
+            return replace(self, switched=self.switched | {card})
+        return replace(self, switched=self.switched - {card})
 
 
 def _exclude(claim: ClaimRef, wanted: Hold, holder: ClaimRef, held: Hold) -> None:
@@ -133,4 +165,24 @@ def _exclude(claim: ClaimRef, wanted: Hold, holder: ClaimRef, held: Hold) -> Non
         f"{clash} cannot be given to claim {claim} in mode {wanted.mode}: claim {holder} "
         f"(UID {holder.uid}) holds it in mode {held.mode}",
         remedy="see which pod uses that claim; the card is free once it has ended",
+    )
+
+
+def _count(
+    claim: ClaimRef, wanted: list[Hold], others: list[tuple[ClaimRef, Hold]], total: int
+) -> None:
+    """Refuse what is more than is left; a hold of unknown amount takes all there is."""
+    asked = sum(hold.amount or total for hold in wanted)
+    taken = sum(hold.amount or total for _, hold in others)
+    if asked + taken <= total:
+        return
+    unit = "slices" if wanted[0].mode is Mode.SHARED else "units of size"
+    amounts: dict[str, int] = {}
+    for holder, hold in others:
+        amounts[str(holder)] = amounts.get(str(holder), 0) + (hold.amount or total)
+    held = ", ".join(f"claim {holder} holds {amount}" for holder, amount in amounts.items())
+    raise Refused(
+        f"claim {claim} was allocated {asked} of the {total} {unit} of card {wanted[0].card}, and "
+        f"{total - taken} are left" + (f": {held}" if held else ""),
+        remedy="delete the claim and let it be allocated anew",
     )

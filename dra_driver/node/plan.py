@@ -80,3 +80,8 @@ def _objections(
             f"a card in mode {hold.mode} cannot be prepared by this version of the driver",
             f"ask for a device of one of these types: {prepared}",
         )
+    if hold.mode is not Mode.WHOLE and (hold.share_id is None or hold.amount is None):
+        yield (
+            "the allocation does not say which share of the device was granted, or how much of it",
+            "delete the claim; the API server must have DRAConsumableCapacity on",
+        )

@@ -13,8 +13,11 @@ from typing import Any, Final
 from dra_driver.model.claim import ClaimRef, Result
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
 from dra_driver.model.pci import PciAddress
+from dra_driver.model.quantity import parse_quantity
 
 # A node has a few dozen device names, and the ledger asks for their cards at every prepare.
 _parsed = lru_cache(maxsize=1024)(parse_device_name)
@@ -35,13 +38,27 @@ class Kind(StrEnum):
     FORGOTTEN = "forgotten"
 
 
+class CardKind(StrEnum):
+    """Records of cards: that we switched DRS mode on, or out of it again.
+
+    A claim's record with a DRS device says the former, too; this one says it where no claim does.
+    """
+
+    DRS_ON = "drs-on"
+    DRS_OFF = "drs-off"
+
+
+_CAPACITIES: Final = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
+
+
 @dataclass(frozen=True, slots=True)
 class Hold:
     """One device of a claim.
 
     ``sees`` are the cards that a container with this device is told of: those of its usage set,
     its own among them. ``consumed`` maps a capacity to a quantity; it and ``share_id`` are set
-    where the device allows several allocations.
+    where the device allows several allocations. ``instance`` is the DRS instance that it stands
+    for; until there is one, ``before`` are those that the card had when it was about to be made.
     """
 
     request: str
@@ -50,6 +67,8 @@ class Hold:
     share_id: str | None = None
     consumed: Mapping[str, str] = field(default_factory=dict)
     sees: tuple[PciAddress, ...] = ()
+    instance: Instance | None = None
+    before: tuple[Instance, ...] | None = None
 
     @classmethod
     def of(cls, result: Result) -> Hold:
@@ -71,16 +90,28 @@ class Hold:
         """The card that the device stands for."""
         return _parsed(self.device)[1]
 
+    @property
+    def amount(self) -> int | None:
+        """How many slices, or which DRS size, it takes of its card; None for the whole card, and
+        where the record does not say it in whole numbers: then it must be taken for all."""
+        text = self.consumed.get(_CAPACITIES.get(self.mode, ""))
+        try:
+            value = parse_quantity(text) if text is not None else None
+        except InvalidValue:
+            return None
+        return int(value) if value is not None and value >= 1 and value == int(value) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record. ``kind`` is a `Kind`, or whatever a newer version wrote; ``raw`` is the JSON
-    object as read or to be written, with every field."""
+    """One record. ``kind`` is a `Kind` or `CardKind`, or whatever a newer version wrote; ``raw``
+    is the JSON object as read or to be written, with every field."""
 
     kind: str
     claim: ClaimRef | None
     holds: tuple[Hold, ...]
     raw: Mapping[str, Any]
+    card: PciAddress | None = None
 
 
 def check_id(text: str, what: str) -> str:
@@ -104,6 +135,11 @@ def record(kind: Kind, claim: ClaimRef, holds: tuple[Hold, ...]) -> Record:
     return Record(kind, claim, holds, raw)
 
 
+def card_record(kind: CardKind, card: PciAddress) -> Record:
+    """A new record of a card."""
+    return Record(kind, None, (), {"kind": kind.value, "card": str(card)}, card)
+
+
 def encode(raw: Mapping[str, Any]) -> bytes:
     """The JSON object as compact ASCII."""
     return json.dumps(raw, separators=(",", ":"), sort_keys=True).encode("ascii")
@@ -123,18 +159,26 @@ def decode(payload: bytes) -> Record:
         raise InvalidValue("a record is not a JSON object")
     kind = str(raw.get("kind", ""))
     try:
+        if kind in set(CardKind):
+            return Record(kind, None, (), raw, PciAddress.parse(raw["card"]))
         entry = raw["claim"]
         check_id(entry["uid"], "UID")
         claim = ClaimRef(str(entry["namespace"]), str(entry["name"]), entry["uid"])
         holds = tuple(_hold_in(hold) for hold in raw.get("holds", ()))
     except (KeyError, TypeError, AttributeError, GcuError):
-        return Record("" if kind in set(Kind) else kind, None, (), raw)
+        known = {*Kind, *CardKind}
+        return Record("" if kind in known else kind, None, (), raw)
     return Record(kind, claim, holds, raw)
 
 
 def _hold_out(hold: Hold) -> dict[str, Any]:
     shared = {"shareID": hold.share_id} if hold.share_id is not None else {}
     consumed = {"consumedCapacity": dict(hold.consumed)} if hold.consumed else {}
+    drs: dict[str, Any] = {}
+    if hold.instance is not None:
+        drs["instance"] = _instance_out(hold.instance)
+    if hold.before is not None:
+        drs["before"] = [_instance_out(instance) for instance in hold.before]
     return {
         "request": hold.request,
         "pool": hold.pool,
@@ -142,6 +186,7 @@ def _hold_out(hold: Hold) -> dict[str, Any]:
         "sees": [str(card) for card in hold.sees],
         **shared,
         **consumed,
+        **drs,
     }
 
 
@@ -150,6 +195,7 @@ def _hold_in(raw: Mapping[str, Any]) -> Hold:
     share_id = raw.get("shareID")
     if share_id is not None:
         check_id(share_id, "share ID")
+    instance, before = raw.get("instance"), raw.get("before")
     return Hold(
         request=str(raw["request"]),
         pool=str(raw["pool"]),
@@ -157,4 +203,18 @@ def _hold_in(raw: Mapping[str, Any]) -> Hold:
         share_id=share_id,
         consumed={str(k): str(v) for k, v in raw.get("consumedCapacity", {}).items()},
         sees=tuple(PciAddress.parse(card) for card in raw["sees"]),
+        instance=None if instance is None else _instance_in(instance),
+        before=None if before is None else tuple(map(_instance_in, before)),
     )
+
+
+def _instance_out(instance: Instance) -> dict[str, Any]:
+    uuid = {"uuid": instance.uuid} if instance.uuid is not None else {}
+    return {"id": instance.id, "profile": instance.profile, **uuid}
+
+
+def _instance_in(raw: Mapping[str, Any]) -> Instance:
+    number, uuid = raw["id"], raw.get("uuid")
+    if not isinstance(number, int) or not isinstance(uuid, str | None):
+        raise InvalidValue(f"{raw!r} is not a DRS instance")
+    return Instance(number, str(raw["profile"]), uuid)

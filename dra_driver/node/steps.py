@@ -1,32 +1,72 @@
-"""What a mode adds to preparing a claim, between the intent and the CDI file."""
+"""What a mode adds to preparing a claim: what it counts, makes on a card, and takes away."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.card import Card
+from dra_driver.model.pci import PciAddress
 from dra_driver.node.records import Hold
 
 
 class ModeSteps(Protocol):
-    """The effects on a card that one hold needs.
+    """The steps of one hold.
 
-    Both are called with the card's lock held and the intent (to prepare, to unprepare) durable,
-    may find their work done already by a process that was killed, and raise GcuError.
+    All but `total` are called with the card's lock held, may find their work done already by a
+    process that was killed, and raise GcuError.
     """
 
-    def create(self, claim: ClaimRef, hold: Hold) -> None:
-        """Make on the card what the hold stands for."""
+    def total(self, card: Card, /) -> int | None:
+        """How much there is to give out of an empty card; None where nothing is counted."""
 
-    def destroy(self, claim: ClaimRef, hold: Hold) -> None:
-        """Take it away again, whether or not `create` came to its end."""
+    def survey(self, hold: Hold, /) -> Hold:
+        """Look, before the intent is written: the hold with what must be known later to tell what
+        `create` made. Changes nothing; raises Refused where the card is not ours to use."""
+
+    def create(self, hold: Hold, card: Card, /) -> Hold:
+        """Make on the card what the hold stands for, the intent being durable: the hold with
+        what was made."""
+
+    def find(self, hold: Hold, /) -> Hold | None:
+        """The prepared hold with what is there of it; None where it must be made again."""
+
+    def destroy(self, hold: Hold, /) -> None:
+        """Take away what was made, whether or not `create` came to its end."""
+
+    def vacate(self, card: PciAddress, /) -> bool:
+        """Put the card into the state in which any mode may come, nobody holding anything of it
+        in this mode; say whether it is so now."""
 
 
 class WholeCard:
     """A whole card is there already, in the state in which it was left."""
 
-    def create(self, claim: ClaimRef, hold: Hold) -> None:
-        """Nothing is made."""
+    def total(self, _card: Card, /) -> int | None:
+        return None
 
-    def destroy(self, claim: ClaimRef, hold: Hold) -> None:
-        """Nothing is taken away."""
+    def survey(self, hold: Hold, /) -> Hold:
+        return hold
+
+    def create(self, hold: Hold, _card: Card, /) -> Hold:
+        return hold
+
+    def find(self, hold: Hold, /) -> Hold | None:
+        return hold
+
+    def destroy(self, hold: Hold, /) -> None:
+        """Nothing was made."""
+
+    def vacate(self, _card: PciAddress, /) -> bool:
+        return True
+
+
+class SharedCard(WholeCard):
+    """Slices of a card are there already, too; they are but counted."""
+
+    def __init__(self, slice_count: Callable[[PciAddress], int]) -> None:
+        """`slice_count` says how many slices a card is published with."""
+        self._slice_count = slice_count
+
+    def total(self, card: Card, /) -> int | None:
+        return self._slice_count(card.address)

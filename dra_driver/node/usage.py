@@ -1,7 +1,8 @@
 """Which cards each device of a call must name, so that a container is told of all its cards.
 
 The rule and its reason are in `dra_driver.model.usage_sets`; here the pod of a call is found and
-the rule applied to what its claims hold.
+the rule applied to what its claims hold. ``TOPS_VISIBLE_DEVICES`` is known to name one DRS instance
+only, so a container has at most one, and nothing else of ours beside it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from dra_driver.kube.errors import NotFound
 from dra_driver.model.claim import ClaimRef, Object, reserved_for
 from dra_driver.model.errors import GcuError, Refused
-from dra_driver.model.pci import PciAddress
+from dra_driver.model.mode import Mode
 from dra_driver.model.usage_sets import UsageSet, Use, usage_sets
 from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.ports import ClaimReader
@@ -48,6 +49,8 @@ def with_sight(call: Call, claims: ClaimReader, ledger: Ledger, node: str) -> di
         return {}
     only_one = len(call.refs) == 1 and len({hold.request for hold in _all(call.planned)}) == 1
     if only_one:
+        for holds in call.planned.values():
+            _check_instances(holds)
         return {uid: _together(holds) for uid, holds in call.planned.items()}
     pod = _find_pod(call, claims, node)
     everything = _Uses.of(call, pod, ledger)
@@ -111,7 +114,8 @@ class _Uses:
                     "a container that uses this claim also uses one that is not ready: "
                     f"{self.failed[use.claim]}"
                 )
-        sees = self._cards(own)
+        _check_instances(self._held_by(own))
+        sees = tuple(sorted({other.card for other in self._held_by(own)}))
         for use in sorted(own):
             holding = self.held.get(use.claim)
             if holding is not None and any(
@@ -124,16 +128,12 @@ class _Uses:
                 )
         return replace(hold, sees=sees)
 
-    def _cards(self, uses: UsageSet) -> tuple[PciAddress, ...]:
+    def _held_by(self, uses: UsageSet) -> Holds:
         return tuple(
-            sorted(
-                {
-                    hold.card
-                    for use in uses
-                    for hold in self.holds[use.claim]
-                    if hold.request == use.request
-                }
-            )
+            hold
+            for use in sorted(uses)
+            for hold in self.holds[use.claim]
+            if hold.request == use.request
         )
 
 
@@ -195,6 +195,17 @@ def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozen
 def _together(holds: Holds) -> Holds:
     cards = tuple(sorted({hold.card for hold in holds}))
     return tuple(replace(hold, sees=cards) for hold in holds)
+
+
+def _check_instances(holds: Holds) -> None:
+    """Raise Refused where one container would have all of `holds` and may not."""
+    if len(holds) > 1 and any(hold.mode is Mode.DRS for hold in holds):
+        devices = ", ".join(hold.device for hold in holds)
+        raise Refused(
+            f"a container would have several devices of which one is a DRS instance ({devices}), "
+            "and its variables can name one instance only",
+            remedy="let each container use one DRS request, and no other GCU request beside it",
+        )
 
 
 def _all(planned: Mapping[str, Holds]) -> Iterator[Hold]:

@@ -220,15 +220,15 @@ def test_what_a_mode_makes_is_destroyed_whatever_fails(world: World) -> None:
 
     workshop.broken = False
     assert prepared(agent, ref) == [""]
-    assert workshop.made == {("uid-one", CARDS[0])}
+    assert workshop.made == {CARDS[0]}
     disk.on = True
     assert isinstance(agent.preparer.unprepare([ref])["uid-one"], GcuError)
-    assert workshop.made == {("uid-one", CARDS[0])}
+    assert workshop.made == {CARDS[0]}
 
     disk.on = False
     world.api.add(claim("one", result(1)))
     assert prepared(agent, ref) == [""]
-    assert workshop.made == {("uid-one", CARDS[1])}
+    assert workshop.made == {CARDS[1]}
     agent.preparer.unprepare([ref])
     assert workshop.made == set()
 

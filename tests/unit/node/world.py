@@ -23,7 +23,7 @@ from dra_driver.node.locks import Locks
 from dra_driver.node.prepare import WHOLE_ONLY, Preparer
 from dra_driver.node.records import Hold
 from dra_driver.node.recovery import Recovery, Report
-from dra_driver.node.steps import ModeSteps
+from dra_driver.node.steps import ModeSteps, WholeCard
 
 NODE = "node-1"
 POOL = pool_name(NODE)
@@ -104,19 +104,20 @@ class Machine:
 
 
 @dataclass
-class Workshop:
-    """Mode steps that make something on a card; what was made and not destroyed is in `made`."""
+class Workshop(WholeCard):
+    """Mode steps that make something on a card; where and not destroyed is in `made`."""
 
-    made: set[tuple[str, PciAddress]] = field(default_factory=set)
+    made: set[PciAddress] = field(default_factory=set)
     broken: bool = False
 
-    def create(self, claim: ClaimRef, hold: Hold) -> None:
-        self.made.add((claim.uid, hold.card))
+    def create(self, hold: Hold, card: Card, /) -> Hold:
+        self.made.add(hold.card)
         if self.broken:
             raise HardwareError("made, but reported as failed")
+        return hold
 
-    def destroy(self, claim: ClaimRef, hold: Hold) -> None:
-        self.made.discard((claim.uid, hold.card))
+    def destroy(self, hold: Hold, /) -> None:
+        self.made.discard(hold.card)
 
 
 @dataclass

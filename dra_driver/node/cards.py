@@ -1,0 +1,145 @@
+"""What preparing claims does to cards, mode by mode, with the records that belong between.
+
+Every method but `knows` is called with the locks of the cards held, and raises GcuError.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from dra_driver.hardware.drs_errors import CardGone
+from dra_driver.model.card import Card
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_FOREIGN
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.journal import Journal
+from dra_driver.node.ledger import Holding
+from dra_driver.node.records import CardKind, Hold, Kind, card_record, record
+from dra_driver.node.steps import ModeSteps
+
+logger = logging.getLogger(__name__)
+
+Holds = tuple[Hold, ...]
+Cards = Mapping[PciAddress, Card]
+
+
+class CardWork:
+    """Takes the steps of each hold's mode."""
+
+    def __init__(self, journal: Journal, steps: Mapping[Mode, ModeSteps]) -> None:
+        self._journal = journal
+        self._steps = steps
+
+    def knows(self, holds: Holds) -> bool:
+        """Whether this version has steps for all of `holds`."""
+        return all(hold.mode in self._steps for hold in holds)
+
+    def survey(self, holds: Holds, cards: Cards) -> Holds:
+        """The holds with what must be known before anything is made; raises Refused where a card
+        is somebody else's."""
+        for hold in holds:
+            for problem in cards[hold.card].problems:
+                if problem.taint == TAINT_FOREIGN:
+                    raise Refused(f"card {hold.card} is not ours to use: {problem.text}")
+        return tuple(self._step(hold).survey(hold) for hold in holds)
+
+    def totals(self, holds: Holds, cards: Cards) -> dict[str, int]:
+        """By device, how much of its capacity there is, where that is counted."""
+        totals = {hold.device: self._step(hold).total(cards[hold.card]) for hold in holds}
+        return {device: total for device, total in totals.items() if total is not None}
+
+    def create(self, claim: ClaimRef, holds: Holds, cards: Cards) -> Holds:
+        """Make what the holds stand for, and record each thing that was made."""
+        made = list(holds)
+        for at, hold in enumerate(holds):
+            if hold.mode is not Mode.DRS:
+                self._leave_drs(hold.card)
+            made[at] = self._step(hold).create(hold, cards[hold.card])
+            if made[at] != hold:
+                self._journal.write(record(Kind.INTENT, claim, tuple(made)))
+        return tuple(made)
+
+    def missing(self, holds: Holds) -> frozenset[PciAddress]:
+        """The cards on which something of a prepared claim is not as recorded."""
+        return frozenset(
+            hold.card
+            for hold in holds
+            if hold.mode in self._steps and self._step(hold).find(hold) != hold
+        )
+
+    def remake(self, claim: ClaimRef, holds: Holds, cards: Cards) -> Holds:
+        """Make again what of a prepared claim is missing on `cards`, recording each step before
+        it is taken."""
+        made = list(holds)
+        for at, hold in enumerate(holds):
+            if hold.card not in cards:
+                continue
+            step, found = self._step(hold), self._step(hold).find(hold)
+            if found is None:
+                made[at] = step.survey(hold)
+                self._journal.write(record(Kind.PREPARED, claim, tuple(made)))
+                found = step.create(made[at], cards[hold.card])
+            if found != made[at]:
+                made[at] = found
+                self._journal.write(record(Kind.PREPARED, claim, tuple(made)))
+        return tuple(made)
+
+    def destroy(self, holds: Holds) -> None:
+        """Take away what the holds stand for. Raises CardGone for a card that is not there, when
+        all the others are done."""
+        gone: CardGone | None = None
+        for hold in holds:
+            try:
+                self._step(hold).destroy(hold)
+            except CardGone as error:
+                gone = error
+        if gone is not None:
+            raise gone
+
+    def leave(self, held: Holding) -> tuple[PciAddress, ...]:
+        """Switch out of DRS mode those of the claim's cards that nobody else holds anything of;
+        those that are out now."""
+        ledger = self._journal.snapshot()
+        return tuple(
+            card
+            for card in sorted(held.cards & ledger.switched)
+            if all(other.claim.uid == held.claim.uid for other, _ in ledger.holders_of(card))
+            and self._try_vacate(card)
+        )
+
+    def vacate(self, card: PciAddress) -> None:
+        """Switch a card out of DRS mode and record it."""
+        if self._steps[Mode.DRS].vacate(card):
+            self._journal.write(card_record(CardKind.DRS_OFF, card))
+
+    def _try_vacate(self, card: PciAddress) -> bool:
+        try:
+            return Mode.DRS in self._steps and self._steps[Mode.DRS].vacate(card)
+        except GcuError:
+            # It stays recorded as switched, and is tried again before anything else is given
+            # out of the card, and whenever the node is looked at.
+            logger.exception("card %s stays in DRS mode for now", card)
+            return False
+
+    def _leave_drs(self, card: PciAddress) -> None:
+        if card not in self._journal.snapshot().switched:
+            return
+        if Mode.DRS in self._steps:
+            self.vacate(card)
+        if card in self._journal.snapshot().switched:
+            raise Refused(
+                f"card {card} is still in DRS mode", remedy="it is switched out of it before use"
+            )
+
+    def _step(self, hold: Hold) -> ModeSteps:
+        try:
+            return self._steps[hold.mode]
+        except KeyError:
+            raise Refused(
+                f"device {hold.device} was prepared in mode {hold.mode}, which this version of "
+                "the driver does not know",
+                remedy="run the version of the driver that prepared it",
+            ) from None
