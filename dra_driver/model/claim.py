@@ -58,7 +58,7 @@ class Result:
 
 def allocation(claim: Mapping[str, Any]) -> Object | None:
     """The claim's ``status.allocation``, or None while it is unallocated."""
-    found: Object | None = claim.get("status", {}).get("allocation")
+    found: Object | None = (claim.get("status") or {}).get("allocation")
     return found
 
 
@@ -70,7 +70,7 @@ def results(claim: Mapping[str, Any], driver: str = DRIVER) -> tuple[Result, ...
 def all_results(claim: Mapping[str, Any]) -> Iterator[Result]:
     """What was allocated to the claim, of every driver."""
     found = allocation(claim) or {}
-    for entry in found.get("devices", {}).get("results", ()):
+    for entry in (found.get("devices") or {}).get("results") or ():
         yield Result(
             request=entry["request"],
             driver=entry["driver"],
@@ -84,4 +84,4 @@ def all_results(claim: Mapping[str, Any]) -> Iterator[Result]:
 
 def reserved_for(claim: Mapping[str, Any]) -> tuple[Object, ...]:
     """The consumers in ``status.reservedFor``: dicts with resource, name and uid."""
-    return tuple(claim.get("status", {}).get("reservedFor", ()))
+    return tuple((claim.get("status") or {}).get("reservedFor") or ())

@@ -10,9 +10,10 @@ from dra_driver.model.card import Card
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
+from dra_driver.model.quantity import format_quantity
 
 _NAME = re.compile(r"(whole|shared|drs)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
-_STRING_ATTRIBUTE_LENGTH = 64  # resource.k8s.io/v1, DeviceAttribute.string
+_STRING_ATTRIBUTE_BYTES = 64  # resource.k8s.io/v1, DeviceAttributeMaxValueLength
 
 
 def device_name(mode: Mode, address: PciAddress) -> str:
@@ -22,11 +23,17 @@ def device_name(mode: Mode, address: PciAddress) -> str:
 
 def parse_device_name(name: str) -> tuple[Mode, PciAddress]:
     """The mode and card that a device's name stands for; raises InvalidValue for any other name."""
-    match = _NAME.fullmatch(name)
-    if match is None:
-        raise InvalidValue(f"device {name!r} is not one that this driver publishes")
-    mode, domain, bus, device, function = match.groups()
-    return Mode(mode), PciAddress.parse(f"{domain}:{bus}:{device}.{function}")
+    if match := _NAME.fullmatch(name):
+        mode, domain, bus, device, function = match.groups()
+        try:
+            address = PciAddress.parse(f"{domain}:{bus}:{device}.{function}")
+        except InvalidValue:
+            pass
+        else:
+            # A second spelling of one address would be a second device of one card.
+            if device_name(Mode(mode), address) == name:
+                return Mode(mode), address
+    raise InvalidValue(f"device {name!r} is not one that this driver publishes")
 
 
 def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict[str, Any]:
@@ -38,7 +45,9 @@ def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict
     return {
         "name": device_name(Mode.WHOLE, card.address),
         "attributes": card_attributes(card, Mode.WHOLE, sips=sips),
-        "capacity": {names.CAPACITY_MEMORY: {"value": f"{card.memory_mib}Mi"}},
+        "capacity": {
+            names.CAPACITY_MEMORY: {"value": format_quantity(card.memory_mib * 2**20, binary=True)}
+        },
         "taints": taints(card, allocator=allocator),
     }
 
@@ -83,4 +92,4 @@ def taints(card: Card, *, allocator: str) -> list[dict[str, str]]:
 
 
 def _clip(text: str) -> str:
-    return text[:_STRING_ATTRIBUTE_LENGTH]
+    return text.encode()[:_STRING_ATTRIBUTE_BYTES].decode(errors="ignore")

@@ -1,14 +1,24 @@
-"""The one error tree of the project.
+"""The one error tree of the project; a test holds the drawings to the code.
 
 ::
 
-    GcuError                 what happened, to what, and what to do about it
-    ├── InvalidValue         something that came in from a person or an API object is malformed
-    ├── Refused              a rule of ours forbids what was asked (the rule and the holder named)
-    ├── HardwareError        sysfs or efsmi did not answer, or answered what we cannot read
-    ├── KubeError            the API server refused or could not be reached (dra_driver.kube)
-    └── JournalError         the record of what was prepared cannot be read or written
+    GcuError                  what happened, to what, and what to do about it
+    ├── InvalidValue          something that came in from a person or an API object is malformed
+    ├── Refused               a rule of ours forbids what was asked (the rule and the holder named)
+    │   └── NotLeader         another replica of the controller may write now
+    ├── HardwareError         sysfs or efsmi did not answer, or answered what we cannot read
+    │   ├── EfsmiFailed       efsmi ended and reported failure
+    │   ├── EfsmiHung         efsmi did not end in time: what it did is unknown
+    │   └── DrsError          what can happen to DRS instances (drawn in hardware/drs_errors.py)
+    ├── JournalError          the record of what was prepared cannot be read or written
+    ├── CdiError              the folder of CDI files cannot be read or written
+    ├── SocketError           a socket for the kubelet cannot be made
+    ├── PublicationError      the API server did not keep a ResourceSlice as it was written
+    ├── KubeError             the API server refused or did not answer (drawn in kube/errors.py)
+    ├── DrsRefused            the simulated card refuses a DRS command
+    └── UsageError            the simulated efsmi was called with arguments that make no command
 
+An exception of another class stays inside the room that raises it, or is a bug.
 The same text reaches the log, the event on the claim and the kubelet, so it is written
 for the person who reads ``kubectl describe pod``.
 """

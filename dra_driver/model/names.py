@@ -5,6 +5,7 @@ Names that another project owns cite it; the rest are ours and part of the publi
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 DRIVER: Final = "gcu.enflame.com"
@@ -54,7 +55,15 @@ ENV_TOPS_VISIBLE_DEVICES: Final = "TOPS_VISIBLE_DEVICES"
 PCI_VENDORS: Final = frozenset({"1e36", "1ea0"})  # Enflame, and Tencent's re-brand of it
 
 
+_LONGEST_POOL_NAME: Final = 253  # resource.k8s.io/v1, PoolNameMaxLength; a node's is as long
+
+
 def pool_name(node: str) -> str:
     """The pool of a node: never the bare node name, as kube-scheduler's counter caches up to
-    1.36.2 are keyed by the pool's name alone (kubernetes#140434)."""
+    1.36.2 are keyed by the pool's name alone (kubernetes#140434). A name too long for that is
+    cut and told apart by a hash."""
+    longest = _LONGEST_POOL_NAME - len(DRIVER) - 1
+    if len(node) > longest:
+        digest = hashlib.sha256(node.encode()).hexdigest()[:8]
+        node = f"{node[: longest - 9].rstrip('.-')}-{digest}"
     return f"{DRIVER}/{node}"

@@ -1,4 +1,4 @@
-"""Kubernetes quantities (k8s.io/apimachinery, package resource) as exact fractions.
+"""Kubernetes quantities (k8s.io/apimachinery, package api/resource, 1.36.3) as exact fractions.
 
 The official client has a parser too, but only one file of the project may import it, and this
 room is the standard library's alone.
@@ -6,6 +6,7 @@ room is the standard library's alone.
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 from typing import Final
@@ -13,25 +14,26 @@ from typing import Final
 from dra_driver.model.errors import InvalidValue
 
 _BINARY: Final[dict[str, int]] = {
-    s: 1024**n for n, s in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)
+    suffix: 1024**power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)
 }
 _DECIMAL: Final[dict[str, Fraction]] = {
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 1000),
-    "": Fraction(1),
-    **{s: Fraction(1000**n) for n, s in enumerate(("k", "M", "G", "T", "P", "E"), 1)},
+    suffix: Fraction(1000) ** power
+    for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), -3)
 }
+_FINEST: Final = _DECIMAL["n"]
+_MOST_BINARY: Final = 2**63 - 1  # upstream's maxAllowed, which caps binary quantities only
 _QUANTITY: Final = re.compile(
-    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))"
-    r"(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?\d{1,2})|(?P<decimal>[numkMGTPE]?))"
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
+    r"(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]{1,2})|(?P<decimal>[numkMGTPE]?))"
 )
 
 
 def parse_quantity(text: str) -> Fraction:
-    """The exact value of a quantity such as ``6``, ``500m``, ``42976Mi`` or ``1e3``.
+    """The value of a quantity such as ``6``, ``500m``, ``42976Mi`` or ``1e3``, as upstream holds
+    it: rounded away from zero to a nano, binary ones within 63 bits.
 
-    Raises InvalidValue for anything else.
+    Raises InvalidValue for anything else; that includes what upstream's scanner takes for 0
+    because it forgets to look for a digit (``.``, ``Ki``), and exponents of more than two digits.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None:
@@ -40,19 +42,30 @@ def parse_quantity(text: str) -> Fraction:
         )
     number = Fraction(match["number"])
     if match["binary"]:
-        return number * _BINARY[match["binary"]]
-    if match["exponent"]:
-        return number * Fraction(f"1e{match['exponent']}")
-    return number * _DECIMAL[match["decimal"] or ""]
+        number *= _BINARY[match["binary"]]
+        number = max(-Fraction(_MOST_BINARY), min(number, Fraction(_MOST_BINARY)))
+    elif match["exponent"]:
+        number *= Fraction(10) ** int(match["exponent"])
+    else:
+        number *= _DECIMAL[match["decimal"]]
+    away = math.ceil if number > 0 else math.floor
+    return away(number / _FINEST) * _FINEST
 
 
-def format_quantity(value: Fraction) -> str:
-    """The value as a quantity: a whole number where it is one, else in thousandths and below.
+def format_quantity(value: Fraction | int, *, binary: bool = False) -> str:
+    """The value in the canonical form in which the API server writes it back: no fraction, the
+    largest suffix; `binary` takes Ki, Mi, … from 1024 on (what is smaller has none of these).
 
-    Raises InvalidValue below a nano, which the API cannot write.
+    Raises InvalidValue for what is finer than a nano, which the API cannot hold.
     """
-    for suffix in ("", "m", "u", "n"):
-        scaled = value / _DECIMAL[suffix]
+    value = Fraction(value)
+    suffixes: dict[str, Fraction] = _DECIMAL
+    if binary and abs(value) >= 1024 and value.denominator == 1:
+        suffixes = {"": Fraction(1)} | {s: Fraction(size) for s, size in _BINARY.items()}
+    if value == 0:
+        return "0"
+    for suffix, size in reversed(suffixes.items()):
+        scaled = value / size
         if scaled.denominator == 1:
             return f"{scaled.numerator}{suffix}"
     raise InvalidValue(f"{value} is finer than a quantity can say")

@@ -61,9 +61,9 @@ def _containers(
     requests: Mapping[str, frozenset[str]],
 ) -> Iterator[tuple[str, UsageSet]]:
     spec = pod["spec"]
-    for container in [*spec.get("initContainers", ()), *spec["containers"]]:
+    for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
         used: set[Use] = set()
-        for entry in container.get("resources", {}).get("claims", ()):
+        for entry in (container.get("resources") or {}).get("claims") or ():
             uid = claims.get(entry["name"])
             if uid is None:
                 continue

@@ -11,46 +11,46 @@ from dra_driver.model.errors import GcuError
 from dra_driver.simulator.state import Card, Instance, Profile
 
 
-class DrsError(GcuError):
+class DrsRefused(GcuError):
     """The card refuses what was asked of its DRS mode."""
 
 
 def switch_on(card: Card) -> Card:
     """The card in DRS mode; the same card when it was already."""
     if not card.drs:
-        raise DrsError(f"GCU {card.efsmi_index} does not support DRS")
+        raise DrsRefused(f"GCU {card.efsmi_index} does not support DRS")
     if card.virtualization == "SRIOV":
-        raise DrsError(f"GCU {card.efsmi_index} is in SRIOV mode")
+        raise DrsRefused(f"GCU {card.efsmi_index} is in SRIOV mode")
     return card._replace(virtualization="DRS")
 
 
 def switch_off(card: Card) -> Card:
     """The card out of DRS mode; the same card when it was already."""
     if card.instances:
-        raise DrsError(f"GCU {card.efsmi_index} still has {len(card.instances)} DRS instances")
+        raise DrsRefused(f"GCU {card.efsmi_index} still has {len(card.instances)} DRS instances")
     if card.virtualization != "DRS":
         return card
     return card._replace(virtualization="Disable")
 
 
 def profiles(card: Card) -> tuple[Profile, ...]:
-    """The card's profiles. Raise DrsError unless it is in DRS mode."""
+    """The card's profiles. Raise DrsRefused unless it is in DRS mode."""
     if card.virtualization != "DRS":
-        raise DrsError(f"DRS of GCU {card.efsmi_index} is off")
+        raise DrsRefused(f"DRS of GCU {card.efsmi_index} is off")
     return card.form.profiles
 
 
 def create(card: Card, profile_id: int, *, placement: str, ids: str) -> tuple[Card, Instance]:
     """The card with one instance more, and that instance.
 
-    Raise DrsError when DRS is off, there is no such profile, or no room for it.
+    Raise DrsRefused when DRS is off, there is no such profile, or no room for it.
     """
     found = [profile for profile in profiles(card) if profile.id == profile_id]
     if not found:
-        raise DrsError(f"GCU {card.efsmi_index} has no profile {profile_id}")
+        raise DrsRefused(f"GCU {card.efsmi_index} has no profile {profile_id}")
     slots = place(found[0].size, taken(card), card.form.slots, placement)
     if slots is None:
-        raise DrsError(f"GCU {card.efsmi_index} has no room for {found[0].name}")
+        raise DrsRefused(f"GCU {card.efsmi_index} has no room for {found[0].name}")
     instance = Instance(_free_id(card, ids), found[0].name, new_uuid(), slots)
     instances = tuple(sorted((*card.instances, instance), key=lambda one: one.id))
     next_id = max(card.next_instance_id, instance.id + 1)
@@ -58,10 +58,10 @@ def create(card: Card, profile_id: int, *, placement: str, ids: str) -> tuple[Ca
 
 
 def destroy(card: Card, instance_id: int) -> Card:
-    """The card without that instance. Raise DrsError when it has none with that id."""
+    """The card without that instance. Raise DrsRefused when it has none with that id."""
     left = tuple(instance for instance in card.instances if instance.id != instance_id)
     if len(left) == len(card.instances):
-        raise DrsError(f"GCU {card.efsmi_index} has no instance {instance_id}")
+        raise DrsRefused(f"GCU {card.efsmi_index} has no instance {instance_id}")
     return card._replace(instances=left)
 
 

@@ -12,7 +12,7 @@ from dra_driver.simulator.state import Card, Efsmi
 
 
 def profile_list(tool: Efsmi, card: Card) -> str:
-    """Index, name, profile id, how many an empty card holds, memory, SIPs. Raise DrsError unless
+    """Index, name, profile id, how many an empty card holds, memory, SIPs. Raise DrsRefused unless
     the card is in DRS mode."""
     rows = [
         f"| {card.efsmi_index}      {profile.name.ljust(11)}{profile.id}      {profile.per_card}  "

@@ -48,7 +48,7 @@ def test_aligned_refuses_what_any_takes() -> None:
     ]
 
     assert filled(gaps[0], [1], "any").instances
-    with pytest.raises(drs.DrsError, match=r"no room for 3g\.20gb"):
+    with pytest.raises(drs.DrsRefused, match=r"no room for 3g\.20gb"):
         filled(gaps[1], [1], "aligned")
 
 
@@ -58,7 +58,7 @@ def test_a_card_holds_no_more_than_its_slots(placement: str, profiles: list[int]
     full = filled(card(), profiles, placement)
 
     assert drs.taken(full) == frozenset(range(6))
-    with pytest.raises(drs.DrsError, match="no room"):
+    with pytest.raises(drs.DrsRefused, match="no room"):
         filled(full, [0], placement)
 
 
@@ -87,20 +87,20 @@ def test_uuids_are_of_rfc_4122() -> None:
 
 def test_refusals() -> None:
     idle = drs.switch_off(card())
-    with pytest.raises(drs.DrsError, match="DRS of GCU 0 is off"):
+    with pytest.raises(drs.DrsRefused, match="DRS of GCU 0 is off"):
         drs.profiles(idle)
-    with pytest.raises(drs.DrsError, match="DRS of GCU 0 is off"):
+    with pytest.raises(drs.DrsRefused, match="DRS of GCU 0 is off"):
         drs.create(idle, 0, placement="any", ids="reused")
-    with pytest.raises(drs.DrsError, match="no profile 9"):
+    with pytest.raises(drs.DrsRefused, match="no profile 9"):
         drs.create(card(), 9, placement="any", ids="reused")
-    with pytest.raises(drs.DrsError, match="no instance 4"):
+    with pytest.raises(drs.DrsRefused, match="no instance 4"):
         drs.destroy(card(), 4)
-    with pytest.raises(drs.DrsError, match="still has 1 DRS instances"):
+    with pytest.raises(drs.DrsRefused, match="still has 1 DRS instances"):
         drs.switch_off(filled(card(), [0], "any"))
 
 
 def test_cards_that_take_no_drs() -> None:
-    with pytest.raises(drs.DrsError, match="does not support DRS"):
+    with pytest.raises(drs.DrsRefused, match="does not support DRS"):
         card(model="T20")
-    with pytest.raises(drs.DrsError, match="SRIOV"):
+    with pytest.raises(drs.DrsRefused, match="SRIOV"):
         card(virtualization="SRIOV")

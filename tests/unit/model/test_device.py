@@ -1,0 +1,184 @@
+"""Devices of a ResourceSlice, and the limits that the API server puts on them (1.36.3,
+k8s.io/api/resource/v1/types.go and pkg/apis/resource/validation)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dra_driver.model import names
+from dra_driver.model.card import Card, Ecc, Problem
+from dra_driver.model.device import device_name, parse_device_name, taints, whole_device
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.quantity import format_quantity, parse_quantity
+from tests.unit.model.cards import CARD
+
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}")
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+
+addresses = st.builds(
+    PciAddress,
+    domain=st.integers(0, 2**32 - 1),
+    bus=st.integers(0, 255),
+    device=st.integers(0, 31),
+    function=st.integers(0, 7),
+)
+texts = st.text(min_size=1, max_size=200)
+problems = st.builds(
+    Problem,
+    taint=st.sampled_from([names.TAINT_UNHEALTHY, names.TAINT_FOREIGN]),
+    value=st.sampled_from(["", "lost", "health", "rma", "errors", "efsmi", "pending"]),
+    text=texts,
+)
+cards = st.builds(
+    replace,
+    st.just(CARD),
+    address=addresses,
+    model=texts,
+    uuid=texts,
+    driver_version=texts,
+    memory_mib=st.integers(1, 2**24),
+    numa_node=st.none() | st.integers(0, 1000),
+    pcie_root=st.none() | st.just("pci0000:0a"),
+    pcie_switch=st.none() | addresses.map(str),
+    problems=st.lists(problems, max_size=20).map(tuple),
+)
+
+
+def whole(card: Card, sips: int | None = None) -> dict[str, Any]:
+    return whole_device(card, allocator=names.ALLOCATOR_CONTROLLER, sips=sips)
+
+
+def test_a_whole_card() -> None:
+    assert whole(CARD, sips=24) == {
+        "name": "whole-0000-0d-00-0",
+        "attributes": {
+            "type": {"string": "whole"},
+            "card": {"string": "0000:0d:00.0"},
+            "model": {"string": "S60"},
+            "uuid": {"string": "TPUA10000001"},
+            "memoryMiB": {"int": 42976},
+            "sips": {"int": 24},
+            "driverVersion": {"string": "1.5.20260710"},
+            "pcieSwitch": {"string": "0000:0b:00.0"},
+            "resource.kubernetes.io/pcieRoot": {"string": "pci0000:0a"},
+            "resource.kubernetes.io/pciBusID": {"string": "0000:0d:00.0"},
+            "resource.kubernetes.io/numaNode": {"int": 1},
+        },
+        "capacity": {"memory": {"value": "42976Mi"}},
+        "taints": [
+            {
+                "key": "gcu.enflame.com/allocated-by",
+                "value": "controller",
+                "effect": "NoSchedule",
+            }
+        ],
+    }
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    bare = replace(CARD, numa_node=None, pcie_root=None, pcie_switch=None)
+    left = whole(CARD, sips=24)["attributes"].keys() - whole(bare)["attributes"].keys()
+    assert left == {
+        "sips",
+        "pcieSwitch",
+        "resource.kubernetes.io/pcieRoot",
+        "resource.kubernetes.io/numaNode",
+    }
+
+
+def test_numa_node_0_is_a_node() -> None:
+    attributes = whole(replace(CARD, numa_node=0))["attributes"]
+    assert attributes["resource.kubernetes.io/numaNode"] == {"int": 0}
+
+
+def test_what_changes_at_a_reboot_is_not_published() -> None:
+    moved = replace(CARD, index=0, minor=7, serial="other", ecc=Ecc(current=False, pending=False))
+    assert whole(moved) == whole(CARD)
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "value"),
+    [(42976, "42976Mi"), (49120, "49120Mi"), (32768, "32Gi"), (147456, "144Gi"), (1, "1Mi")],
+)
+def test_memory_is_in_the_form_that_the_server_keeps(mebibytes: int, value: str) -> None:
+    device = whole(replace(CARD, memory_mib=mebibytes))
+    assert device["capacity"]["memory"]["value"] == value
+
+
+@given(cards, st.none() | st.integers(0, 10**6))
+def test_every_device_is_within_the_limits_of_the_api(card: Card, sips: int | None) -> None:
+    device = whole(card, sips)
+    assert LABEL.fullmatch(device["name"])
+    assert len(device["attributes"]) + len(device["capacity"]) <= 32
+    for name, attribute in device["attributes"].items():
+        domain, _, identifier = name.rpartition("/")
+        assert IDENTIFIER.fullmatch(identifier)
+        assert not domain or SUBDOMAIN.fullmatch(domain)
+        ((kind, value),) = attribute.items()
+        assert kind in {"string", "int"}
+        # The server counts bytes.
+        assert kind == "int" or len(value.encode()) <= 64
+    memory = device["capacity"]["memory"]["value"]
+    assert format_quantity(parse_quantity(memory), binary=True) == memory
+    assert len(device["taints"]) <= 16
+    for taint in device["taints"]:
+        assert taint.keys() <= {"key", "value", "effect"}
+        assert LABEL_VALUE.fullmatch(taint.get("value", "")), "values are label values"
+
+
+def test_a_text_is_cut_between_characters() -> None:
+    attributes = whole(replace(CARD, uuid="é" * 40, model="x" + "é" * 40))["attributes"]
+    assert attributes["uuid"]["string"] == "é" * 32
+    assert attributes["model"]["string"] == "x" + "é" * 31
+
+
+def test_each_problem_is_one_taint_whatever_its_order() -> None:
+    some = (
+        Problem(names.TAINT_UNHEALTHY, "rma", "flagged"),
+        Problem(names.TAINT_FOREIGN, "", "an instance"),
+        Problem(names.TAINT_FOREIGN, "", "another instance"),
+        Problem(names.TAINT_UNHEALTHY, "health", "false"),
+    )
+    expected = [
+        {"key": names.TAINT_ALLOCATED_BY, "value": "controller", "effect": "NoSchedule"},
+        {"key": names.TAINT_FOREIGN, "effect": "NoSchedule"},
+        {"key": names.TAINT_UNHEALTHY, "value": "health", "effect": "NoSchedule"},
+        {"key": names.TAINT_UNHEALTHY, "value": "rma", "effect": "NoSchedule"},
+    ]
+    for order in (some, some[::-1]):
+        found = taints(replace(CARD, problems=order), allocator=names.ALLOCATOR_CONTROLLER)
+        assert found == expected
+
+
+@given(st.sampled_from(Mode), addresses)
+def test_a_name_tells_mode_and_card(mode: Mode, address: PciAddress) -> None:
+    assert parse_device_name(device_name(mode, address)) == (mode, address)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("whole-00000000-0d-00-0", id="a second spelling of an address"),
+        pytest.param("whole-0000-0d-20-0", id="no address"),
+        pytest.param("whole-0000-0D-00-0", id="upper case"),
+        pytest.param("half-0000-0d-00-0", id="another mode"),
+        pytest.param("whole-0000-0d-00", id="cut off"),
+        pytest.param("whole-0000-0d-00-0\n", id="something behind it"),
+        pytest.param("gcu-0", id="by index"),
+        pytest.param("", id="nothing"),
+    ],
+)
+def test_a_name_of_no_device_of_ours(name: str) -> None:
+    with pytest.raises(InvalidValue, match="not one that this driver publishes") as caught:
+        parse_device_name(name)
+    assert repr(name) in caught.value.what
