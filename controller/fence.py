@@ -61,6 +61,10 @@ class FencedApi:
         self._fence.check()
         return self._api.replace(resource, body, subresource=subresource)
 
+    def add_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
+        self._fence.check()
+        return self._api.add_finalizer(resource, obj, finalizer)
+
     def patch(
         self,
         resource: Resource,

@@ -36,12 +36,7 @@ class ClaimWriter:
     ) -> Object:
         """Write the allocation, without a reservation: that one is kube-scheduler's to add. The
         finalizer comes first, as a claim with an allocation must never vanish."""
-        claim = wanted.claim
-        metadata = claim["metadata"]
-        finalizers = metadata.get("finalizers") or []
-        if FINALIZER not in finalizers:
-            protected = metadata | {"finalizers": [*finalizers, FINALIZER]}
-            claim = self._api.replace(RESOURCE_CLAIMS, claim | {"metadata": protected})
+        claim = self._protected(wanted.claim)
         allocation = allocation_status(
             wanted,
             grants,
@@ -57,6 +52,16 @@ class ClaimWriter:
         devices = ", ".join(grant.device.id.name for grant in grants)
         logger.info("allocated %s of node %s to claim %s", devices, node, wanted.ref)
         return stored
+
+    def _protected(self, claim: Object) -> Object:
+        metadata = claim["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if FINALIZER in finalizers:
+            return claim
+        if claim["spec"]["devices"].get("config"):
+            return self._api.add_finalizer(RESOURCE_CLAIMS, claim, FINALIZER)
+        protected = metadata | {"finalizers": [*finalizers, FINALIZER]}
+        return self._api.replace(RESOURCE_CLAIMS, claim | {"metadata": protected})
 
     def release(self, claim: Object, why: str) -> Object:
         """Take the allocation away. The caller has made sure that nobody reserved the claim; a

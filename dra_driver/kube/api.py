@@ -100,6 +100,10 @@ class Api(Protocol):
     def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         """PUT. Raises Conflict unless the body's resourceVersion is the current one."""
 
+    def add_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
+        """PUT the stored object with one more finalizer, whatever its opaque parts are (see
+        `dra_driver.kube.exact`). Raises Conflict unless `obj` has the current resourceVersion."""
+
     def patch(
         self,
         resource: Resource,

@@ -18,6 +18,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject, RESTResponse
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
+from dra_driver.kube import exact
 from dra_driver.kube.api import Change, Listing, PatchType, ServerVersion, WatchEvent
 from dra_driver.kube.errors import KubeError, NotFound, Unavailable, from_response
 from dra_driver.kube.resources import Resource
@@ -101,6 +102,13 @@ class Client:
         path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
         return self._json("PUT", path, body=body)
 
+    def add_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
+        metadata = obj["metadata"]
+        path = resource.path(metadata.get("namespace", ""), metadata["name"])
+        encoded = self._read(self._send("GET", path, {}, accept=exact.MEDIA_TYPE), f"GET {path}")
+        body = exact.with_finalizer(encoded, finalizer, metadata["resourceVersion"])
+        return self._json("PUT", path, body=body, media_type=exact.MEDIA_TYPE)
+
     def patch(
         self,
         resource: Resource,
@@ -183,11 +191,19 @@ class Client:
         around = self._effects(Point.API_WRITE) if method in _WRITES else nullcontext()
         with around:
             response = self._send(method, path, query or {}, body=body, media_type=media_type)
-            try:
-                decoded: Object = json.loads(response.read())
-            except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-                raise _no_answer(f"{method} {path}", error) from error
+            answer = self._read(response, f"{method} {path}")
+        try:
+            decoded: Object = json.loads(answer)
+        except ValueError as error:
+            raise _no_answer(f"{method} {path}", error) from error
         return decoded
+
+    def _read(self, response: RESTResponse, call: str) -> bytes:
+        try:
+            content: bytes = response.read()
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise _no_answer(call, error) from error
+        return content
 
     def _send(
         self,
@@ -197,13 +213,14 @@ class Client:
         *,
         body: object = None,
         media_type: str = "application/json",
+        accept: str = "application/json",
         read_seconds: float = _READ_SECONDS,
     ) -> RESTResponse:
         call = f"{method} {path}"
         url = f"{self._configuration.host}{path}"
         if query:
             url += f"?{urlencode(query)}"
-        headers = self._headers()
+        headers = self._headers() | {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = media_type
         try:
@@ -217,7 +234,7 @@ class Client:
         return response
 
     def _headers(self) -> dict[str, str]:
-        headers = {"Accept": "application/json", "User-Agent": self._user_agent}
+        headers = {"User-Agent": self._user_agent}
         bearer = self._configuration.auth_settings().get("BearerToken")
         if bearer and bearer["value"]:
             headers[bearer["key"]] = bearer["value"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import LEASES, PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects, Point
+from dra_driver.model.names import FINALIZER
+from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import wait_until
 from tests.control_plane.objects import claim
 
 pytestmark = pytest.mark.control_plane
@@ -46,6 +50,34 @@ def test_unknown_objects_and_conflicts(api: Client, namespace: str) -> None:
         api.replace(RESOURCE_CLAIMS, labelled | {"spec": first["spec"]})
     with pytest.raises(errors.Invalid):
         api.create(RESOURCE_CLAIMS, claim("two", namespace, count=-1))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    ['{"b":1,"a":"x"}', '{"b": 1,  "a": "x"}', '{"n":1.0,"e":1e3,"s":"<&>","u":"\\u00e9é"}'],
+    ids=["compact", "white space", "numbers and escapes"],
+)
+def test_a_finalizer_is_added_beside_any_opaque_parameters(
+    api: Client, control_plane: Cluster, namespace: str, parameters: str
+) -> None:
+    opaque = {"opaque": {"driver": "gcu.enflame.com", "parameters": "HERE"}}
+    made = claim("one", namespace)
+    made["spec"]["devices"]["config"] = [opaque]
+    body = json.dumps(made).replace('"HERE"', parameters)
+    path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims"
+    # As it is: kubectl's own reading would bring the parameters into another form.
+    control_plane.kubectl("create", f"--raw={path}", "--filename=-", stdin=body)
+    stored = api.get(RESOURCE_CLAIMS, "one", namespace=namespace)
+    protected = api.add_finalizer(RESOURCE_CLAIMS, stored, FINALIZER)
+    assert protected["metadata"]["finalizers"] == [FINALIZER]
+    assert protected["spec"] == stored["spec"]
+    with pytest.raises(errors.Conflict):
+        api.add_finalizer(RESOURCE_CLAIMS, stored, "example.com/another")
+    # The finalizer is upstream's to take away, and no client that speaks JSON could.
+    api.delete(RESOURCE_CLAIMS, "one", namespace=namespace)
+    wait_until(
+        lambda: not api.list(RESOURCE_CLAIMS, namespace=namespace).items, 30.0, "the claim's end"
+    )
 
 
 def test_delete_takes_only_the_object_that_was_meant(api: Client, namespace: str) -> None:

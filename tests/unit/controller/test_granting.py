@@ -51,6 +51,17 @@ def test_a_finalizer_that_stands_is_not_written_again() -> None:
     assert world.after(5.0) == ["c status"]  # once allocated before, perhaps: the quiet time first
 
 
+def test_a_claim_with_opaque_parameters_is_protected_without_sending_them_back() -> None:
+    world = World()
+    opaque = {"driver": "other.example.com", "parameters": {"a": 1}}
+    configured = claim("c")
+    configured["spec"]["devices"]["config"] = [{"opaque": opaque}]
+    world.put(RESOURCE_CLAIMS, configured)
+    world.put(PODS, pod("p", "c"))
+    assert world.settle() == ["c exactly", "c status"]
+    assert world.claim("c")["metadata"]["finalizers"] == [FINALIZER]
+
+
 def test_nothing_is_written_before_everything_was_listed() -> None:
     world = World(listed=(RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS))
     world.put(RESOURCE_CLAIMS, claim("c"))

@@ -70,6 +70,12 @@ class Port:
             stored["metadata"]["managedFields"] = written_by(MANAGER)
         return self.keep(resource, stored)
 
+    def add_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
+        metadata = obj["metadata"]
+        self.writes.append(f"{metadata['name']} exactly")
+        finalizers = [*metadata.get("finalizers", ()), finalizer]
+        return self.keep(resource, obj | {"metadata": metadata | {"finalizers": finalizers}})
+
     def keep(self, resource: Resource, obj: Object) -> Object:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
