@@ -114,9 +114,14 @@ class Examiner:
         if listed:
             raise Refused(f"card {address} has DRS instances of somebody else")
         self._journal.write(card_record(CardKind.DRS_ON, address))
+        failure: GcuError | None = None
         try:
             self._drs.switch_on(address)
             self._tables.learn(card, self._drs.profiles(address))
-        finally:
-            self._drs.switch_off(address)
-            self._journal.write(card_record(CardKind.DRS_OFF, address))
+        except GcuError as error:
+            failure = error
+        # Where this fails the record stays, and the next look at the node switches it off.
+        self._drs.switch_off(address)
+        self._journal.write(card_record(CardKind.DRS_OFF, address))
+        if failure is not None:
+            raise failure

@@ -20,6 +20,7 @@ from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.journal import Journal
 from dra_driver.node.locks import Locks
+from dra_driver.node.ports import Hardware
 from dra_driver.node.prepare import WHOLE_ONLY, Preparer
 from dra_driver.node.records import Hold
 from dra_driver.node.recovery import Recovery, Report
@@ -223,16 +224,24 @@ class World:
         locks = Locks(self.root / "state" / "locks")
         preparer = Preparer(
             claims=self.api,
-            hardware=self.machine,
+            hardware=self.hardware(),
             journal=journal,
             cdi=cdi,
             locks=locks,
             node_name=NODE,
             injection=self.injection,
-            steps=self.steps,
+            steps=self.modes(journal, effects),
         )
         recovery = Recovery(keeper=preparer.keeper, journal=journal, cdi=cdi, locks=locks)
-        return Agent(journal, preparer, recovery)
+        return Agent(journal, preparer, recovery, locks)
+
+    def hardware(self) -> Hardware:
+        """What an agent sees of the cards."""
+        return self.machine
+
+    def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeSteps]:
+        """The steps of an agent with that journal."""
+        return self.steps
 
     def start(self, effects: Effects | None = None) -> Agent:
         """Boot, open the journal and recover."""
@@ -258,6 +267,7 @@ class Agent:
     journal: Journal
     preparer: Preparer
     recovery: Recovery
+    locks: Locks
 
     def recover(self) -> Report:
         return self.recovery.run(self.journal.open())

@@ -1,0 +1,145 @@
+"""A node whose cards are the simulator's, in memory: all three modes, and every fault of efsmi."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dra_driver.hardware.drs import Drs
+from dra_driver.hardware.drs_locks import DrsLocks
+from dra_driver.hardware.profiles import ProfileTables
+from dra_driver.model.card import Card, DeviceNode, Ecc, Problem, Virtualization
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.device import device_name
+from dra_driver.model.effects import Effects
+from dra_driver.model.errors import GcuError, HardwareError
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.examiner import Examiner
+from dra_driver.node.journal import Journal
+from dra_driver.node.modes import all_modes
+from dra_driver.node.reconcile import Findings, Reconciler
+from dra_driver.node.steps import ModeSteps
+from tests.unit.memory_efsmi import MemoryEfsmi
+from tests.unit.node.world import CARDS, Agent, World, claim, result
+
+SLICES = 6
+
+
+def tool(cards: int = 2, **keys: Any) -> MemoryEfsmi:
+    return MemoryEfsmi.of(*map(str, CARDS[:cards]), **keys)
+
+
+@dataclass
+class SimulatedCards:
+    """Plays the agent's view of the cards; `problems` are those that it has found."""
+
+    tool: MemoryEfsmi
+    problems: dict[PciAddress, tuple[Problem, ...]] = field(default_factory=dict)
+
+    def card(self, address: PciAddress) -> Card:
+        state = self.tool.card(str(address))
+        if state.lost:
+            raise HardwareError(f"card {address} is lost")
+        return Card(
+            address=address,
+            index=state.efsmi_index,
+            minor=state.minor,
+            model=state.model,
+            uuid=state.uuid,
+            serial=state.serial,
+            memory_mib=state.form.memory_mib,
+            driver_version="1.5",
+            ecc=Ecc(state.ecc_current == "Enable", state.ecc_pending == "Enable"),
+            virtualization=Virtualization(state.virtualization),
+            numa_node=None,
+            pcie_root=None,
+            pcie_switch=None,
+            nodes=(DeviceNode(f"/dev/gcu{state.minor}", f"/dev/gcu{state.minor}"),),
+            problems=self.problems.get(address, ()),
+        )
+
+    def all(self) -> list[Card]:
+        """The cards that can be seen."""
+        found = sorted(PciAddress.parse(state.bdf) for state in self.tool.machine.present)
+        return [self.card(address) for address in found]
+
+
+@dataclass
+class DrsWorld(World):
+    """`free` is what the API server says of cards; `now` is the clock."""
+
+    tool: MemoryEfsmi = field(default_factory=tool)
+    free: set[PciAddress] = field(default_factory=lambda: set(CARDS))
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.cards = SimulatedCards(self.tool)
+
+    def hardware(self) -> SimulatedCards:
+        return self.cards
+
+    def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeSteps]:
+        self.tool.effects = effects or Effects()
+        self.drs = Drs(self.tool, DrsLocks(self.root / "state" / "locks", patience=0))
+        self.tables = ProfileTables(self.root / "state", effects=effects)
+        return all_modes(
+            drs=self.drs, tables=self.tables, journal=journal, slice_count=lambda _: SLICES
+        )
+
+    def reconcile(self, agent: Agent, **keys: Any) -> Findings:
+        reconciler = Reconciler(
+            keeper=agent.preparer.keeper, journal=agent.journal, locks=agent.locks, drs=self.drs
+        )
+        return reconciler.run(self.cards.all(), **keys)
+
+    def examiner(self, agent: Agent) -> Examiner:
+        return Examiner(
+            drs=self.drs,
+            tables=self.tables,
+            journal=agent.journal,
+            locks=agent.locks,
+            free=self.free.__contains__,
+            clock=lambda: self.now,
+        )
+
+    def reboot(self) -> None:
+        """The tmpfs is empty afterwards, and the instances gone unless the machine keeps them."""
+        if (self.root / "cdi").exists():
+            super().reboot()
+        self.tool.reboot()
+
+
+def share(
+    card: int, mode: Mode, amount: int, share_id: str, request: str = "gcu"
+) -> dict[str, Any]:
+    """An allocation result: `amount` slices, or an instance of that size, of a card."""
+    capacity = "slices" if mode is Mode.SHARED else "size"
+    return result(
+        device_name(mode, CARDS[card]),
+        request,
+        shareID=share_id,
+        consumedCapacity={capacity: str(amount)},
+    )
+
+
+def slices(name: str, card: int, amount: int) -> dict[str, Any]:
+    """A claim for slices of a card."""
+    return claim(name, share(card, Mode.SHARED, amount, f"share-{name}"))
+
+
+def instance(name: str, card: int, size: int) -> dict[str, Any]:
+    """A claim for a DRS instance of a card."""
+    return claim(name, share(card, Mode.DRS, size, f"share-{name}"))
+
+
+def whole(name: str, card: int) -> dict[str, Any]:
+    """A claim for a card."""
+    return claim(name, result(card))
+
+
+def errors(agent: Agent, *refs: ClaimRef) -> list[str]:
+    """Prepare each claim by itself; the error of each, empty for success."""
+    answers = [agent.preparer.prepare([ref])[ref.uid] for ref in refs]
+    return [str(answer) if isinstance(answer, GcuError) else "" for answer in answers]

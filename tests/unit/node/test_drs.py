@@ -1,0 +1,346 @@
+"""DRS instances for claims, judged by the simulator's own state."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dra_driver.model.errors import GcuError
+from dra_driver.model.mode import Mode
+from dra_driver.node.cdi import Injection
+from dra_driver.simulator.state import Instance
+from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, tool, whole
+from tests.unit.node.world import CARDS, Agent, claim, pod, result
+
+ONE, TWO = map(str, CARDS[:2])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DrsWorld:
+    return DrsWorld(tmp_path)
+
+
+@pytest.fixture
+def agent(world: DrsWorld) -> Agent:
+    return world.start()
+
+
+def edits(world: DrsWorld, name: str) -> list[dict[str, Any]]:
+    content = world.files()[f"gcu.enflame.com-claim-uid-{name}.json"]
+    return [device["containerEdits"] for device in json.loads(content)["devices"]]
+
+
+def test_an_instance_for_a_claim(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 3))
+    prepared = agent.preparer.prepare([ref])["uid-a"]
+    (there,) = world.tool.instances(ONE)
+    assert there.profile == "3g.20gb"
+    assert not isinstance(prepared, GcuError)
+    assert prepared[0].cdi_ids == ("gcu.enflame.com/claim=uid-a-drs-0000-0d-00-0-share-a",)
+    assert prepared[0].share_id == "share-a"
+    assert edits(world, "a") == [
+        {
+            "env": ["ENFLAME_VISIBLE_DEVICES=0", f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}"],
+            "deviceNodes": [{"path": "/dev/gcu0", "permissions": "rw"}],
+        }
+    ]
+    assert agent.preparer.prepare([ref])["uid-a"] == prepared
+    assert world.start().preparer.prepare([ref])["uid-a"] == prepared
+    assert world.tool.instances(ONE) == (there,)
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert (world.tool.instances(ONE), world.files(), agent.held()) == ((), {}, {})
+    assert world.tool.card(ONE).virtualization == "Disable"
+    assert world.tool.changes() == ["1 on", "1 create-instance 1", "1 destroy-instance 1", "1 off"]
+
+
+def test_two_sizes_on_one_card(world: DrsWorld, agent: Agent) -> None:
+    refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))]
+    assert errors(agent, *refs) == ["", ""]
+    assert {i.profile for i in world.tool.instances(ONE)} == {"1g.6gb", "3g.20gb"}
+    agent.preparer.unprepare([refs[0]])
+    assert [i.profile for i in world.tool.instances(ONE)] == ["3g.20gb"]
+    assert world.tool.card(ONE).virtualization == "DRS"
+
+
+def test_a_tool_that_prints_no_uuid(tmp_path: Path) -> None:
+    world = DrsWorld(tmp_path, tool=tool(efsmi={"instanceRows": False}))
+    agent = world.start()
+    ref = world.api.add(instance("a", 0, 1))
+    assert errors(agent, ref) == [""]
+    assert "TOPS_VISIBLE_DEVICES=DRS-1:1" in edits(world, "a")[0]["env"]
+    world.tool.set_card(ONE, efsmi_index=7, minor=5)
+    assert errors(agent, ref) == [""]
+    assert edits(world, "a")[0]["env"] == [
+        "ENFLAME_VISIBLE_DEVICES=5",
+        "TOPS_VISIBLE_DEVICES=DRS-7:1",
+    ]
+    agent.preparer.unprepare([ref])
+    assert world.tool.instances(ONE) == ()
+
+
+def test_the_vendors_runtime_needs_the_variables_only(tmp_path: Path) -> None:
+    world = DrsWorld(tmp_path, injection=Injection.RUNTIME)
+    errors(world.start(), world.api.add(instance("a", 0, 1)))
+    assert [list(edit) for edit in edits(world, "a")] == [["env"]]
+
+
+def test_shared_slices_are_counted(world: DrsWorld, agent: Agent) -> None:
+    two, three, more = (
+        world.api.add(slices("a", 0, 2)),
+        world.api.add(slices("b", 0, 3)),
+        world.api.add(slices("c", 0, 2)),
+    )
+    assert errors(agent, two, three) == ["", ""]
+    assert edits(world, "a")[0]["env"] == ["ENFLAME_VISIBLE_DEVICES=0"]
+    (error,) = errors(agent, more)
+    assert "2 of the 6 slices of card 0000:0d:00.0, and 1 are left" in error
+    assert "claim team/a holds 2, claim team/b holds 3" in error
+    agent.preparer.unprepare([two])
+    assert errors(agent, more) == [""]
+    assert world.tool.changes() == []
+
+
+def test_sizes_are_counted_once_they_are_known(world: DrsWorld, agent: Agent) -> None:
+    assert errors(agent, world.api.add(instance("a", 0, 6))) == [""]
+    (error,) = errors(agent, world.api.add(instance("b", 0, 1)))
+    assert "and 0 are left: claim team/a holds 6" in error
+    assert len(world.tool.instances(ONE)) == 1
+
+
+@pytest.mark.parametrize("first", [whole, slices, instance], ids=lambda mode: mode.__name__)
+@pytest.mark.parametrize("second", [whole, slices, instance], ids=lambda mode: mode.__name__)
+def test_a_card_is_in_one_mode_at_a_time(
+    world: DrsWorld, agent: Agent, first: Any, second: Any
+) -> None:
+    def make(kind: Any, name: str) -> dict[str, Any]:
+        made: dict[str, Any] = kind(name, 0) if kind is whole else kind(name, 0, 1)
+        return made
+
+    holder, other = world.api.add(make(first, "a")), world.api.add(make(second, "b"))
+    (nothing, error) = errors(agent, holder, other)
+    assert nothing == ""
+    if first is second and first is not whole:
+        assert error == ""
+        return
+    assert "claim team/a (UID uid-a) holds it in mode" in error
+    agent.preparer.unprepare([holder])
+    assert errors(agent, other) == [""]
+
+
+def test_requests_of_one_claim_on_one_card(world: DrsWorld, agent: Agent) -> None:
+    """For a pod of two containers with an instance each."""
+    both = claim(
+        "a", share(0, Mode.DRS, 1, "left", "left"), share(0, Mode.DRS, 3, "right", "right")
+    )
+    world.api.pods["team", "pod"] = pod({"x": "a"}, ("x/left",), ("x/right",))
+    ref = world.api.add(both)
+    assert errors(agent, ref) == [""]
+    uuids = {i.profile: i.uuid for i in world.tool.instances(ONE)}
+    assert [edit["env"][1] for edit in edits(world, "a")] == [
+        f"TOPS_VISIBLE_DEVICES=DRS-{uuids['1g.6gb']}",
+        f"TOPS_VISIBLE_DEVICES=DRS-{uuids['3g.20gb']}",
+    ]
+    agent.preparer.unprepare([ref])
+    assert world.tool.instances(ONE) == ()
+
+
+@pytest.mark.parametrize(
+    ("results", "containers"),
+    [
+        pytest.param(
+            [share(0, Mode.DRS, 1, "a"), share(1, Mode.DRS, 1, "b")], [("x",)], id="a count of two"
+        ),
+        pytest.param(
+            [share(0, Mode.DRS, 1, "a", "r"), share(0, Mode.DRS, 1, "b", "s")],
+            [("x",)],
+            id="two requests",
+        ),
+        pytest.param(
+            [share(0, Mode.DRS, 1, "a", "r"), result(1, "s")],
+            [("x/r", "x/s")],
+            id="another card beside it",
+        ),
+    ],
+)
+def test_one_container_takes_one_instance(
+    world: DrsWorld, agent: Agent, results: list[dict[str, Any]], containers: list[tuple[str, ...]]
+) -> None:
+    world.api.pods["team", "pod"] = pod({"x": "a"}, *containers)
+    (error,) = errors(agent, world.api.add(claim("a", *results)))
+    assert "can name one instance only" in error
+    assert world.tool.changes() == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "create-fails",
+        "create-hangs",
+        "create-hangs-after-making",
+        "create-reports-failure-but-makes",
+        "create-reports-success-but-makes-nothing",
+        "drs-on-refused",
+    ],
+)
+def test_a_create_that_fails_leaves_nothing(world: DrsWorld, agent: Agent, fault: str) -> None:
+    ref = world.api.add(instance("a", 0, 3))
+    world.tool.set_fault(fault, times=1)
+    assert errors(agent, ref) != [""]
+    assert (world.tool.instances(ONE), world.files(), agent.held()) == ((), {}, {})
+    assert world.tool.card(ONE).virtualization == "Disable"
+    assert errors(agent, ref) == [""]
+    assert len(world.tool.instances(ONE)) == 1
+
+
+def test_a_size_without_profile(world: DrsWorld, agent: Agent) -> None:
+    (error,) = errors(agent, world.api.add(instance("a", 0, 2)))
+    assert "no profile has size 2" in error
+    assert "1g.6gb,3g.20gb,6g.40gb" in error
+    assert (world.tool.instances(ONE), agent.held()) == ((), {})
+
+
+def test_what_cannot_be_undone_holds_the_card_until_it_is(world: DrsWorld, agent: Agent) -> None:
+    ref, other = world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 1))
+    world.tool.set_fault("create-reports-failure-but-makes", times=1)
+    world.tool.set_fault("destroy-fails", times=1)
+    assert errors(agent, ref) != [""]
+    assert agent.held() == {"uid-a": "intent"}
+    assert "no claim of ours holds" in errors(agent, other)[0]
+    assert world.reconcile(agent).settled.keys() == {"uid-a"}
+    assert (world.tool.instances(ONE), agent.held()) == ((), {})
+    assert errors(agent, other) == [""]
+
+
+def test_drs_mode_that_does_not_end_is_ended_later(world: DrsWorld, agent: Agent) -> None:
+    ref, other = world.api.add(instance("a", 0, 1)), world.api.add(whole("b", 0))
+    errors(agent, ref)
+    world.tool.set_fault("drs-off-refused")
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert "out of DRS mode" in errors(agent, other)[0]
+    world.tool.clear_faults()
+    assert errors(agent, other) == [""]
+    assert world.tool.card(ONE).virtualization == "Disable"
+
+
+def test_reconcile_ends_drs_mode_after_a_restart(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_fault("drs-off-refused", times=2)
+    agent.preparer.unprepare([ref])
+    again = world.start()
+    assert CARDS[0] in world.reconcile(again).unknown
+    assert world.reconcile(again).unknown == {}
+    assert world.tool.card(ONE).virtualization == "Disable"
+    assert again.journal.snapshot().switched == frozenset()
+
+
+def test_a_lost_card_keeps_no_pod_waiting(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_card(ONE, lost=True)
+    assert errors(agent, ref) == [""]
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert (world.files(), agent.held()) == ({}, {"uid-a": "unpreparing"})
+    assert len(world.tool.instances(ONE)) == 1
+    world.tool.set_card(ONE, lost=False, efsmi_index=9)
+    world.reconcile(agent)
+    assert (world.tool.instances(ONE), agent.held()) == ((), {})
+
+
+def test_a_destroy_that_fails_is_told_and_tried_again(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_fault("destroy-fails", times=1)
+    assert "still there" in str(agent.preparer.unprepare([ref])["uid-a"])
+    assert agent.held() == {"uid-a": "unpreparing"}
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert (world.tool.instances(ONE), agent.held()) == ((), {})
+
+
+@pytest.mark.parametrize("survive", [False, True], ids=["forgotten", "kept"])
+def test_a_reboot(tmp_path: Path, survive: bool) -> None:
+    world = DrsWorld(tmp_path, tool=tool(instancesSurviveReboot=survive))
+    refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))]
+    errors(world.start(), *refs)
+    before = world.tool.instances(ONE)
+    world.reboot()
+    agent = world.start()
+    after = world.tool.instances(ONE)
+    assert [i.profile for i in after] == ["1g.6gb", "3g.20gb"]
+    assert (after == before) is survive
+    for name, there in zip("ab", after, strict=True):
+        assert f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}" in edits(world, name)[0]["env"]
+    assert errors(agent, *refs) == ["", ""]
+    assert world.tool.instances(ONE) == after
+
+
+def test_an_instance_that_went_behind_our_back_is_made_again(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_card(ONE, instances=())
+    assert world.reconcile(agent).settled.keys() == {"uid-a"}
+    (there,) = world.tool.instances(ONE)
+    assert f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}" in edits(world, "a")[0]["env"]
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert world.tool.instances(ONE) == ()
+
+
+FOREIGN = Instance(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
+
+
+def test_a_foreign_instance_is_never_touched(world: DrsWorld, agent: Agent) -> None:
+    world.tool.set_card(ONE, instances=(FOREIGN,), virtualization="DRS")
+    assert "no claim of ours holds" in errors(agent, world.api.add(instance("a", 0, 1)))[0]
+    found = world.reconcile(agent).foreign
+    assert found[CARDS[0]].taint == "gcu.enflame.com/foreign"
+    assert "1g.6gb 5b0c4c7e" in found[CARDS[0]].text
+    world.cards.problems[CARDS[0]] = (found[CARDS[0]],)
+    assert "not ours to use" in errors(agent, world.api.add(whole("b", 0)))[0]
+    assert world.tool.instances(ONE) == (FOREIGN,)
+    world.tool.set_card(ONE, instances=(), virtualization="Disable")
+    assert world.reconcile(agent).foreign == {}
+    assert world.tool.changes() == []
+
+
+def test_a_foreign_instance_beside_ours(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    ours = world.tool.instances(ONE)
+    theirs = FOREIGN._replace(id=4, slots=(5,))
+    world.tool.set_card(ONE, instances=(*ours, theirs))
+    assert set(world.reconcile(agent).foreign) == {CARDS[0]}
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert world.tool.instances(ONE) == (theirs,)
+    assert world.tool.card(ONE).virtualization == "DRS"
+    world.reconcile(agent)
+    assert world.tool.instances(ONE) == (theirs,)
+
+
+def test_drs_mode_of_somebody_else_is_told(world: DrsWorld, agent: Agent) -> None:
+    world.tool.set_card(ONE, virtualization="DRS")
+    assert "switched DRS mode on" in world.reconcile(agent).foreign[CARDS[0]].text
+    assert world.tool.changes() == []
+    assert world.reconcile(agent, adopt=True).foreign == {}
+    assert world.tool.card(ONE).virtualization == "Disable"
+
+
+def test_a_lost_journal_is_rebuilt_with_its_instances(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    there = world.tool.instances(ONE)
+    for path in (world.root / "state").glob("journal*"):
+        path.unlink()
+    again = world.start()
+    assert world.reconcile(again, adopt=True).foreign == {}
+    assert again.held() == {"uid-a": "prepared"}
+    assert world.tool.instances(ONE) == there
+    assert again.preparer.unprepare([ref]) == {"uid-a": None}
+    assert world.tool.instances(ONE) == ()
+
+
+def test_the_profile_table_is_read_once(world: DrsWorld, agent: Agent) -> None:
+    errors(agent, world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 1, 1)))
+    assert sum("--list-profile" in call for call in world.tool.calls) == 1
