@@ -1,6 +1,6 @@
 """Logs as text, one line an event, with an id that joins all lines of one call.
 
-``2026-01-01T12:00:00.123Z INFO node.prepare [prepare-4f2a] claim default/one prepared``
+``2026-01-01T12:00:00.123Z INFO node.prepare [prepare-4f2a-7] claim default/one prepared``
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ _counter = itertools.count(1)
 # Two agents can run on one node; their ids differ by process.
 _process: Final = f"{os.getpid():x}"
 
-LEVELS: Final = ("debug", "info", "warning", "error")
+_NEW_LINE: Final = "\n    "
 
 
 @contextmanager
 def new_call(name: str) -> Iterator[str]:
-    """Give every line logged inside, in this thread, the id ``<name>-<process>-<n>``."""
+    """Give every line logged inside, in this thread, the id ``<name>-<process>-<n>``. A thread
+    that works for the call keeps the id when it runs in a copy of the context
+    (`contextvars.copy_context`)."""
     token = call_id.set(f"{name}-{_process}-{next(_counter)}")
     try:
         yield call_id.get()
@@ -46,7 +48,11 @@ def configure(level: str) -> None:
 
 
 class LineFormatter(logging.Formatter):
-    """Time in UTC, level, module, call id, message; a multi-line message stays one record."""
+    """Time in UTC, level, module, call id, message.
+
+    What follows a record's first line (a trace, a message of several lines) is indented, so that
+    nothing that was logged can look like a record of its own.
+    """
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
@@ -58,4 +64,4 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         record.where = record.name.removeprefix("dra_driver.")
         record.call = call_id.get()
-        return super().format(record)
+        return _NEW_LINE.join(super().format(record).splitlines())

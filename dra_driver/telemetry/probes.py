@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import logging
+import socket
+import socketserver
+import sys
 import threading
 from collections.abc import Callable
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from dra_driver.model.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
 
 Check = Callable[[], str | None]
 """Says None when all is well, else the reason in words."""
 
+_TEXT: Final = "text/plain; charset=utf-8"
+_SILENCE: Final = 10.0  # seconds that a client may take for its request
+_NOTICE: Final = 0.1  # seconds until the serving thread notices that it shall stop
+
 
 class ProbeServer:
-    """Serves ``/healthz``, ``/readyz`` and ``/metrics``.
+    """Serves ``/healthz``, ``/readyz`` and ``/metrics``, to GET and HEAD.
 
     A probe answers 200 ``ok``, or 503 with the reason, so that ``kubectl describe pod`` shows it.
     Port 0 takes a free one; `port` tells which after `start`.
@@ -29,40 +40,92 @@ class ProbeServer:
         self.port = port
         self._checks = {"/healthz": live, "/readyz": ready}
         self._registry = registry
-        self._server: ThreadingHTTPServer | None = None
+        self._server: _Server | None = None
 
     def start(self) -> None:
-        """Bind and serve in a thread of its own; raises OSError when the port is taken."""
-        checks, registry = self._checks, self._registry
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if self.path == "/metrics":
-                    self._answer(200, generate_latest(registry), CONTENT_TYPE_LATEST)
-                elif self.path in checks:
-                    problem = checks[self.path]()
-                    self._answer(503 if problem else 200, (problem or "ok").encode())
-                else:
-                    self._answer(404, b"healthz, readyz and metrics are served here")
-
-            def _answer(self, status: int, body: bytes, kind: str = "text/plain") -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (http.server's name)
-                logger.debug(format, *args)
-
-        # All interfaces: the kubelet's probes come to the pod's address.
-        self._server = ThreadingHTTPServer(("", self.port), Handler)
-        self._server.daemon_threads = True
+        """Bind and serve in a thread of its own; raises InvalidValue when the port is taken."""
+        try:
+            # All interfaces: the kubelet's probes come to the pod's address.
+            self._server = _Server(self.port, self._answer)
+        except OSError as error:
+            raise InvalidValue(
+                f"port {self.port} for probes and metrics cannot be opened: {error.strerror}",
+                remedy="set another port; 0 takes a free one",
+            ) from error
         self.port = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, name="probes", daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, args=[_NOTICE], name="probes", daemon=True
+        ).start()
 
     def stop(self) -> None:
         """Stop serving; does nothing before `start`."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
+
+    def _answer(self, path: str) -> Answer:
+        path = path.partition("?")[0]
+        if path == "/metrics":
+            return HTTPStatus.OK, generate_latest(self._registry), CONTENT_TYPE_LATEST
+        if path not in self._checks:
+            text = "healthz, readyz and metrics are served here"
+            return HTTPStatus.NOT_FOUND, text.encode(), _TEXT
+        problem = self._checks[path]()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+        return status, (problem or "ok").encode(errors="replace"), _TEXT
+
+
+Answer = tuple[HTTPStatus, bytes, str]
+"""Status, body and content type."""
+
+
+class _Server(ThreadingHTTPServer):
+    """Each request has a thread, so that a slow client keeps nobody else waiting."""
+
+    daemon_threads = True
+    # The pod's address is of either family, or of both.
+    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+
+    def __init__(self, port: int, answer: Callable[[str], Answer]) -> None:
+        self.answer = answer
+        super().__init__(("", port), _Handler)
+
+    def server_bind(self) -> None:
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        # Not HTTPServer's, which asks the DNS for this host's name before anything is served.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "", self.server_address[1]
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        del request
+        error = sys.exception()
+        if isinstance(error, ConnectionError):
+            logger.debug("%s went away: %s", client_address, error)
+        else:
+            logger.error("a request of %s failed", client_address, exc_info=error)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = _SILENCE
+    server_version = "gcu"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        self._send(body_too=True)
+
+    def do_HEAD(self) -> None:
+        self._send(body_too=False)
+
+    def _send(self, *, body_too: bool) -> None:
+        status, body, kind = self.server.answer(self.path)
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if body_too:
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (http.server's name)
+        logger.debug(format, *args)

@@ -1,0 +1,197 @@
+"""Probes and metrics over a real socket."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter
+
+from dra_driver.model.errors import InvalidValue
+from dra_driver.telemetry.probes import Check, ProbeServer
+
+Serve = Callable[..., ProbeServer]
+
+
+def well() -> str | None:
+    return None
+
+
+def a_probe_server(
+    port: int = 0,
+    *,
+    ready: Check = well,
+    live: Check = well,
+    registry: CollectorRegistry | None = None,
+) -> ProbeServer:
+    return ProbeServer(port, ready=ready, live=live, registry=registry or CollectorRegistry())
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    servers: list[ProbeServer] = []
+
+    def start(ready: Check = well, live: Check = well) -> ProbeServer:
+        servers.append(a_probe_server(ready=ready, live=live))
+        servers[-1].start()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+def ask(
+    server: ProbeServer, path: str, method: str = "GET", host: str = "127.0.0.1"
+) -> tuple[int, str, http.client.HTTPMessage]:
+    connection = http.client.HTTPConnection(host, server.port, timeout=10)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read().decode(), response.headers
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body"),
+    [
+        ("/healthz", 200, "ok"),
+        ("/readyz", 503, "the kubelet has not called: 100 % läuft nicht"),
+        ("/readyz?verbose", 503, "the kubelet has not called: 100 % läuft nicht"),
+        ("/", 404, "healthz, readyz and metrics are served here"),
+        ("/healthz/", 404, "healthz, readyz and metrics are served here"),
+        ("/../healthz", 404, "healthz, readyz and metrics are served here"),
+    ],
+)
+def test_an_answer(serve: Serve, path: str, status: int, body: str) -> None:
+    server = serve(ready=lambda: "the kubelet has not called: 100 % läuft nicht")
+    found, text, headers = ask(server, path)
+    assert (found, text) == (status, body)
+    assert headers["Content-Type"] == "text/plain; charset=utf-8"
+    head, nothing, same = ask(server, path, "HEAD")
+    assert (head, nothing) == (status, "")
+    assert same["Content-Length"] == headers["Content-Length"] == str(len(body.encode()))
+
+
+def test_each_answer_is_of_now(serve: Serve) -> None:
+    reasons = iter(["not yet", None, "gone"])
+    server = serve(ready=lambda: next(reasons))
+    assert [ask(server, "/readyz")[:2] for _ in range(3)] == [
+        (503, "not yet"),
+        (200, "ok"),
+        (503, "gone"),
+    ]
+
+
+def test_metrics_are_those_of_the_registry_given() -> None:
+    registry = CollectorRegistry()
+    Counter("gcu_things", "How many.", registry=registry).inc(3)
+    server = a_probe_server(registry=registry)
+    server.start()
+    try:
+        status, text, headers = ask(server, "/metrics")
+    finally:
+        server.stop()
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain; version=")
+    assert "gcu_things_total 3.0" in text
+    assert "python_info" not in text
+
+
+def test_other_methods_are_not_served(serve: Serve) -> None:
+    assert ask(serve(), "/healthz", "POST")[0] == 501
+
+
+def test_nothing_tells_which_python_it_is(serve: Serve) -> None:
+    assert "Python" not in (ask(serve(), "/healthz")[2]["Server"] or "")
+
+
+def test_every_family_that_the_machine_has_is_served(serve: Serve) -> None:
+    server = serve()
+    hosts = ["127.0.0.1", *(["::1"] if socket.has_dualstack_ipv6() else [])]
+    assert {ask(server, "/healthz", host=host)[0] for host in hosts} == {200}
+
+
+def test_a_slow_client_keeps_nobody_waiting(serve: Serve) -> None:
+    server = serve()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as slow:
+        slow.sendall(b"GET /heal")
+        assert ask(server, "/healthz")[0] == 200
+        slow.sendall(b"thz HTTP/1.0\r\n\r\n")
+        assert slow.recv(100).startswith(b"HTTP/1.0 200 OK")
+
+
+def test_a_slow_check_keeps_no_other_waiting(serve: Serve) -> None:
+    asked, go = threading.Event(), threading.Event()
+
+    def slow() -> str | None:
+        asked.set()
+        go.wait(timeout=10)
+        return None
+
+    server = serve(ready=slow)
+    answers: list[int] = []
+    thread = threading.Thread(target=lambda: answers.append(ask(server, "/readyz")[0]))
+    thread.start()
+    assert asked.wait(timeout=10)
+    assert ask(server, "/healthz")[0] == 200
+    assert answers == []
+    go.set()
+    thread.join(timeout=10)
+    assert answers == [200]
+
+
+def test_a_silent_client_is_let_go(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("dra_driver.telemetry.probes._Handler.timeout", 0.05)
+    server = serve()
+    with (
+        caplog.at_level(logging.WARNING),
+        socket.create_connection(("127.0.0.1", server.port), timeout=10) as silent,
+    ):
+        assert silent.recv(1) == b""
+    assert caplog.records == []
+
+
+def test_a_check_that_fails_is_logged_and_the_next_is_answered(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> str | None:
+        raise LookupError("a bug")
+
+    server = serve(ready=broken)
+    with caplog.at_level(logging.DEBUG), pytest.raises(http.client.RemoteDisconnected):
+        ask(server, "/readyz")
+    assert ask(server, "/healthz")[0] == 200
+    (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], LookupError)
+
+
+def test_a_port_that_is_taken_names_it(serve: Serve) -> None:
+    taken = serve().port
+    with pytest.raises(InvalidValue, match=rf"port {taken} for probes .*Address already in use"):
+        a_probe_server(taken).start()
+
+
+def test_port_0_takes_a_free_one_which_is_told(serve: Serve) -> None:
+    assert a_probe_server().port == 0
+    one, other = serve(), serve()
+    assert 0 not in {one.port, other.port}
+    assert one.port != other.port
+
+
+def test_stop_before_start_and_twice() -> None:
+    server = a_probe_server()
+    server.stop()
+    server.start()
+    server.stop()
+    server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        ask(server, "/healthz")
