@@ -17,6 +17,12 @@ PY = $(VENV)/bin/python
 help: ## list the targets
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
+.PHONY: demo
+demo: ## start a real cluster with simulated GCUs, install the chart, run the examples (root)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build
+	@$(PY) -m tests.e2e.demo
+
 .PHONY: venv
 venv: ## make the virtual environment and print its path
 	@scripts/venv
@@ -38,7 +44,7 @@ test-control-plane: ## tests against a real control plane without kubelets
 test-cluster: ## tests on real control planes and clusters
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
-	@$(PY) -m pytest tests/chart tests/control_plane tests/cluster
+	@$(PY) -m pytest tests/chart tests/control_plane tests/cluster tests/e2e
 
 .PHONY: lint
 lint: ## ruff, mypy --strict, import-linter
