@@ -13,16 +13,14 @@ from tests.cluster.workloads import pod
 
 pytestmark = pytest.mark.cluster
 
+_CREATE: Final = "gcu-simulator create --machine s60-4 --root /tmp/node --plain-device-files"
+
 # What one may start in the image: the container's command, and a part of what it then prints.
 _PROGRAMS: Final = {
     "agent": ("gcu-dra-agent --help", "usage: gcu-dra-agent"),
     "controller": ("gcu-dra-controller --help", "usage: gcu-dra-controller"),
     "simulator": ("gcu-simulator machines", "s60-ecc-8"),
-    "efsmi": (
-        "gcu-simulator create --machine s60-4 --root /tmp/node --plain-device-files"
-        " && /tmp/node/bin/efsmi -L",
-        "S60",
-    ),
+    "efsmi": (f"{_CREATE} && /tmp/node/bin/efsmi -L", "0000:03:00.0"),
     "version": (
         "python3 -c 'from importlib.metadata import version; print(version(\"gcu-dra-driver\"))'",
         VERSION,
