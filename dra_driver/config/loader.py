@@ -9,26 +9,35 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import logging
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
+from dra_driver.config.servicelinks import is_service_link
 from dra_driver.model.errors import InvalidValue
 
+logger = logging.getLogger(__name__)
+
 ENV_PREFIX = "GCU_"
+_FILE, _ENVIRONMENT, _FLAGS = "file", "environment", "flags"
 
 
 class Settings(BaseModel):
     """Base of every program's settings: frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        allow_inf_nan=False,
     )
 
 
@@ -45,25 +54,29 @@ def load(
 ) -> S:
     """The settings from the file named by ``--config``, the environment and the flags.
 
-    Raises InvalidValue that names the setting, where it came from, and what it takes.
-    ``--help`` prints and exits as argparse does.
+    What is empty in the environment or null in the file counts as not given. Raises InvalidValue
+    that names the setting as its source does, what was given, and what it takes. A variable of
+    our prefix that is no setting is told in the log: it may be another program's, so it is no
+    error. ``--help`` prints and exits as argparse does.
     """
     parser = _parser(model, prog, description)
     given = {k: v for k, v in vars(parser.parse_args(argv)).items() if v is not None}
-    path = given.pop("config", None) or environ.get(f"{ENV_PREFIX}CONFIG")
+    _tell_unknown_variables(model, environ, prog)
+    path = given.pop("config", None) or environ.get(variable("config"))
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     for source, layer in (
-        (f"file {path}", _from_file(model, path) if path else {}),
-        ("the environment", _from_environment(model, environ)),
-        ("the flags", given),
+        (_FILE, _from_file(model, path) if path else {}),
+        (_ENVIRONMENT, _from_environment(model, environ)),
+        (_FLAGS, given),
     ):
         values |= layer
         origin |= dict.fromkeys(layer, source)
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise _readable(model, error, origin) from error
+        problems = "; ".join(_readable(model, one, origin, path) for one in error.errors())
+        raise InvalidValue(problems, remedy=f"see {prog} --help") from error
 
 
 def flag(name: str) -> str:
@@ -80,49 +93,65 @@ def _parser(model: type[S], prog: str, description: str) -> argparse.ArgumentPar
     parser = argparse.ArgumentParser(
         prog=prog,
         description=description,
-        epilog="A flag wins over its environment variable, which wins over the file.",
+        epilog="A flag wins over its environment variable, which wins over the file. A variable "
+        "that is empty counts as not given.",
         allow_abbrev=False,
     )
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help=f"YAML file with the settings in camelCase [{ENV_PREFIX}CONFIG]",
+        help=f"YAML file with the settings in camelCase [{variable('config')}]",
     )
     for name, field in model.model_fields.items():
         parser.add_argument(
             flag(name),
             dest=name,
-            metavar=_metavar(field),
+            metavar=_metavar(field.annotation),
             help=f"{field.description} {_default(field)}[{variable(name)}]".replace("%", "%%"),
         )
     return parser
 
 
-def _metavar(field: FieldInfo) -> str:
-    kind = getattr(field.annotation, "__name__", "value")
-    return {"int": "N", "float": "SECONDS", "bool": "true|false", "Path": "PATH"}.get(kind, "TEXT")
+def _metavar(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        return "|".join(map(str, get_args(annotation)))
+    # Of ``Path | None`` the first tells what can be written.
+    kind = next(iter(get_args(annotation)), annotation)
+    names = {int: "N", float: "SECONDS", bool: "true|false", Path: "PATH"}
+    return names.get(kind, "TEXT")
 
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "(required) "
-    return "" if field.default in (None, "") else f"(default {field.default}) "
+    if field.default in (None, ""):
+        return ""
+    default = str(field.default).lower() if isinstance(field.default, bool) else field.default
+    return f"(default {default}) "
 
 
 def _from_file(model: type[S], path: str) -> dict[str, Any]:
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InvalidValue(
-            f"settings file {path} cannot be read: {error.strerror}",
+            f"settings file {path} cannot be read: {reason}",
             remedy="name an existing file with --config",
         ) from error
     try:
-        content = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise InvalidValue(f"settings file {path} is not YAML: {error}") from error
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
+        reason = " ".join(str(error).split())
+        raise InvalidValue(
+            f"settings file {path} is not YAML: {reason}", remedy="write it as key: value"
+        ) from error
+    if content is None:
+        return {}
     if not isinstance(content, dict):
-        raise InvalidValue(f"settings file {path} holds no mapping of settings")
+        raise InvalidValue(
+            f"settings file {path} holds no mapping of settings", remedy="write it as key: value"
+        )
     by_key = {to_camel(name): name for name in model.model_fields}
     unknown = sorted(str(key) for key in content if key not in by_key)
     if unknown:
@@ -130,43 +159,41 @@ def _from_file(model: type[S], path: str) -> dict[str, Any]:
             f"settings file {path}: unknown {', '.join(unknown)}",
             remedy=f"the settings are {', '.join(sorted(by_key))}",
         )
-    return {by_key[key]: value for key, value in content.items()}
+    return {by_key[key]: value for key, value in content.items() if value is not None}
 
 
 def _from_environment(model: type[S], environ: Mapping[str, str]) -> dict[str, Any]:
     return {
         name: environ[variable(name)]
         for name in model.model_fields
-        if environ.get(variable(name), "") != ""
+        if environ.get(variable(name)) and not is_service_link(variable(name), environ)
     }
 
 
-def _readable(model: type[S], error: ValidationError, origin: Mapping[str, str]) -> InvalidValue:
-    lines = []
-    for problem in error.errors(include_url=False):
-        key = str(problem["loc"][0]) if problem["loc"] else ""
-        name = next((n for n in model.model_fields if key in (n, to_camel(n))), key)
-        where = origin.get(name, "no source")
-        given = (
-            ""
-            if problem["type"] == "missing"
-            else f" (given {json.dumps(problem['input'], default=str)})"
-        )
-        lines.append(f"{flag(name)} [{variable(name)}] from {where}: {problem['msg']}{given}")
-    return InvalidValue("; ".join(lines), remedy="see --help")
+def _tell_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str) -> None:
+    known = [variable(name) for name in ("config", *model.model_fields)]
+    for name in sorted(environ.keys() - set(known)):
+        if name.startswith(ENV_PREFIX) and not is_service_link(name, environ):
+            near = get_close_matches(name, known, n=1, cutoff=0.8)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            logger.warning("%s has no setting for the variable %s%s", prog, name, hint)
 
 
-def load_or_exit(
-    model: type[S],
-    argv: Sequence[str],
-    environ: Mapping[str, str],
-    *,
-    prog: str,
-    description: str,
-) -> S:
-    """`load`, with an error printed in one line and exit status 2, as argparse does it."""
-    try:
-        return load(model, argv, environ, prog=prog, description=description)
-    except InvalidValue as error:
-        sys.stderr.write(f"{prog}: {error}\n")
-        raise SystemExit(2) from error
+def _readable(
+    model: type[S], problem: Mapping[str, Any], origin: Mapping[str, str], path: str | None
+) -> str:
+    """One problem in the words of the place where the setting was given."""
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if not problem["loc"]:  # a rule between several settings
+        return message
+    key = problem["loc"][0]
+    name = next(name for name in model.model_fields if key in {name, to_camel(name)})
+    if problem["type"] == "missing":
+        return f"{flag(name)} [{variable(name)}] is missing"
+    place = {
+        _FILE: f"{to_camel(name)} in file {path}",
+        _ENVIRONMENT: f"{variable(name)} in the environment",
+        _FLAGS: flag(name),
+    }[origin[name]]
+    given = json.dumps(problem["input"], default=str, ensure_ascii=False)
+    return f"{place}: {message} (given {given})"

@@ -2,58 +2,231 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from dra_driver.config.loader import Settings, load
+from controller.settings import ControllerSettings
+from dra_driver.agent.settings import AgentSettings
+from dra_driver.config.loader import Settings, flag, load, variable
 from dra_driver.model.errors import InvalidValue
 
 
 class Example(Settings):
     node_name: str = Field(min_length=1, description="name of the node")
     probe_port: int = Field(default=8080, le=65535, description="a port, 100 % local")
+    interval: float = Field(default=5.0, gt=0, description="seconds between looks")
+    least: float = Field(default=1.0, description="at least this")
+    state_dir: Path | None = Field(default=None, description="a folder")
+    injection: Literal["cdi", "runtime"] = Field(default="cdi", description="who injects")
+    verbose: bool = Field(default=False, description="more words")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Example:
+        if self.least > self.interval:
+            raise ValueError("least must not be above interval")
+        return self
 
 
-def settings(argv: list[str], environ: dict[str, str]) -> Example:
-    return load(Example, argv, environ, prog="example", description="an example")
+def settings(
+    *argv: str, environ: dict[str, str] | None = None, file: Path | None = None
+) -> Example:
+    given = [*argv, "--config", str(file)] if file else argv
+    return load(Example, given, environ or {}, prog="example", description="an example")
 
 
-def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text("nodeName: from-file\nprobePort: 1\n")
-    environ = {"GCU_CONFIG": str(file), "GCU_PROBE_PORT": "2"}
-    assert settings([], environ) == Example(node_name="from-file", probe_port=2)
-    assert settings(["--probe-port", "3"], environ).probe_port == 3
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "settings.yaml"
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(file: Path) -> None:
+    file.write_text("nodeName: from-file\nprobePort: 1\nverbose: true\n")
+    environ = {"GCU_CONFIG": str(file), "GCU_PROBE_PORT": "2", "GCU_INTERVAL": "7"}
+    found = settings(environ=environ)
+    assert (found.node_name, found.probe_port, found.interval) == ("from-file", 2, 7)
+    assert (found.verbose, found.state_dir, found.injection) == (True, None, "cdi")
+    assert settings("--probe-port", "3", environ=environ).probe_port == 3
+
+
+def test_the_flag_names_another_file_than_the_variable(file: Path) -> None:
+    file.write_text("nodeName: n\n")
+    assert settings(environ={"GCU_CONFIG": "/nowhere.yaml"}, file=file).node_name == "n"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "nodeName:\nprobePort: null\nstateDir: ~\n"])
+def test_what_is_empty_counts_as_not_given(file: Path, text: str) -> None:
+    file.write_text(text)
+    environ = {"GCU_NODE_NAME": "n", "GCU_PROBE_PORT": "", "GCU_STATE_DIR": ""}
+    assert settings(environ=environ, file=file) == Example(node_name="n")
+
+
+def test_kinds_of_values() -> None:
+    found = settings(
+        "--node-name=n", "--state-dir=/state", "--verbose=true", "--injection=runtime", "--least=.5"
+    )
+    assert (found.state_dir, found.verbose) == (Path("/state"), True)
+    assert (found.injection, found.least) == ("runtime", 0.5)
 
 
 @pytest.mark.parametrize(
     ("argv", "environ", "message"),
     [
-        ([], {}, r"--node-name \[GCU_NODE_NAME\]"),
-        (["--node-name", "n", "--probe-port", "x"], {}, r"--probe-port .* from the flags"),
-        ([], {"GCU_NODE_NAME": "n", "GCU_PROBE_PORT": "70000"}, "from the environment"),
-        (["--config", "/nowhere.yaml"], {}, "/nowhere.yaml cannot be read"),
+        ([], {}, r"^--node-name \[GCU_NODE_NAME\] is missing; see example --help$"),
+        (
+            ["--node-name=n", "--probe-port=x"],
+            {},
+            r'^--probe-port: Input should be a valid integer, .* \(given "x"\); see',
+        ),
+        (
+            [],
+            {"GCU_NODE_NAME": "n", "GCU_PROBE_PORT": "70000"},
+            r"^GCU_PROBE_PORT in the environment: .* less than or equal to 65535 \(given",
+        ),
+        (["--node-name="], {}, r'^--node-name: .* at least 1 character \(given ""\)'),
+        (["--node-name=n", "--interval=inf"], {}, r"^--interval: Input should be a finite number"),
+        (["--node-name=n", "--interval=nan"], {}, r"^--interval: Input should be a finite number"),
+        (["--node-name=n", "--injection=x"], {}, r"^--injection: .*'cdi' or 'runtime'"),
+        (["--node-name=n", "--verbose=maybe"], {}, r"^--verbose: .*valid boolean"),
+        (
+            ["--node-name=n", "--interval=0", "--probe-port=x"],
+            {},
+            r"^--probe-port: .*; --interval: .*greater than 0 \(given \"0\"\); see",
+        ),
+        (["--node-name=n", "--least=9"], {}, r"^least must not be above interval; see example"),
+        (["--config=/nowhere.yaml"], {}, r"/nowhere\.yaml cannot be read: No such file"),
+        ([], {"GCU_CONFIG": "/"}, r"file / cannot be read: Is a directory"),
     ],
-    ids=["missing", "not a number", "out of range", "no such file"],
+    ids=[
+        *("missing", "not a number", "out of range", "empty", "infinite", "not a number at all"),
+        *("not a choice", "not a truth", "two at once", "a rule between two", "no such file"),
+        "a folder",
+    ],
 )
-def test_a_bad_setting_is_named(argv: list[str], environ: dict[str, str], message: str) -> None:
+def test_a_bad_setting_is_named_as_it_was_given(
+    argv: list[str], environ: dict[str, str], message: str
+) -> None:
     with pytest.raises(InvalidValue, match=message):
-        settings(argv, environ)
+        settings(*argv, environ=environ)
 
 
-def test_an_unknown_key_of_the_file_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text("nodeNam: n\n")
-    with pytest.raises(InvalidValue, match="unknown nodeNam"):
-        settings(["--config", str(file)], {})
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"nodeNam: n\n", "unknown nodeNam; the settings are injection, interval, .*nodeName"),
+        (b"node_name: n\n", "unknown node_name; the settings are"),
+        (b"nodeName: n\n1: 2\nx: y\n", "unknown 1, x;"),
+        (
+            b"nodeName: n\nprobePort: [1]\n",
+            r"probePort in file .*settings\.yaml: .*\(given \[1\]\)",
+        ),
+        (b"nodeName: 7\n", r"nodeName in file .*: .*valid string \(given 7\)"),
+        (b"nodeName: {a: 2026-01-01}\n", "nodeName in file .*2026-01-01"),
+        (b"- nodeName\n", "holds no mapping of settings"),
+        (b"false\n", "holds no mapping of settings"),
+        (b"[]\n", "holds no mapping of settings"),
+        (b"nodeName: n\n bad\n  - x: [\n", "is not YAML: .* line 3"),
+        (b"nodeName: 2026-13-45\n", "is not YAML: month must be"),
+        (b"nodeName: !!python/object:os.system n\n", "is not YAML: could not determine"),
+        (b"\xff\xfe\x00n", "cannot be read: it is not UTF-8"),
+    ],
+    ids=[
+        *("misspelt", "in another case", "several", "kind", "number for text", "mapping for text"),
+        *("list", "truth", "empty list", "not YAML", "no date", "a tag", "not text"),
+    ],
+)
+def test_a_bad_file_is_named(file: Path, content: bytes, message: str) -> None:
+    file.write_bytes(content)
+    with pytest.raises(InvalidValue, match=message) as caught:
+        settings(file=file)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-def test_help_names_flag_variable_and_default(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        settings(["--help"], {})
-    text = capsys.readouterr().out
-    assert "--probe-port" in text
-    assert "[GCU_PROBE_PORT]" in text
-    assert "100 % local" in text
+@pytest.mark.parametrize("word", ["--prob-port=1", "--probe=1"], ids=["misspelt", "cut off"])
+def test_an_unknown_flag_is_named(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        settings("--node-name=n", word)
+    assert caught.value.code == 2
+    assert f"unrecognized arguments: {word}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({"GCU_NODENAME": "n"}, ["variable GCU_NODENAME; did you mean GCU_NODE_NAME?"]),
+        ({"GCU_CONFIG_FILE": "f"}, ["variable GCU_CONFIG_FILE; did you mean GCU_CONFIG?"]),
+        ({"GCU_XYZZY": "1"}, ["variable GCU_XYZZY"]),
+        ({"GCU_CONFIG": "", "GCU_VERBOSE": "true", "PATH": "/bin", "XGCU_A": "1"}, []),
+        (
+            {
+                "GCU_CONTROLLER_SERVICE_HOST": "10.0.0.1",
+                "GCU_CONTROLLER_SERVICE_PORT": "80",
+                "GCU_CONTROLLER_SERVICE_PORT_METRICS": "80",
+                "GCU_CONTROLLER_PORT": "tcp://10.0.0.1:80",
+                "GCU_CONTROLLER_PORT_80_TCP": "tcp://10.0.0.1:80",
+                "GCU_CONTROLLER_PORT_80_TCP_PROTO": "tcp",
+                "GCU_CONTROLLER_PORT_80_TCP_ADDR": "10.0.0.1",
+            },
+            [],
+        ),
+        ({"GCU_THING_PORT": "tcp://10.0.0.1:80"}, ["variable GCU_THING_PORT"]),
+    ],
+    ids=["misspelt", "of the file", "like nothing", "known", "of a Service", "not of a Service"],
+)
+def test_an_unknown_variable_is_told(
+    environ: dict[str, str], told: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        settings("--node-name=n", environ=environ)
+    assert caplog.messages == [f"example has no setting for the {text}" for text in told]
+
+
+@pytest.mark.parametrize(
+    ("value", "port"), [("tcp://10.0.0.1:80", 8080), ("80", 80)], ids=["kubelet's", "the pod's"]
+)
+def test_a_service_cannot_change_a_setting(
+    value: str, port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    environ = {"GCU_PROBE_SERVICE_HOST": "10.0.0.1", "GCU_PROBE_PORT": value}
+    assert settings("--node-name=n", environ=environ).probe_port == port
+    assert caplog.messages == []
+
+
+def help_of(model: type[Settings], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as caught:
+        load(model, ["--help"], {}, prog="example", description="an example")
+    assert caught.value.code == 0
+    return re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+def test_help_tells_all_of_a_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of(Example, capsys)
+    assert "an example" in text
+    for line in (
+        "--config FILE YAML file with the settings in camelCase [GCU_CONFIG]",
+        "--node-name TEXT name of the node (required) [GCU_NODE_NAME]",
+        "--probe-port N a port, 100 % local (default 8080) [GCU_PROBE_PORT]",
+        "--interval SECONDS seconds between looks (default 5.0) [GCU_INTERVAL]",
+        "--state-dir PATH a folder [GCU_STATE_DIR]",
+        "--injection cdi|runtime who injects (default cdi) [GCU_INJECTION]",
+        "--verbose true|false more words (default false) [GCU_VERBOSE]",
+        "A flag wins over its environment variable, which wins over the file.",
+    ):
+        assert line in text
+
+
+@pytest.mark.parametrize("model", [AgentSettings, ControllerSettings])
+def test_help_of_the_programs_is_complete(
+    model: type[Settings], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = help_of(model, capsys)
+    for name, field in model.model_fields.items():
+        assert field.description, name
+        assert f"{flag(name)} " in text
+        assert f"[{variable(name)}]" in text
+        assert re.sub(r"\s+", " ", field.description) in text

@@ -1,0 +1,123 @@
+"""What each card of each node is offered as: a YAML file that people write.
+
+::
+
+    sliceCount: 6                    # for every card, unless a rule says otherwise
+    modes: [whole, shared, drs]
+    rules:                           # in this order; what a later one says wins
+    - nodeSelector: {example.com/gcu-use: inference}
+      modes: [shared]
+    - nodes: [node-7]
+      cards: ["0000:0d:00.0"]
+      sliceCount: 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+
+DEFAULT_SLICE_COUNT: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a card may be used as, and into how many slices it is cut where it is shared."""
+
+    slice_count: int = DEFAULT_SLICE_COUNT
+    modes: frozenset[Mode] = frozenset(Mode)
+
+
+def _address(text: str) -> str:
+    return str(PciAddress.parse(text))
+
+
+SliceCount = Annotated[int, Field(ge=1, le=16)]
+Modes = Annotated[frozenset[Mode], Field(min_length=1)]
+Addresses = Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+    )
+
+
+class Rule(_Part):
+    """For which cards it holds, and what it says of them. What is left out does not matter: a
+    rule without `nodes`, `node_selector` and `cards` holds for all."""
+
+    nodes: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    node_selector: Annotated[dict[str, str], Field(min_length=1)] | None = None
+    cards: Addresses | None = None
+    slice_count: SliceCount | None = None
+    modes: Modes | None = None
+
+    def holds(self, node: str, labels: Mapping[str, str], card: PciAddress) -> bool:
+        """Whether all that the rule asks for is so."""
+        return (
+            (self.nodes is None or node in self.nodes)
+            and (self.node_selector is None or self.node_selector.items() <= labels.items())
+            and (self.cards is None or str(card) in self.cards)
+        )
+
+
+class CardRules(_Part):
+    """The whole file. Empty, it offers every card in every mode, in six slices."""
+
+    slice_count: SliceCount = DEFAULT_SLICE_COUNT
+    modes: Modes = frozenset(Mode)
+    rules: tuple[Rule, ...] = ()
+
+    def offer(self, node: str, labels: Mapping[str, str], card: PciAddress) -> Offer:
+        """What the rules say of a card of the node that has these labels."""
+        count, modes = self.slice_count, self.modes
+        for rule in self.rules:
+            if rule.holds(node, labels, card):
+                count = rule.slice_count if rule.slice_count is not None else count
+                modes = rule.modes if rule.modes is not None else modes
+        return Offer(count, modes)
+
+
+def load_card_rules(path: Path | None) -> CardRules:
+    """The rules in the file; those of an empty one where `path` is None.
+
+    Raises InvalidValue that names the file, the place in it, what was given and what it takes.
+    """
+    if path is None:
+        return CardRules()
+    try:
+        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidValue(
+            f"the card rules {path} cannot be read: {error.strerror}",
+            remedy="name an existing file with --card-rules",
+        ) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise InvalidValue(f"the card rules {path} are not YAML: {error}") from error
+    try:
+        return CardRules.model_validate({} if content is None else content)
+    except ValidationError as error:
+        problems = "; ".join(_readable(problem) for problem in error.errors())
+        raise InvalidValue(
+            f"the card rules {path}: {problems}",
+            remedy="docs/user/sharing.md says what can be written there",
+        ) from error
+
+
+def _readable(problem: Mapping[str, Any]) -> str:
+    place = ""
+    for part in problem["loc"]:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{place.lstrip('.') or 'the file'}: {message} (given {problem['input']!r})"
