@@ -11,6 +11,7 @@ import pytest
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
+    EVENTS,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -19,10 +20,11 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
+from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import wait_until
-from tests.control_plane import rights
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.objects import DEVICE_CLASS, resource_slice
+from tests.control_plane.driver import Driver
+from tests.control_plane.objects import resource_slice
 
 Start = Callable[..., ControllerProcess]
 
@@ -36,11 +38,15 @@ def api(control_plane: Cluster) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="session")
-def controller_kubeconfig(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a service account that has the controller's rights and no others."""
-    rights.grant(control_plane)
-    control_plane.apply(DEVICE_CLASS)
-    return rights.kubeconfig(control_plane, tmp_path_factory.mktemp("controller") / "kubeconfig")
+def driver(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Driver:
+    """The chart as helm installs it: accounts, rights, class and policies are the real ones."""
+    return Driver.install(control_plane, tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture(scope="session")
+def controller_kubeconfig(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the chart's service account: its rights and no others."""
+    return driver.kubeconfig("controller", tmp_path_factory.mktemp("controller") / "kubeconfig")
 
 
 @pytest.fixture
@@ -51,7 +57,10 @@ def start_controller(controller_kubeconfig: Path, tmp_path: Path) -> Iterator[St
     def start(*flags: str, name: str = "replica-0") -> ControllerProcess:
         log = tmp_path / f"controller-{len(started)}.log"
         short = ("--quiet-time=1", "--scheduling-patience=3", "--node-retry=5")
-        process = ControllerProcess(controller_kubeconfig, log, *short, *flags, name=name)
+        of_the_pod = f"--lease-namespace={DRIVER_NAMESPACE}"
+        process = ControllerProcess(
+            controller_kubeconfig, log, of_the_pod, *short, *flags, name=name
+        )
         started.append(process)
         return process
 
@@ -152,3 +161,14 @@ class Eyes:
 @pytest.fixture
 def eyes(api: Client, namespace: str, control_plane: Cluster) -> Eyes:
     return Eyes(control_plane, api, namespace)
+
+
+def events_about(api: Client, namespace: str, name: str) -> list[str]:
+    """The driver's events about the objects of that name, each in a line."""
+    found = api.list(EVENTS, namespace=namespace).items
+    return [
+        f"{each['type']} {each['reason']} {each['regarding']['kind']}: {each.get('note', '')}"
+        for each in found
+        if each["regarding"]["name"] == name
+        and each.get("reportingController", "").startswith("gcu.enflame.com/")
+    ]

@@ -5,27 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
-from dra_driver.model.names import DRIVER
+from dra_driver.model.names import CLASS_WHOLE, DRIVER
 from tests.cluster.workloads import pod
 
-CLASS = "gcu.enflame.com"
+TEMPLATES = Resource(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True
+)
 TAINT = {"key": f"{DRIVER}/allocated-by", "value": "controller", "effect": "NoSchedule"}
-DEVICE_CLASS: Object = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceClass",
-    "metadata": {"name": CLASS},
-    "spec": {
-        "selectors": [
-            {
-                "cel": {
-                    "expression": f'device.driver == "{DRIVER}" && '
-                    f'device.attributes["{DRIVER}"].type == "whole"'
-                }
-            }
-        ]
-    },
-}
 
 
 def whole(bus: int, *taints: Object) -> Object:
@@ -76,7 +64,7 @@ def template(name: str, namespace: str) -> Object:
 
 
 def claim_spec(*, count: int = 1, selector: str = "") -> Object:
-    exactly: Object = {"deviceClassName": CLASS, "count": count}
+    exactly: Object = {"deviceClassName": CLASS_WHOLE, "count": count}
     if selector:
         exactly["selectors"] = [{"cel": {"expression": selector}}]
     return {"devices": {"requests": [{"name": "gcu", "exactly": exactly}]}}

@@ -8,31 +8,19 @@ from functools import partial
 import pytest
 
 from dra_driver.kube.client import Client
-from dra_driver.kube.resources import EVENTS, LEASES, PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.kube.resources import LEASES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import allocation, reserved_for, results
 from dra_driver.model.names import FINALIZER
+from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import wait_until
-from tests.control_plane.conftest import Eyes, Machines
+from tests.control_plane.conftest import Eyes, Machines, events_about
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.objects import claim, pod_with, template, whole
+from tests.control_plane.objects import TEMPLATES, claim, pod_with, template, whole
 
 pytestmark = pytest.mark.control_plane
 
 Start = Callable[..., ControllerProcess]
 UNHEALTHY = {"key": "gcu.enflame.com/unhealthy", "value": "lost", "effect": "NoSchedule"}
-TEMPLATE = Resource(
-    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True
-)
-
-
-def events_about(api: Client, namespace: str, name: str) -> list[str]:
-    found = api.list(EVENTS, namespace=namespace).items
-    return [
-        f"{each['type']} {each['reason']} {each['regarding']['kind']}: {each.get('note', '')}"
-        for each in found
-        if each["regarding"]["name"] == name
-        and each.get("reportingController", "").startswith("gcu.enflame.com/")
-    ]
 
 
 def test_a_pod_gets_a_whole_card(
@@ -54,7 +42,7 @@ def test_a_claim_of_a_template_and_its_end(
     api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
 ) -> None:
     machines.add([whole(0)])
-    api.create(TEMPLATE, template("cards", namespace))
+    api.create(TEMPLATES, template("cards", namespace))
     api.create(PODS, pod_with("user", namespace, template="cards"))
     eyes.bound("user")
     [made] = api.list(RESOURCE_CLAIMS, namespace=namespace).items
@@ -174,7 +162,7 @@ def test_a_restart_goes_on_where_it_was(
     api.create(PODS, pod_with("first", namespace, "first"))
     eyes.bound("first")
     assert running.stop() == 0
-    lease = api.get(LEASES, "gcu-dra-controller", namespace="default")
+    lease = api.get(LEASES, "gcu-dra-controller", namespace=DRIVER_NAMESPACE)
     assert not lease["spec"].get("holderIdentity")
     api.create(PODS, pod_with("second", namespace, "second"))
     start_controller(name="replica-1").wait_for_log("leads", timeout=5.0)

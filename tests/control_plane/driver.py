@@ -1,0 +1,107 @@
+"""The chart, installed by helm on a cluster, and the accounts that it makes."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dra_driver.model.claim import Object
+from dra_driver.model.names import CLASS_WHOLE, TAINT_ALLOCATED_BY
+from tests.chart.helm import CHART, RELEASE
+from tests.cluster.cluster import Cluster
+from tests.cluster.errors import CommandError
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.waiting import wait_until
+
+# Its pods find no node: the tests run the programs themselves, with the pods' rights.
+_NOWHERE = {"nodeSelector": {"runs": "nowhere"}}
+_VALUES = {"agent": _NOWHERE, "controller": _NOWHERE}
+
+
+class Driver:
+    """The installed release on one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @classmethod
+    def install(cls, cluster: Cluster, folder: Path, *, release: str = RELEASE) -> Driver:
+        """`helm install`; returns when the admission policies are heeded, a moment later."""
+        values = folder / "values.json"
+        values.write_text(json.dumps(_VALUES))
+        scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
+        cluster.helm("install", release, str(CHART), *scope, f"--values={values}")
+        driver = cls(cluster)
+        for claim, account in ((_tolerating_claim(), ""), (_foreign_slice(), driver.user("agent"))):
+            wait_until(partial(driver._refused, claim, account), 30.0, "the policies to be heeded")
+        return driver
+
+    def uninstall(self) -> None:
+        """`helm uninstall`, waiting for what it deletes."""
+        self._cluster.helm("uninstall", RELEASE, f"--namespace={DRIVER_NAMESPACE}", "--wait")
+
+    def user(self, program: str) -> str:
+        """The name by which the API server knows the account of `agent` or `controller`."""
+        return f"system:serviceaccount:{DRIVER_NAMESPACE}:{_account(program)}"
+
+    def kubeconfig(self, program: str, path: Path, *, node: str = "") -> Path:
+        """Write a kubeconfig for the account of a program, with a token of its own: one of a pod
+        on `node`, if that is given."""
+        bound = (f"--bound-object-kind=Node --bound-object-name={node}").split() if node else ()
+        scope = ("--namespace", DRIVER_NAMESPACE)
+        token = self._cluster.kubectl("create", "token", _account(program), *scope, *bound)
+        admin = json.loads(self._cluster.kubectl("config", "view", "--raw", "--output=json"))
+        content: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "tests", "cluster": admin["clusters"][0]["cluster"]}],
+            "users": [{"name": program, "user": {"token": token.strip()}}],
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": program}}],
+            "current-context": "tests",
+        }
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(content))
+        return path
+
+    def _refused(self, obj: Object, account: str) -> bool:
+        command = ["create", "--dry-run=server", "--filename=-"]
+        try:
+            self._cluster.kubectl(
+                *command, *([f"--as={account}"] if account else ()), stdin=json.dumps(obj)
+            )
+        except CommandError as error:
+            if "ValidatingAdmissionPolicy" in error.output:
+                return True
+            raise
+        return False
+
+
+def _account(program: str) -> str:
+    return f"{RELEASE}-{program}"
+
+
+def _tolerating_claim() -> Object:
+    tolerations = [{"key": TAINT_ALLOCATED_BY, "operator": "Exists"}]
+    exactly = {"deviceClassName": CLASS_WHOLE, "tolerations": tolerations}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "is-the-policy-heeded", "namespace": "default"},
+        "spec": {"devices": {"requests": [{"name": "gcu", "exactly": exactly}]}},
+    }
+
+
+def _foreign_slice() -> Object:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "is-the-policy-heeded"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": "any",
+            "pool": {"name": "any", "generation": 1, "resourceSliceCount": 1},
+            "devices": [],
+        },
+    }
