@@ -39,7 +39,10 @@ class Offer:
 
 
 def _address(text: str) -> str:
-    return str(PciAddress.parse(text))
+    try:
+        return str(PciAddress.parse(text))
+    except InvalidValue as error:
+        raise ValueError(str(error)) from error  # pydantic adds the place
 
 
 SliceCount = Annotated[int, Field(ge=1, le=16)]

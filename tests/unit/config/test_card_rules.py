@@ -22,7 +22,7 @@ rules:
 - nodes: [one, two]
   sliceCount: 4
 - nodes: [two]
-  cards: ["0d:00.0"]
+  cards: ["0000:0d:00.0"]
   modes: [whole, drs]
 - cards: ["0000:0E:00.0"]
   sliceCount: 2
