@@ -28,11 +28,15 @@ venv: ## make the virtual environment and print its path
 	@scripts/venv
 
 .PHONY: test
-test: lint test-unit test-cluster ## everything that must pass (root; builds the test cluster's programs once)
+test: lint test-unit test-property test-cluster ## everything that must pass (root; builds the test cluster's programs once)
 
 .PHONY: test-unit
 test-unit: ## unit tests: seconds, no root, no cluster
 	@$(PY) -m pytest tests/unit
+
+.PHONY: test-property
+test-property: ## hold the allocator against trying everything, on 100,000 random states
+	@$(PY) -m pytest tests/property
 
 .PHONY: test-control-plane
 test-control-plane: ## tests against a real control plane without kubelets

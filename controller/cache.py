@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from controller import nodes, pods
 from controller.agenda import Key, Subject
@@ -46,10 +47,14 @@ class ClusterCache:
 
     def __init__(self, selectors: Selectors) -> None:
         self._objects: dict[Resource, dict[_Name, Object]] = {each: {} for each in WATCHED}
-        self._selectors = selectors
+        self._classes: dict[str, Object] = {}
+        self._nodes: dict[str, Object] = {}
         self._holdings = Holdings()
         self._holds: dict[_Name, tuple[Hold, ...]] = {}
-        self._inventory: Inventory | None = None
+        self._inventory = Inventory()
+        self._state = State(
+            self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
+        )
         self._pods_by_claim: defaultdict[_Name, set[_Name]] = defaultdict(set)
 
     def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
@@ -85,11 +90,8 @@ class ClusterCache:
         return Changed(resource, old, new)
 
     def state(self) -> State:
-        """What the allocator decides on; valid until the next change."""
-        if self._inventory is None:
-            self._inventory = Inventory.of(self._objects[RESOURCE_SLICES].values())
-        classes = {name: each for (_, name), each in self._objects[DEVICE_CLASSES].items()}
-        return State(self._inventory, self._holdings, classes, self._selectors)
+        """What the allocator decides on; always the same object, which follows each change."""
+        return self._state
 
     def pod(self, key: Key) -> Object | None:
         return self._objects[PODS].get((key.namespace, key.name))
@@ -133,11 +135,18 @@ class ClusterCache:
         elif resource is RESOURCE_CLAIMS:
             self._count(name, new)
         elif resource is RESOURCE_SLICES:
-            self._inventory = None
-        if new is None:
-            objects.pop(name, None)
-        else:
-            objects[name] = new
+            self._publish(objects.get(name), new)
+        elif resource is DEVICE_CLASSES:
+            _put(self._classes, name[1], new)
+        elif resource is NODES:
+            _put(self._nodes, name[1], new)
+        _put(objects, name, new)
+
+    def _publish(self, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            self._inventory.put(new)
+        elif old is not None:
+            self._inventory.remove(old)
 
     def _index_pod(self, name: _Name, old: Object | None, new: Object | None) -> None:
         for pod, add in ((old, False), (new, True)):
@@ -166,6 +175,13 @@ def matters(changed: Changed) -> bool:
     if changed.resource is not NODES or changed.old is None or changed.new is None:
         return True
     return nodes.relevant(changed.old) != nodes.relevant(changed.new)
+
+
+def _put(known: dict[Any, Object], name: Any, new: Object | None) -> None:
+    if new is None:
+        known.pop(name, None)
+    else:
+        known[name] = new
 
 
 def _name(obj: Object) -> _Name:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from controller.allocator.order import ordered_nodes
+from controller.allocator.budget import Budget, SearchLimitReached
+from controller.allocator.device import CardKey
+from controller.allocator.order import Order
+from controller.allocator.policy import Packing, Policy
+from controller.allocator.ranking import Score
 from controller.allocator.reasons import explain
 from controller.allocator.request import Wanted
-from controller.allocator.search import Budget, Grant, NodeSearch, SearchLimitReached
+from controller.allocator.score import score
+from controller.allocator.search import Grant, Grants, NodeSearch
 from controller.allocator.state import State
-from dra_driver.model.errors import InvalidValue
 
 MOST_STEPS = 100_000
+_FEW = 16  # so few nodes are looked at one by one, without a ranking of all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +38,110 @@ class Unsatisfied:
 
 
 def allocate(
-    state: State, wanted: Sequence[Wanted], nodes: Sequence[str], *, steps: int = MOST_STEPS
+    state: State,
+    wanted: Sequence[Wanted],
+    nodes: Collection[str],
+    *,
+    policy: Policy | None = None,
+    peers: Iterable[CardKey] = (),
+    steps: int = MOST_STEPS,
 ) -> Allocation | Unsatisfied:
     """Devices for all of `wanted` on one of `nodes`, or the reason why there are none.
 
-    All or nothing. Finds an allocation whenever one exists, unless `steps` choices did not
-    suffice, which the reason then says.
+    All or nothing. Finds an allocation whenever one exists, unless `steps` choices that turned
+    out wrong did not suffice, which the reason then says. `peers` are cards that replicas of the
+    same workload use; a policy that spreads keeps away from them and their nodes.
     """
-    budget = Budget(steps)
-    try:
-        for node in ordered_nodes(state, nodes):
-            grants = NodeSearch(state, wanted, node, budget).run()
-            if grants is not None:
-                return Allocation(node, grants)
-        return Unsatisfied(explain(state, wanted, nodes, ""))
-    except SearchLimitReached:
-        stopped = f"the search was stopped after {budget.steps} steps"
-        return Unsatisfied(explain(state, wanted, nodes, stopped))
-    except InvalidValue as error:
-        return Unsatisfied(str(error))
+    decision = _Decision(state, wanted, policy or Policy(), frozenset(peers), Budget(steps))
+    for node in decision.ordered(nodes):
+        grants = decision.grants(node)
+        if grants is not None:
+            return Allocation(node, grants)
+    return Unsatisfied(explain(state, wanted, nodes, decision.stopped))
+
+
+class _Decision:
+    def __init__(
+        self,
+        state: State,
+        wanted: Sequence[Wanted],
+        policy: Policy,
+        peers: frozenset[CardKey],
+        budget: Budget,
+    ) -> None:
+        self._state = state
+        self._wanted = wanted
+        self._policy = policy
+        self._peers = peers if Packing.SPREAD in {policy.nodes, policy.cards} else frozenset()
+        self._budget = budget
+        self._limited: set[str] = set()
+
+    @property
+    def stopped(self) -> str:
+        """Why the search ended early; empty if it did not."""
+        if not self._limited:
+            return ""
+        nodes = "1 node" if len(self._limited) == 1 else f"{len(self._limited)} nodes"
+        return (
+            f"the search was stopped on {nodes}, after {self._budget.spent} choices that led "
+            "nowhere"
+        )
+
+    def ordered(self, nodes: Collection[str]) -> Iterable[str]:
+        """Those of `nodes` that serve the claims, the best first."""
+        if len(nodes) <= _FEW or self._state.inventory.roams:
+            return self._one_by_one(nodes)
+        shape = tuple(each.shape for each in self._wanted), self._policy
+        ranking = self._state.rankings.of(shape)
+        self._limited = ranking.limited
+        with suppress(SearchLimitReached):
+            ranking.look(self._score)
+        allowed = frozenset(nodes) if isinstance(nodes, Sequence) else nodes
+        return self._apart(node for node in ranking.nodes() if node in allowed)
+
+    def grants(self, node: str) -> Grants | None:
+        """What the node would give; None where the search was stopped."""
+        order = self._order(node, self._peers)
+        self._budget.begin_node()
+        try:
+            return NodeSearch(self._state, self._wanted, node, order, self._budget).run()
+        except SearchLimitReached:
+            self._limited.add(node)
+            return None
+
+    def _one_by_one(self, nodes: Iterable[str]) -> Iterable[str]:
+        scored: list[tuple[Score, str]] = []
+        with suppress(SearchLimitReached):
+            for node in sorted(nodes):
+                found = self._score(node)
+                if found is not None:
+                    scored.append((found, node))
+        return self._apart(node for _, node in sorted(scored))
+
+    def _score(self, node: str) -> Score | None:
+        """Raises SearchLimitReached where nothing is left to spend on any node."""
+        self._limited.discard(node)
+        grants = self.grants(node)
+        if grants is not None:
+            return score(self._order(node, ()), self._wanted, grants)
+        if self._budget.exhausted:
+            raise SearchLimitReached
+        return None
+
+    def _order(self, node: str, peers: Collection[CardKey]) -> Order:
+        devices = self._state.inventory.devices_of(node, self._state.nodes.get(node))
+        return Order(self._state, self._policy, self._state.summaries.of(node, devices), peers)
+
+    def _apart(self, nodes: Iterable[str]) -> Iterator[str]:
+        """The nodes with the fewest peers first, those without any as they come."""
+        on_node: Counter[str] = Counter()
+        if self._policy.nodes is Packing.SPREAD:
+            for pool, _ in self._peers:
+                on_node.update(self._state.inventory.nodes_of(pool))
+        behind = []
+        for node in nodes:
+            if on_node[node]:
+                behind.append(node)
+            else:
+                yield node
+        yield from sorted(behind, key=on_node.__getitem__)

@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from dra_driver.model.quantity import parse_quantity
-
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """A quantity with the text in which it was written, so that it is handed on unchanged."""
-
-    value: Fraction
-    text: str
-
-    @classmethod
-    def parse(cls, text: str) -> Amount:
-        """Raises InvalidValue unless `text` is a quantity."""
-        return cls(parse_quantity(text), text)
-
-    @classmethod
-    def whole(cls, value: int) -> Amount:
-        """Written as upstream writes what it rounded to: with the largest binary suffix."""
-        number, power = value, 0
-        while number and number % 1024 == 0 and power < len(_BINARY) - 1:
-            number, power = number // 1024, power + 1
-        return cls(Fraction(value), f"{number}{_BINARY[power]}")
+from controller.allocator.amount import Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,25 +46,21 @@ class Capacity:
     def consumed(self, asked: Amount | None) -> Amount | None:
         """What is consumed when `asked` is requested (None: nothing was said about it), or None
         where the policy allows no such request."""
-        if asked is None:
-            return self.default or self.total
-        rounded = self._round_up(asked)
-        return rounded if self._is_valid(rounded) else None
+        amount = (self.default or self.total) if asked is None else self._round_up(asked)
+        return None if self._violates_policy(amount) else amount
 
     def _round_up(self, asked: Amount) -> Amount:
         if self.valid_range is not None:
             return _round_up_in(self.valid_range, asked)
         return next((each for each in self.valid_values if asked.value <= each.value), asked)
 
-    def _is_valid(self, amount: Amount) -> bool:
+    def _violates_policy(self, amount: Amount) -> bool:
         if self.default is not None and amount.value == self.default.value:
-            return True
+            return False
         if self.valid_range is not None:
-            maximum = self.valid_range.maximum
-            return maximum is None or amount.value <= maximum.value
-        return not self.valid_values or any(
-            amount.value == each.value for each in self.valid_values
-        )
+            return _violates_range(self.valid_range, amount)
+        values = self.valid_values
+        return bool(values) and all(amount.value != each.value for each in values)
 
 
 def _round_up_in(span: ValidRange, asked: Amount) -> Amount:
@@ -98,9 +69,15 @@ def _round_up_in(span: ValidRange, asked: Amount) -> Amount:
     if span.step is None:
         return asked
     # Upstream reckons in whole numbers here, rounding each quantity up to one.
-    least, step = math.ceil(span.minimum.value), math.ceil(span.step.value)
-    steps = -((least - math.ceil(asked.value)) // step)
+    least, step = span.minimum.units, span.step.units
+    steps = -((least - asked.units) // step)
     return Amount.whole(least + step * steps)
+
+
+def _violates_range(span: ValidRange, amount: Amount) -> bool:
+    if span.maximum is not None and amount.value > span.maximum.value:
+        return True
+    return span.step is not None and (amount.units - span.minimum.units) % span.step.units != 0
 
 
 def _optional(entry: Mapping[str, Any], key: str) -> Amount | None:

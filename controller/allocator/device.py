@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from controller.allocator.amount import Amount
+from controller.allocator.attribute import Attribute
 from controller.allocator.capacity import Capacity
+from controller.allocator.node_scope import NodeScope
 from dra_driver.model import names
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.device import SelectorInput
 
-Attribute = tuple[str, object]  # kind (string, int, bool, version) and value
+Entry = Mapping[str, Any]
+CardKey = tuple[str, str]  # pool and the attribute `card`
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class DeviceId:
-    """A device of this driver; names are unique within a pool only."""
+class DeviceId(NamedTuple):
+    """A device of this driver; names are unique within a pool only. A tuple, because it is
+    hashed some hundred times in a decision."""
 
     pool: str
     name: str
@@ -25,10 +31,7 @@ class DeviceId:
     @property
     def card_by_name(self) -> str | None:
         """The card's PCI address as the name tells it: all that is left of a vanished device."""
-        try:
-            return str(parse_device_name(self.name)[1])
-        except InvalidValue:
-            return None
+        return _card_by_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,50 +43,132 @@ class Taint:
     effect: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceKind:
+    """What devices of one make and state have in common; there is one object for each kind, so
+    that what a request gets of it is reckoned once. A device of a kind that allows `multiple`
+    allocations is shared by capacity."""
+
+    multiple: bool
+    capacity: Mapping[str, Capacity]
+    taints: tuple[Taint, ...]
+
+
+class Place(NamedTuple):
+    """Where a card sits, from near to far; empty where that is not published."""
+
+    switch: str
+    root: str
+    numa: str
+
+
 @dataclass(frozen=True, slots=True)
+class CounterUse:
+    """What a device consumes of one counter of its pool."""
+
+    counter: tuple[str, str]  # counter set and counter
+    amount: int  # nano units
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Device:
-    """One entry of a slice's ``spec.devices``.
+    """One entry of a slice's ``spec.devices``, kept as it stands in `entry`.
 
     `card` is the attribute by which devices of a pool exclude each other, None where there is
-    none. `attributes` have fully qualified names. A device that allows `multiple` allocations
-    is shared by capacity.
+    none; `siblings` are those others.
     """
 
     id: DeviceId
-    node: str
-    card: str | None
-    multiple: bool
-    attributes: Mapping[str, Attribute]
-    capacity: Mapping[str, Capacity]
-    taints: tuple[Taint, ...]
+    scope: NodeScope
+    kind: DeviceKind
+    card: CardKey | None
+    siblings: tuple[DeviceId, ...]
+    place: Place
+    counters: tuple[CounterUse, ...]
     selector_input: SelectorInput
+    entry: Entry
 
     @classmethod
-    def parse(cls, pool: str, node: str, entry: Mapping[str, Any]) -> Device:
+    def parse(
+        cls, pool: str, scope: NodeScope, entry: Entry, siblings: tuple[DeviceId, ...] = ()
+    ) -> Device:
         """Raises InvalidValue where a quantity is none."""
-        attributes = {
-            name if "/" in name else f"{names.DRIVER}/{name}": next(iter(value.items()))
-            for name, value in (entry.get("attributes") or {}).items()
-        }
-        card = attributes.get(f"{names.DRIVER}/{names.ATTR_CARD}")
+        card = card_of(entry)
         return cls(
             id=DeviceId(pool, entry["name"]),
-            node=node,
-            card=str(card[1]) if card else None,
-            multiple=bool(entry.get("allowMultipleAllocations")),
-            attributes=attributes,
-            capacity={
-                name: Capacity.parse(value) for name, value in (entry.get("capacity") or {}).items()
-            },
-            taints=tuple(
-                Taint(taint["key"], taint.get("value", ""), taint["effect"])
-                for taint in entry.get("taints") or ()
+            scope=scope,
+            kind=_kind(
+                json.dumps([entry.get(key) for key in _KIND_FIELDS], sort_keys=True),
+            ),
+            card=None if card is None else (pool, card),
+            siblings=siblings,
+            place=_place(*(_text(entry, name) for name in _PLACE_ATTRIBUTES)),
+            counters=tuple(
+                CounterUse((each["counterSet"], name), Amount.parse(str(counter["value"])).value)
+                for each in entry.get("consumesCounters") or ()
+                for name, counter in each["counters"].items()
             ),
             selector_input=SelectorInput.of(names.DRIVER, entry),
+            entry=entry,
         )
+
+    @property
+    def multiple(self) -> bool:
+        return self.kind.multiple
+
+    def attribute(self, name: str) -> Attribute | None:
+        """By its fully qualified name; None where there is none, or none that is known."""
+        found = _lookup(self.entry, name)
+        return None if found is None else Attribute.parse(found)
 
     def text(self, attribute: str) -> str:
         """A string or int attribute of the driver as text; empty where there is none."""
-        name = attribute if "/" in attribute else f"{names.DRIVER}/{attribute}"
-        found = self.attributes.get(name)
-        return "" if found is None else str(found[1])
+        return _text(self.entry, attribute)
+
+
+def card_of(entry: Entry) -> str | None:
+    """The card that a published device belongs to."""
+    return _text(entry, names.ATTR_CARD) or None
+
+
+_KIND_FIELDS = ("allowMultipleAllocations", "capacity", "taints")
+_PLACE_ATTRIBUTES = (names.ATTR_PCIE_SWITCH, names.ATTR_PCIE_ROOT, names.ATTR_NUMA_NODE)
+_place = lru_cache(4096)(Place)
+
+
+@lru_cache(1024)
+def _kind(content: str) -> DeviceKind:
+    multiple, capacity, taints = json.loads(content)
+    return DeviceKind(
+        multiple=bool(multiple),
+        capacity={name: Capacity.parse(each) for name, each in (capacity or {}).items()},
+        taints=tuple(
+            Taint(each["key"], each.get("value", ""), each["effect"]) for each in taints or ()
+        ),
+    )
+
+
+def _lookup(entry: Entry, name: str) -> Mapping[str, Any] | None:
+    """Upstream's lookupAttribute: the qualified name first, then the driver's own domain."""
+    attributes: Mapping[str, Any] = entry.get("attributes") or {}
+    domain, slash, identifier = name.partition("/")
+    if not slash:
+        domain, identifier = names.DRIVER, name
+    found: Mapping[str, Any] | None = attributes.get(f"{domain}/{identifier}")
+    if found is None and domain == names.DRIVER:
+        found = attributes.get(identifier)
+    return found
+
+
+def _text(entry: Entry, name: str) -> str:
+    found = _lookup(entry, name)
+    return "" if not found else str(next(iter(found.values())))
+
+
+# A pool has the same names as most others.
+@lru_cache(4096)
+def _card_by_name(name: str) -> str | None:
+    try:
+        return str(parse_device_name(name)[1])
+    except InvalidValue:
+        return None

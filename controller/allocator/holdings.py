@@ -1,24 +1,32 @@
-"""What is held: by allocated claims, whoever allocated them, and by a search in progress."""
+"""What is held by allocated claims, whoever allocated them (upstream: allocateddevices.go)."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
-from controller.allocator.device import Device, DeviceId
-from controller.allocator.inventory import Inventory
+from controller.allocator.amount import Amount
+from controller.allocator.device import CardKey, DeviceId
 from dra_driver.model.claim import Object, results
-from dra_driver.model.quantity import parse_quantity
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One result of an allocation. `consumed` is None where the device is held as a whole."""
+    """One result of an allocation. `consumed` maps a capacity to nano units; it is None where
+    the device is held as a whole."""
 
     device: DeviceId
-    consumed: Mapping[str, Fraction] | None
+    consumed: Mapping[str, int] | None
+
+
+@dataclass(slots=True)
+class Use:
+    """What is held of one device. `shares` counts shares by what each of them consumes."""
+
+    whole: int = 0
+    shares: Counter[frozenset[tuple[str, int]]] = field(default_factory=Counter)
+    consumed: dict[str, int] = field(default_factory=dict)
 
 
 def holds_of(claim: Object) -> tuple[Hold, ...]:
@@ -28,7 +36,7 @@ def holds_of(claim: Object) -> tuple[Hold, ...]:
             DeviceId(result.pool, result.device),
             None
             if result.share_id is None
-            else {name: parse_quantity(text) for name, text in result.consumed.items()},
+            else {name: Amount.parse(text).value for name, text in result.consumed.items()},
         )
         for result in results(claim)
         if not result.admin_access
@@ -40,57 +48,64 @@ class Holdings:
     the device's name, so that nothing else is placed there."""
 
     def __init__(self) -> None:
-        self._whole: Counter[DeviceId] = Counter()
-        self._shares: Counter[DeviceId] = Counter()
-        self._consumed: defaultdict[DeviceId, dict[str, Fraction]] = defaultdict(dict)
-        self._on_card: defaultdict[tuple[str, str], Counter[DeviceId]] = defaultdict(Counter)
+        self._uses: dict[DeviceId, Use] = {}
+        self._by_card: dict[CardKey, set[DeviceId]] = {}
+        self._watchers: list[set[str]] = []
 
     def add(self, hold: Hold) -> None:
-        self._count(hold, 1)
+        use = self._uses.get(hold.device)
+        if use is None:
+            use = self._uses[hold.device] = Use()
+            self._enter(hold.device)
+        self._count(use, hold, 1)
 
     def remove(self, hold: Hold) -> None:
-        self._count(hold, -1)
+        """Take back what was added."""
+        use = self._uses[hold.device]
+        self._count(use, hold, -1)
+        if not use.whole and not use.shares:
+            del self._uses[hold.device]
+            self._leave(hold.device)
+
+    def watch(self, changed: set[str]) -> None:
+        """From now on, put the names of pools whose holds change into `changed`."""
+        self._watchers.append(changed)
+
+    def use(self, device: DeviceId) -> Use | None:
+        """What is held of the device; None where nothing is."""
+        return self._uses.get(device)
 
     def holds(self, device: DeviceId) -> bool:
-        """Whether anything of the device is held."""
-        return device in self._whole or device in self._shares
+        return device in self._uses
 
-    def holds_whole(self, device: DeviceId) -> bool:
-        return device in self._whole
+    def named_after(self, card: CardKey) -> Collection[DeviceId]:
+        """Held devices whose names tell that they belong to the card."""
+        return self._by_card.get(card, ())
 
-    def excluded(self, device: Device, inventory: Inventory) -> bool:
-        """Whether another device of the same card is held: a card is in one mode at a time."""
-        if device.card is None:
-            return False
-        if any(self.holds(each.id) for each in inventory.siblings(device)):
-            return True
-        on_card = self._on_card.get((device.id.pool, device.card), ())
-        return any(each != device.id for each in on_card)
+    def _count(self, use: Use, hold: Hold, by: int) -> None:
+        for changed in self._watchers:
+            changed.add(hold.device.pool)
+        if hold.consumed is None:
+            use.whole += by
+            return
+        share = frozenset(hold.consumed.items())
+        use.shares[share] += by
+        if not use.shares[share]:
+            del use.shares[share]
+        for name, amount in hold.consumed.items():
+            use.consumed[name] = use.consumed.get(name, 0) + by * amount
+            if not use.consumed[name]:
+                del use.consumed[name]
 
-    def consumed(self, device: DeviceId, capacity: str) -> Fraction:
-        return self._consumed.get(device, {}).get(capacity, Fraction(0))
-
-    def _count(self, hold: Hold, by: int) -> None:
-        counted = self._whole if hold.consumed is None else self._shares
-        _add(counted, hold.device, by)
-        card = hold.device.card_by_name
+    def _enter(self, device: DeviceId) -> None:
+        card = device.card_by_name
         if card is not None:
-            on_card = self._on_card[hold.device.pool, card]
-            _add(on_card, hold.device, by)
-            if not on_card:
-                del self._on_card[hold.device.pool, card]
-        if hold.consumed is not None:
-            self._consume(hold.device, hold.consumed, by)
+            self._by_card.setdefault((device.pool, card), set()).add(device)
 
-    def _consume(self, device: DeviceId, consumed: Mapping[str, Fraction], by: int) -> None:
-        sums = self._consumed[device]
-        for name, amount in consumed.items():
-            sums[name] = sums.get(name, Fraction(0)) + by * amount
-        if device not in self._shares:
-            del self._consumed[device]
-
-
-def _add(counted: Counter[DeviceId], device: DeviceId, by: int) -> None:
-    counted[device] += by
-    if counted[device] <= 0:
-        del counted[device]
+    def _leave(self, device: DeviceId) -> None:
+        card = device.card_by_name
+        if card is not None:
+            held = self._by_card[device.pool, card]
+            held.discard(device)
+            if not held:
+                del self._by_card[device.pool, card]

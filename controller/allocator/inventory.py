@@ -1,93 +1,177 @@
-"""What is published: the devices of complete pools, by node."""
+"""What is published: the devices of complete pools, by node, kept up to date slice by slice."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from controller.allocator.device import Device, DeviceId
-from dra_driver.model.errors import InvalidValue
+from controller.allocator.pool import Pool, Slice
 from dra_driver.model.names import DRIVER
 
-Slice = Mapping[str, Any]
+_NONE: tuple[Device, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class Inventory:
-    """Devices of this driver. `problems` maps a pool that cannot be used to the reason."""
+    """Devices of this driver. Reading settles what was put or removed before.
 
-    by_node: Mapping[str, tuple[Device, ...]]
-    by_id: Mapping[DeviceId, Device]
-    by_card: Mapping[tuple[str, str], tuple[Device, ...]]
-    problems: Mapping[str, str]
+    Most devices belong to one node. *Roaming* ones, published for all nodes or by a selector,
+    stand apart: on which nodes they can be used depends on the nodes' labels.
+    """
+
+    def __init__(self) -> None:
+        self._slices: defaultdict[str, dict[str, Slice]] = defaultdict(dict)
+        self._unsettled: set[str] = set()
+        self._pools: dict[str, Pool] = {}
+        self._by_id: dict[DeviceId, Device] = {}
+        self._pools_of_node: defaultdict[str, set[str]] = defaultdict(set)
+        self._by_node: dict[str, tuple[Device, ...]] = {}
+        self._roaming: dict[str, tuple[Device, ...]] = {}
+        self._problems: dict[str, str] = {}
+        self._watchers: list[set[str]] = []
 
     @classmethod
     def of(cls, slices: Iterable[Slice]) -> Inventory:
-        """Only complete pools of the newest generation count; other drivers' slices are left
-        out. Devices keep upstream's order: slices by name, then as they are listed."""
-        pools: dict[str, list[Slice]] = defaultdict(list)
+        found = cls()
         for each in slices:
-            if each["spec"]["driver"] == DRIVER:
-                pools[each["spec"]["pool"]["name"]].append(each)
-        devices: list[Device] = []
-        problems: dict[str, str] = {}
-        for pool, members in sorted(pools.items()):
-            try:
-                devices += _devices(pool, members)
-            except InvalidValue as error:
-                problems[pool] = str(error)
-        return cls._indexed(devices, problems)
+            found.put(each)
+        return found
 
-    @classmethod
-    def _indexed(cls, devices: list[Device], problems: Mapping[str, str]) -> Inventory:
-        by_node: dict[str, list[Device]] = defaultdict(list)
-        by_card: dict[tuple[str, str], list[Device]] = defaultdict(list)
-        for device in devices:
-            by_node[device.node].append(device)
-            if device.card is not None:
-                by_card[device.id.pool, device.card].append(device)
-        return cls(
-            by_node={node: tuple(found) for node, found in by_node.items()},
-            by_id={device.id: device for device in devices},
-            by_card={card: tuple(found) for card, found in by_card.items()},
-            problems=problems,
+    def put(self, each: Slice) -> None:
+        """A slice is new, or another one than before; other drivers' are left out."""
+        spec = each["spec"]
+        if spec["driver"] != DRIVER:
+            return
+        pool, name = spec["pool"]["name"], each["metadata"]["name"]
+        known = self._slices[pool].get(name)
+        self._slices[pool][name] = each
+        if known is None or known["spec"] != spec:
+            self._unsettled.add(pool)
+
+    def remove(self, each: Slice) -> None:
+        spec = each["spec"]
+        if spec["driver"] == DRIVER:
+            pool = spec["pool"]["name"]
+            self._slices[pool].pop(each["metadata"]["name"], None)
+            self._unsettled.add(pool)
+
+    def watch(self, changed: set[str]) -> None:
+        """From now on, put the names of nodes whose devices change into `changed`; the empty
+        name stands for all nodes."""
+        self._watchers.append(changed)
+
+    def devices_of(self, name: str, node: Mapping[str, Any] | None = None) -> tuple[Device, ...]:
+        """What can be used on the node `name`, in the order of pools, slices and lists. Roaming
+        devices are told by `node`, its object."""
+        self.settle()
+        local = self._by_node.get(name, _NONE)
+        if not self._roaming:
+            return local
+        found = [
+            device
+            for devices in self._roaming.values()
+            for device in devices
+            if device.scope.includes(name, node)
+        ]
+        return tuple(sorted((*local, *found), key=lambda each: each.id.pool)) if found else local
+
+    @property
+    def by_id(self) -> Mapping[DeviceId, Device]:
+        self.settle()
+        return self._by_id
+
+    @property
+    def nodes(self) -> Mapping[str, tuple[Device, ...]]:
+        """Nodes with devices of their own, and these."""
+        self.settle()
+        return self._by_node
+
+    @property
+    def roams(self) -> bool:
+        """Whether any device belongs to more than one node."""
+        self.settle()
+        return bool(self._roaming)
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Pools that cannot be used, and why."""
+        self.settle()
+        return self._problems
+
+    def pool(self, name: str) -> Pool | None:
+        self.settle()
+        return self._pools.get(name)
+
+    def nodes_of(self, pool: str) -> Iterable[str]:
+        """Nodes that a change in the pool concerns; the empty name stands for all."""
+        found = self.pool(pool)
+        if found is None or found.scopes is None:
+            return ("",)
+        return found.scopes
+
+    def problem_on(self, node: str) -> str:
+        """Why what the node has is not told in full; empty where it is."""
+        for pool, problem in self.problems.items():
+            scopes = self._pools[pool].scopes
+            if scopes is None or node in scopes:
+                return problem
+        return ""
+
+    def settle(self) -> None:
+        """Read the pools anew whose slices changed."""
+        while self._unsettled:
+            name = self._unsettled.pop()
+            old = self._pools.pop(name, None)
+            if old is not None:
+                self._forget(old)
+            slices = self._slices[name]
+            if slices:
+                self._learn(Pool.build(name, list(slices.values())))
+            else:
+                del self._slices[name]
+
+    def _learn(self, pool: Pool) -> None:
+        self._pools[pool.name] = pool
+        self._by_id.update((device.id, device) for device in pool.devices)
+        if pool.problem:
+            self._problems[pool.name] = pool.problem
+        roaming = tuple(device for device in pool.devices if not device.scope.node)
+        if roaming:
+            self._roaming[pool.name] = roaming
+        for node in _local_nodes(pool):
+            self._pools_of_node[node].add(pool.name)
+            self._gather(node)
+        self._tell(pool)
+
+    def _forget(self, pool: Pool) -> None:
+        for device in pool.devices:
+            del self._by_id[device.id]
+        self._problems.pop(pool.name, None)
+        self._roaming.pop(pool.name, None)
+        for node in _local_nodes(pool):
+            self._pools_of_node[node].discard(pool.name)
+            self._gather(node)
+        self._tell(pool)
+
+    def _gather(self, node: str) -> None:
+        devices = tuple(
+            device
+            for pool in sorted(self._pools_of_node[node])
+            for device in self._pools[pool].devices
+            if device.scope.node == node
         )
+        if devices:
+            self._by_node[node] = devices
+        else:
+            self._by_node.pop(node, None)
+            del self._pools_of_node[node]
 
-    def siblings(self, device: Device) -> tuple[Device, ...]:
-        """The other devices of the same card, which `device` excludes."""
-        if device.card is None:
-            return ()
-        found = self.by_card.get((device.id.pool, device.card), ())
-        return tuple(each for each in found if each.id != device.id)
-
-
-def _devices(pool: str, slices: list[Slice]) -> list[Device]:
-    newest = max(each["spec"]["pool"]["generation"] for each in slices)
-    current = [each for each in slices if each["spec"]["pool"]["generation"] == newest]
-    wanted = current[0]["spec"]["pool"]["resourceSliceCount"]
-    if len(current) != wanted:
-        raise InvalidValue(
-            f"pool {pool} is incomplete: {len(current)} of {wanted} slices of generation {newest}"
-        )
-    devices: list[Device] = []
-    for each in sorted(current, key=lambda each: str(each["metadata"]["name"])):
-        devices += _slice_devices(pool, each)
-    twice = [name for name, count in Counter(each.id.name for each in devices).items() if count > 1]
-    if twice:
-        raise InvalidValue(f"pool {pool} is invalid: it lists device {min(twice)} twice")
-    return devices
+    def _tell(self, pool: Pool) -> None:
+        names = pool.scopes if pool.scopes is not None else ("",)
+        for changed in self._watchers:
+            changed.update(names)
 
 
-def _slice_devices(pool: str, each: Slice) -> list[Device]:
-    spec = each["spec"]
-    entries = spec.get("devices") or ()
-    node = spec.get("nodeName")
-    if not entries:
-        return []
-    if not node:
-        raise InvalidValue(
-            f"pool {pool} is not served: slice {each['metadata']['name']} names no single node"
-        )
-    return [Device.parse(pool, node, entry) for entry in entries]
+def _local_nodes(pool: Pool) -> Iterator[str]:
+    return iter({device.scope.node for device in pool.devices if device.scope.node})

@@ -1,81 +1,86 @@
-"""In which order nodes and devices are tried: the first that fits is taken.
+"""In which order a node's devices are tried: the first that fits is taken.
 
-Nodes: the one with the fewest free cards first, then by name, so that whole cards are taken
-where the least stays free afterwards and other nodes stay whole.
-Devices that can be shared: those in use before free ones, the least left first.
-Whole cards: of one PCIe switch where one has enough (of those the one with the fewest), else of
-one NUMA node, else from the fullest NUMA node on.
+Devices that can be shared: with `binpack` those in use before free ones, the least left first,
+then those with most shares of the same size; with `spread` the other way round.
+Whole cards: of the nearest group (PCIe switch, root complex, NUMA node) that has enough of them;
+of several groups the one with the fewest free cards. Where no group has enough, those with the
+most free cards come first, so that few are broken.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from controller.allocator.capacity import Amount
-from controller.allocator.device import Device
+from controller.allocator.attempt import Candidate
+from controller.allocator.device import CardKey, Device, Place
+from controller.allocator.policy import Packing, Policy
 from controller.allocator.state import State
-from controller.allocator.taints import untolerated
-from dra_driver.model.names import ATTR_NUMA_NODE, ATTR_PCIE_SWITCH
+from controller.allocator.summary import WHOLE, NodeSummary, levels
+
+Key = tuple[int | str, ...]
+_NO_LEVEL = 3  # farther than any that `levels` gives
 
 
-def ordered_nodes(state: State, nodes: Iterable[str]) -> list[str]:
-    """`nodes` in the order in which they are tried."""
-    return sorted(nodes, key=lambda node: (free_cards(state, node), node))
+@dataclass(frozen=True, slots=True)
+class Order:
+    """For one node. `peers` are cards that replicas of the same workload use: they come last."""
+
+    state: State
+    policy: Policy
+    summary: NodeSummary
+    peers: Collection[CardKey] = ()
+
+    def devices(self, candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+        """`candidates` for a claim of `count` cards in the order in which they are tried."""
+        if len(candidates) < 2:
+            return list(candidates)
+        if candidates[0].device.multiple:
+            return sorted(candidates, key=self._shared)
+        return sorted(candidates, key=lambda each: (self._peer(each), *self.near(each, count)))
+
+    def _peer(self, candidate: Candidate) -> bool:
+        return bool(self.peers) and candidate.device.card in self.peers
+
+    def _shared(self, candidate: Candidate) -> tuple[bool, Key, Key]:
+        free, left, others = self.fill(candidate)
+        if self.policy.cards is Packing.SPREAD:
+            return self._peer(candidate), (-free, -left), self.near(candidate, 1)
+        return self._peer(candidate), (free, left, others), self.near(candidate, 1)
+
+    def fill(self, candidate: Candidate) -> tuple[int, int, int]:
+        """Is the device free (1) or in use (0); how much of it is left after the grant, in
+        thousandths; and minus the number of shares of the same size that it holds."""
+        device, offer = candidate.device, candidate.offer
+        use = self.state.holdings.use(device.id)
+        consumed = use.consumed if use is not None else {}
+        left = 0
+        for name, amount, total in offer.amounts:
+            if total:
+                left += (total - consumed.get(name, 0) - amount) * WHOLE // total
+        if use is None:
+            return 1, left, 0
+        same = use.shares[frozenset((name, amount) for name, amount, _ in offer.amounts)]
+        return 0, left, -same
+
+    def near(self, candidate: Candidate, count: int) -> Key:
+        """Sorts cards by the groups in which they stand."""
+        return near(self.summary, candidate.device, count)
 
 
-def free_cards(state: State, node: str) -> int:
-    """Cards of the node of which nothing is held and that nothing but our own taint marks."""
-    used: dict[tuple[str, str], bool] = {}
-    for device in state.inventory.by_node.get(node, ()):
-        card = (device.id.pool, device.card or device.id.name)
-        busy = state.holdings.holds(device.id) or bool(untolerated(device, ()))
-        used[card] = used.get(card, False) or busy
-    return sum(not busy for busy in used.values())
+def near(summary: NodeSummary, device: Device, count: int) -> Key:
+    """First by the nearest group that has `count` free cards, then by how few it has. Cards of
+    one group stay together."""
+    groups = levels(device.place)
+    for nth, (level, group) in enumerate(groups):
+        cards = summary.free_at[group]
+        if cards >= count:
+            return level, cards, *group, *_largest_first(summary, groups[:nth])
+    return _NO_LEVEL, *_largest_first(summary, groups)
 
 
-def ordered_devices(
-    state: State, candidates: Sequence[tuple[Device, Mapping[str, Amount]]], count: int
-) -> list[tuple[Device, Mapping[str, Amount]]]:
-    """`candidates` (with what a grant consumes of them) for a claim of `count` whole cards."""
-    switches = Counter(_switch(device) for device, _ in candidates)
-    numa = Counter(_numa(device) for device, _ in candidates)
-
-    def place(device: Device) -> tuple[object, ...]:
-        in_switch, in_numa = switches[_switch(device)], numa[_numa(device)]
-        if _switch(device) and in_switch >= count:
-            return 0, in_switch, 0, _switch(device), _numa(device), device.id.name
-        if _numa(device) and in_numa >= count:
-            return 1, in_numa, -in_switch, _numa(device), _switch(device), device.id.name
-        return 2, -in_numa, -in_switch, _numa(device), _switch(device), device.id.name
-
-    def key(candidate: tuple[Device, Mapping[str, Amount]]) -> tuple[object, ...]:
-        device, consumed = candidate
-        return (*_left(state, device, consumed), *place(device))
-
-    return sorted(candidates, key=key)
-
-
-def _left(state: State, device: Device, consumed: Mapping[str, Amount]) -> tuple[int, Fraction]:
-    if not device.multiple:
-        return 0, Fraction(0)
-    in_use = state.holdings.holds(device.id)
-    left = sum(
-        (
-            (capacity.total.value - state.holdings.consumed(device.id, name) - consumed[name].value)
-            / capacity.total.value
-            for name, capacity in device.capacity.items()
-            if capacity.total.value
-        ),
-        Fraction(0),
-    )
-    return (0 if in_use else 1), left
-
-
-def _switch(device: Device) -> str:
-    return device.text(ATTR_PCIE_SWITCH)
-
-
-def _numa(device: Device) -> str:
-    return device.text(ATTR_NUMA_NODE)
+def _largest_first(summary: NodeSummary, groups: tuple[tuple[int, Place], ...]) -> Key:
+    key: list[int | str] = []
+    for _, group in reversed(groups):
+        key += [-summary.free_at[group], *group]
+    return tuple(key)

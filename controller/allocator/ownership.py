@@ -7,14 +7,14 @@ from typing import Any
 
 from controller.allocator.state import State
 from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.model.errors import Refused
 from dra_driver.model.names import DEVICE_CLASSES, DRIVER
-from dra_driver.selector.device import SelectorInput
 
 
 def is_ours(claim: Object, state: State) -> bool:
     """Whether this driver is to serve the claim. Raises Refused for a claim that also needs
-    another driver: no allocator could write its allocation in one piece."""
+    another driver, be it as an alternative: no allocator could write its allocation in one
+    piece."""
     served = {name: _serves(entry, state) for name, entry in _exact_requests(claim)}
     if not any(served.values()):
         return False
@@ -30,7 +30,7 @@ def is_ours(claim: Object, state: State) -> bool:
 
 def _exact_requests(claim: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-        if "exactly" in request:
+        if request.get("exactly"):
             yield request["name"], request["exactly"]
         for sub in request.get("firstAvailable") or ():
             yield f"{request['name']}/{sub['name']}", sub
@@ -50,17 +50,9 @@ def _serves(exactly: Mapping[str, Any], state: State) -> bool:
     if found is None:
         return False
     selectors = [*(found["spec"].get("selectors") or ()), *(exactly.get("selectors") or ())]
-    expressions = [each.get("cel", {}).get("expression", "") for each in selectors]
+    expressions = tuple(each.get("cel", {}).get("expression", "") for each in selectors)
     if not expressions:
         return False
     if any(f'"{DRIVER}"' in each or f"'{DRIVER}'" in each for each in expressions):
         return True
-    devices = state.inventory.by_id.values()
-    return any(_matches(expressions, device.selector_input, state) for device in devices)
-
-
-def _matches(expressions: list[str], device: SelectorInput, state: State) -> bool:
-    try:
-        return all(state.selectors.matches(each, device) for each in expressions)
-    except InvalidValue:
-        return False
+    return state.selection.selects_any(expressions)

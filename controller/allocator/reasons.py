@@ -3,100 +3,159 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 
+from controller.allocator.attempt import Attempt
+from controller.allocator.demand import Demand
 from controller.allocator.device import Device
-from controller.allocator.request import Request, Wanted
-from controller.allocator.state import Standing, State
-from controller.allocator.taints import untolerated
-from dra_driver.model.names import ATTR_TYPE, DRIVER
+from controller.allocator.request import MOST_RESULTS, ExactRequest, Wanted
+from controller.allocator.state import State, Verdict
+from controller.allocator.tally import Tally, Total
+from dra_driver.model.names import ATTR_TYPE, CAPACITY_SLICES, DRIVER, TAINT_UNHEALTHY
 
-_NOUNS = {"whole": "card", "shared": "shared card", "drs": "DRS card"}
+_MODES = {"whole": "held as a whole", "shared": "in shared mode", "drs": "in DRS mode"}
 
 
-def explain(state: State, wanted: Sequence[Wanted], nodes: Sequence[str], stopped: str) -> str:
+def explain(state: State, wanted: Sequence[Wanted], nodes: Collection[str], stopped: str) -> str:
     """One sentence about all requests over all candidate `nodes`; `stopped` is empty unless the
     search came to its bound."""
-    return "; ".join(
-        [*_about_requests(state, wanted, nodes), *_about_pools(state), *_said(stopped)]
-    )
+    told = [*_about_requests(state, wanted, nodes), *state.inventory.problems.values(), stopped]
+    return "; ".join(filter(None, told))
 
 
-def _about_requests(state: State, wanted: Sequence[Wanted], nodes: Sequence[str]) -> Iterator[str]:
+def _about_requests(
+    state: State, wanted: Sequence[Wanted], nodes: Collection[str]
+) -> Iterator[str]:
     if not state.inventory.by_id:
         if not state.inventory.problems:
             yield f"no ResourceSlice of {DRIVER} is published"
         return
-    if not any(state.inventory.by_node.get(node) for node in nodes):
+    if not any(_devices(state, node) for node in nodes):
         yield f"none of the {len(nodes)} nodes that fit the pod publishes a device of {DRIVER}"
         return
-    several = sum(len(each.requests) for each in wanted) > 1
-    for each in wanted:
-        for request in each.requests:
-            prefix = f"claim {each.ref.name}, request {request.name}: " if several else ""
-            yield prefix + _about(state, each, request, nodes, several=several)
+    requests = [
+        (each, exact)
+        for each in wanted
+        for request in each.requests
+        for exact in request.alternatives
+    ]
+    for each, exact in requests:
+        several = len(requests) > 1
+        prefix = f"claim {each.ref.name}, request {exact.name}: " if several else ""
+        yield prefix + _about(state, each, exact, nodes, several=several)
 
 
 def _about(
-    state: State, wanted: Wanted, request: Request, nodes: Sequence[str], *, several: bool
+    state: State, wanted: Wanted, exact: ExactRequest, nodes: Collection[str], *, several: bool
 ) -> str:
-    selected: list[Device] = []
-    counted: Counter[str] = Counter()
-    free_on: Counter[str] = Counter()
-    for node in nodes:
-        for device in state.inventory.by_node.get(node, ()):
-            standing = state.standing(request, device)
-            if standing is Standing.NOT_SELECTED:
-                continue
-            selected.append(device)
-            counted[_word(standing, request, device)] += 1
-            free_on[node] += standing is Standing.FREE
+    count = partial(_count, state, exact.demand)
+    total = state.tallies.total(exact.demand, nodes, count)
+    selected = total.words.total()
+    error = min((text for text, nodes in total.errors.items() if nodes), default="")
     if not selected:
-        known = sum(len(state.inventory.by_node.get(node, ())) for node in nodes)
-        return (
-            f"{_plural(known, 'device')}, none selected by DeviceClass {request.class_name} and "
-            f"the request; {request.count} asked"
+        known = sum(len(_devices(state, node)) for node in nodes)
+        return error or (
+            f"{_plural(known, 'device')}, none selected by DeviceClass {exact.class_name} and "
+            f"the request; {_asked(exact)}"
         )
-    parts = [f"{count} {word}" for word, count in sorted(counted.items(), key=_by_count)]
-    total = _plural(len(selected), _noun(selected))
-    text = f"{total}: {', '.join(parts)}"
-    return text + _why_not_free(wanted, request, free_on, several=several)
+    parts = [f"{n} {word}" for word, n in sorted(total.words.items(), key=_by_count) if n]
+    text = f"{_plural(selected, _noun(total.types))}: {', '.join(parts)}"
+    text += _why_not_free(wanted, exact, total, several=several)
+    return f"{text}; {error}" if error else text
 
 
-def _why_not_free(wanted: Wanted, request: Request, free_on: Counter[str], *, several: bool) -> str:
-    asked = f"{request.count} asked"
-    most = max(free_on.values(), default=0)
-    if most < request.count:
-        spread = f" (at most {most} on one node)" if 0 < most < free_on.total() else ""
-        return f"{spread}; {asked}"
-    attributes = [each.attribute for each in wanted.constraints if each.applies(request.name)]
-    if attributes:
-        return f"; {asked} with the same {' and '.join(attributes)}"
-    return f"; {asked}, but not all requests fit together" if several else f"; {asked}"
+def _why_not_free(wanted: Wanted, exact: ExactRequest, total: Total, *, several: bool) -> str:
+    asked = _asked(exact)
+    free = +total.free
+    most = max(free, default=0)
+    if most < (exact.demand.count or 1):
+        nodes_with_some = sum(nodes for devices, nodes in free.items() if devices)
+        return f" (at most {most} on one node); {asked}" if nodes_with_some > 1 else f"; {asked}"
+    if exact.demand.count is None:
+        if total.words.total() > sum(devices * nodes for devices, nodes in free.items()):
+            return f"; {asked}"
+        if most > MOST_RESULTS:
+            return f"; {asked}, and a claim can hold {MOST_RESULTS}"
+    constraints = [each.words for each in wanted.constraints if each.applies(exact.name)]
+    if constraints:
+        return f"; {asked} {' and '.join(constraints)}"
+    if several:
+        return f"; {asked}, but not all requests fit together"
+    return f"; {asked}, but not together" if most > 1 else f"; {asked}"
 
 
-def _about_pools(state: State) -> Iterator[str]:
-    yield from state.inventory.problems.values()
+def _count(state: State, demand: Demand, node: str) -> Tally:
+    selected = state.selected(demand, node)
+    fresh = Attempt(state)
+    words: Counter[str] = Counter()
+    free = 0
+    for device in selected.devices:
+        verdict = state.verdict(demand, device)
+        if verdict is Verdict.FREE and not fresh.allows(device):
+            words["without free counters"] += 1
+            continue
+        words[_word(state, verdict, demand, device)] += 1
+        free += verdict is Verdict.FREE
+    types = Counter(device.text(ATTR_TYPE) for device in selected.devices)
+    return Tally(words, free, types, selected.error)
 
 
-def _said(text: str) -> Iterator[str]:
-    if text:
-        yield text
+def _word(state: State, verdict: Verdict, demand: Demand, device: Device) -> str:
+    match verdict:
+        case Verdict.TOO_SMALL:
+            return "without the capacity asked"
+        case Verdict.EXCLUDED:
+            return _mode_of_holder(state, device)
+        case Verdict.FULL:
+            return _too_full(state, demand, device)
+        case Verdict.TAINTED:
+            return _taint(demand, device)
+    return str(verdict)
 
 
-def _word(standing: Standing, request: Request, device: Device) -> str:
-    if standing is Standing.TAINTED:
-        return f"tainted {untolerated(device, request.tolerations)[0].key}"
-    return str(standing.value)
+def _mode_of_holder(state: State, device: Device) -> str:
+    holder = state.holder_of_card(device)
+    assert holder is not None  # or the device would not be excluded
+    known = state.inventory.by_id.get(holder)
+    mode = known.text(ATTR_TYPE) if known is not None else holder.name.partition("-")[0]
+    return _MODES.get(mode, "whose card is held")
+
+
+def _too_full(state: State, demand: Demand, device: Device) -> str:
+    offer, use = demand.offer(device.kind), state.holdings.use(device.id)
+    assert offer is not None  # or it would be too small
+    assert use is not None  # or it would have room
+    name = next(n for n, amount, all_ in offer.amounts if use.consumed.get(n, 0) + amount > all_)
+    text = offer.consumed[name].text
+    if name == CAPACITY_SLICES:
+        return "without a free slice" if text == "1" else f"with fewer than {text} free slices"
+    return f"with less than {text} of {name} free"
+
+
+def _taint(demand: Demand, device: Device) -> str:
+    offer = demand.offer(device.kind)
+    assert offer is not None  # or it would be too small
+    keys = [taint.key for taint in offer.taints]
+    return "unhealthy" if TAINT_UNHEALTHY in keys else f"tainted {keys[0]}"
+
+
+def _devices(state: State, node: str) -> tuple[Device, ...]:
+    return state.inventory.devices_of(node, state.nodes.get(node))
+
+
+def _asked(exact: ExactRequest) -> str:
+    return f"{'all' if exact.demand.count is None else exact.demand.count} asked"
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
 
 
-def _noun(devices: Sequence[Device]) -> str:
-    kinds = {device.text(ATTR_TYPE) for device in devices}
-    return _NOUNS.get(next(iter(kinds)), "device") if len(kinds) == 1 else "device"
+def _noun(types: Counter[str]) -> str:
+    """A request that is served by one type of device sees one device of each card."""
+    kinds = {kind for kind, count in types.items() if count}
+    return "card" if len(kinds) == 1 and kinds <= _MODES.keys() else "device"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.allocator.capacity import Amount
+from controller.allocator.constraint import Constraint, parse_constraint
+from controller.allocator.demand import Demand, demand
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.errors import Refused
 
-_MOST_RESULTS = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
+MOST_RESULTS = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
+_MOST_CONFIGS = 64  # 2 × DeviceConfigMaxSize: the API's limit for an allocation
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """An ``exactly`` request. `selectors` are the class's and then the request's own."""
+class ExactRequest:
+    """An ``exactly`` request or one subrequest of ``firstAvailable``; the name of the latter is
+    ``request/sub``. `tolerations` are handed on as they are."""
 
     name: str
     class_name: str
-    count: int
-    selectors: tuple[str, ...]
-    capacity: Mapping[str, Amount]
+    demand: Demand
     tolerations: tuple[Object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MatchAttribute:
-    """All devices of `requests` (all requests where empty) have the same value of `attribute`."""
+class Request:
+    """One of `alternatives` is to be served, the first that can be."""
 
-    attribute: str
-    requests: frozenset[str]
-
-    def applies(self, request: str) -> bool:
-        return not self.requests or request in self.requests
+    name: str
+    alternatives: tuple[ExactRequest, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,19 @@ class Wanted:
     ref: ClaimRef
     claim: Object
     requests: tuple[Request, ...]
-    constraints: tuple[MatchAttribute, ...]
+    constraints: tuple[Constraint, ...]
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Equal for claims that ask the same, as those made from one template do."""
+        return (
+            tuple(
+                (sub.name, sub.class_name, sub.demand)
+                for each in self.requests
+                for sub in each.alternatives
+            ),
+            self.constraints,
+        )
 
 
 def parse_claim(claim: Object, classes: Mapping[str, Object]) -> Wanted:
@@ -51,45 +62,60 @@ def parse_claim(claim: Object, classes: Mapping[str, Object]) -> Wanted:
     InvalidValue for what no API server would have stored."""
     ref = ClaimRef.of(claim)
     devices = claim["spec"].get("devices") or {}
-    requests = tuple(_request(ref, entry, classes) for entry in devices.get("requests") or ())
-    asked = sum(request.count for request in requests)
-    if asked > _MOST_RESULTS:
-        raise Refused(
-            f"claim {ref} asks for {asked} devices, and a claim can hold {_MOST_RESULTS}",
-            remedy="split the claim",
-        )
-    constraints = tuple(_constraint(ref, each) for each in devices.get("constraints") or ())
-    return Wanted(ref, claim, requests, constraints)
+    wanted = Wanted(
+        ref,
+        claim,
+        tuple(_request(ref, entry, classes) for entry in devices.get("requests") or ()),
+        tuple(_constraint(ref, entry) for entry in devices.get("constraints") or ()),
+    )
+    _check_limits(wanted, classes)
+    return wanted
 
 
 def _request(ref: ClaimRef, entry: Mapping[str, Any], classes: Mapping[str, Object]) -> Request:
     name = entry["name"]
-    exactly = entry.get("exactly")
-    if exactly is None:
-        form = "firstAvailable" if "firstAvailable" in entry else "an unknown form of request"
-        raise _unsupported(ref, name, form)
-    mode = exactly.get("allocationMode", "ExactCount")
-    if mode != "ExactCount":
-        raise _unsupported(ref, name, f"allocationMode {mode}")
-    if exactly.get("adminAccess"):
-        raise _unsupported(ref, name, "adminAccess")
-    class_name = exactly["deviceClassName"]
+    if entry.get("exactly"):
+        return Request(name, (_exact(ref, name, entry["exactly"], classes),))
+    subs = entry.get("firstAvailable") or ()
+    if not subs:
+        raise _unsupported(ref, name, "an unknown form of request")
+    return Request(name, tuple(_exact(ref, f"{name}/{sub['name']}", sub, classes) for sub in subs))
+
+
+def _exact(
+    ref: ClaimRef, name: str, entry: Mapping[str, Any], classes: Mapping[str, Object]
+) -> ExactRequest:
+    class_name = entry["deviceClassName"]
     found = classes.get(class_name)
     if found is None:
         raise Refused(
             f"claim {ref}, request {name}: the DeviceClass {class_name} does not exist",
             remedy="create it, or name one of kubectl get deviceclasses",
         )
-    selectors = [*(found["spec"].get("selectors") or ()), *(exactly.get("selectors") or ())]
-    asked = (exactly.get("capacity") or {}).get("requests") or {}
-    return Request(
+    selectors = [*(found["spec"].get("selectors") or ()), *(entry.get("selectors") or ())]
+    capacity = (entry.get("capacity") or {}).get("requests") or {}
+    tolerations = tuple(entry.get("tolerations") or ())
+    return ExactRequest(
         name=name,
         class_name=class_name,
-        count=int(exactly.get("count", 1)),
-        selectors=tuple(_expression(ref, name, selector) for selector in selectors),
-        capacity={key: Amount.parse(str(value)) for key, value in asked.items()},
-        tolerations=tuple(exactly.get("tolerations") or ()),
+        demand=demand(
+            tuple(_expression(ref, name, selector) for selector in selectors),
+            _count(ref, name, entry),
+            tuple(sorted((key, str(value)) for key, value in capacity.items())),
+            json.dumps(tolerations, sort_keys=True),
+            admin_access=bool(entry.get("adminAccess")),
+        ),
+        tolerations=tolerations,
     )
+
+
+def _count(ref: ClaimRef, name: str, entry: Mapping[str, Any]) -> int | None:
+    mode = entry.get("allocationMode", "ExactCount")
+    if mode == "All":
+        return None
+    if mode != "ExactCount":
+        raise _unsupported(ref, name, f"allocationMode {mode}")
+    return int(entry.get("count", 1))
 
 
 def _expression(ref: ClaimRef, request: str, selector: Mapping[str, Any]) -> str:
@@ -99,15 +125,49 @@ def _expression(ref: ClaimRef, request: str, selector: Mapping[str, Any]) -> str
         raise _unsupported(ref, request, "a selector that is not CEL") from error
 
 
-def _constraint(ref: ClaimRef, entry: Mapping[str, Any]) -> MatchAttribute:
-    if "matchAttribute" in entry:
-        return MatchAttribute(entry["matchAttribute"], frozenset(entry.get("requests") or ()))
-    form = "distinctAttribute" if "distinctAttribute" in entry else "an unknown constraint"
-    raise Refused(f"claim {ref}: {form} is not supported yet", remedy="use matchAttribute, or none")
+def _constraint(ref: ClaimRef, entry: Mapping[str, Any]) -> Constraint:
+    found = parse_constraint(entry)
+    if found is None:
+        raise Refused(
+            f"claim {ref}: a constraint of an unknown form is not supported",
+            remedy="use matchAttribute or distinctAttribute",
+        )
+    return found
+
+
+def _check_limits(wanted: Wanted, classes: Mapping[str, Object]) -> None:
+    # A request for all devices takes at least one.
+    asked = sum(
+        min(1 if sub.demand.count is None else sub.demand.count for sub in each.alternatives)
+        for each in wanted.requests
+    )
+    if asked > MOST_RESULTS:
+        raise Refused(
+            f"claim {wanted.ref} asks for {asked} devices, and a claim can hold {MOST_RESULTS}",
+            remedy="split the claim",
+        )
+    configs = sum(_configs(wanted, classes))
+    if configs > _MOST_CONFIGS:
+        raise Refused(
+            f"claim {wanted.ref} needs {configs} entries of configuration in its allocation, and "
+            f"{_MOST_CONFIGS} are possible",
+            remedy="let fewer entries of config name several requests, or split the claim",
+        )
+
+
+def _configs(wanted: Wanted, classes: Mapping[str, Object]) -> Iterator[int]:
+    """At least how many entries class and claim add, whatever subrequests are chosen (results.py
+    has how they are counted)."""
+    certain = [each.alternatives[0] for each in wanted.requests if len(each.alternatives) == 1]
+    for name in {each.class_name for each in certain}:
+        yield len(classes[name]["spec"].get("config") or ())
+    for entry in (wanted.claim["spec"].get("devices") or {}).get("config") or ():
+        named = entry.get("requests") or ()
+        yield sum("/" not in name for name in named) if named else 1
 
 
 def _unsupported(ref: ClaimRef, request: str, form: str) -> Refused:
     return Refused(
-        f"claim {ref}, request {request}: {form} is not supported yet",
-        remedy="ask for an exact count with exactly",
+        f"claim {ref}, request {request}: {form} is not supported",
+        remedy="use exactly or firstAvailable, with CEL selectors and a mode that is documented",
     )

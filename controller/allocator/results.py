@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controller.allocator.request import Wanted
+from controller.allocator.request import ExactRequest, Wanted
 from controller.allocator.search import Grant
 from dra_driver.model.claim import Object
 from dra_driver.model.names import DRIVER
+
+_COPIED = ("bindingConditions", "bindingFailureConditions")
 
 
 def allocation_status(
@@ -23,18 +25,15 @@ def allocation_status(
 ) -> Object:
     """The claim's ``status.allocation``. `timestamp` is RFC 3339; a new share id is a UUID."""
     devices: Object = {"results": [_result(grant, new_share_id) for grant in grants]}
-    config = [*_class_config(wanted, classes), *_claim_config(wanted)]
+    chosen = list({grant.request.name: grant.request for grant in grants}.values())
+    config = [*_class_config(chosen, classes), *_claim_config(wanted, chosen)]
     if config:
         devices["config"] = config
-    return {
-        "devices": devices,
-        "nodeSelector": {
-            "nodeSelectorTerms": [
-                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-            ]
-        },
-        "allocationTimestamp": timestamp,
-    }
+    found: Object = {"devices": devices, "allocationTimestamp": timestamp}
+    selector = _node_selector(grants, node)
+    if selector is not None:
+        found["nodeSelector"] = selector
+    return found
 
 
 def _result(grant: Grant, new_share_id: Callable[[], str]) -> Object:
@@ -44,6 +43,8 @@ def _result(grant: Grant, new_share_id: Callable[[], str]) -> Object:
         "pool": grant.device.id.pool,
         "device": grant.device.id.name,
     }
+    if grant.request.demand.admin_access:
+        result["adminAccess"] = True
     if grant.request.tolerations:
         result["tolerations"] = list(grant.request.tolerations)
     if grant.consumed is not None:
@@ -52,13 +53,14 @@ def _result(grant: Grant, new_share_id: Callable[[], str]) -> Object:
             result["consumedCapacity"] = {
                 name: amount.text for name, amount in grant.consumed.items()
             }
+    result |= {key: grant.device.entry[key] for key in _COPIED if grant.device.entry.get(key)}
     return result
 
 
-def _class_config(wanted: Wanted, classes: Mapping[str, Object]) -> list[Object]:
+def _class_config(chosen: Sequence[ExactRequest], classes: Mapping[str, Object]) -> list[Object]:
     """A class's configuration stands once, for all requests of that class."""
     by_class: dict[str, list[Object]] = {}
-    for request in wanted.requests:
+    for request in chosen:
         entries = by_class.get(request.class_name)
         if entries is None:
             given = classes[request.class_name]["spec"].get("config") or ()
@@ -71,11 +73,28 @@ def _class_config(wanted: Wanted, classes: Mapping[str, Object]) -> list[Object]
     return [entry for entries in by_class.values() for entry in entries]
 
 
-def _claim_config(wanted: Wanted) -> Iterator[Object]:
+def _claim_config(wanted: Wanted, chosen: Sequence[ExactRequest]) -> Iterator[Object]:
     """The claim's configuration; one that names several requests stands once for each of them,
-    because upstream's allocator writes it so."""
+    because upstream's allocator writes it so. Where a subrequest was chosen, it is meant by its
+    own name and by the request's."""
     for entry in (wanted.claim["spec"].get("devices") or {}).get("config") or ():
         copied: dict[str, Any] = {"source": "FromClaim", **entry}
-        named = entry.get("requests") or ()
-        times = sum(request.name in named for request in wanted.requests) if named else 1
-        yield from (dict(copied) for _ in range(times))
+        named = set(entry.get("requests") or ())
+        times = sum(bool(named & {each.name, each.name.partition("/")[0]}) for each in chosen)
+        yield from (dict(copied) for _ in range(times if named else 1))
+
+
+def _node_selector(grants: Sequence[Grant], node: str) -> Object | None:
+    """The one node, where a device belongs to it or binds to it; else what the devices' own
+    selectors require; None where any node will do."""
+    term: Object = {}
+    for device in (grant.device for grant in grants):
+        if device.scope.node or device.entry.get("bindsToNode"):
+            fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+            return {"nodeSelectorTerms": [{"matchFields": fields}]}
+        for given in (device.scope.selector or {}).get("nodeSelectorTerms") or ():
+            for kind in ("matchFields", "matchExpressions"):
+                known = term.setdefault(kind, [])
+                known += [each for each in given.get(kind) or () if each not in known]
+    term = {kind: requirements for kind, requirements in term.items() if requirements}
+    return {"nodeSelectorTerms": [term]} if term else None

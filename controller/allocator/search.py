@@ -3,168 +3,249 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from itertools import product
 
-from controller.allocator.capacity import Amount
-from controller.allocator.device import Attribute, Device
-from controller.allocator.holdings import Hold, Holdings
-from controller.allocator.order import ordered_devices
-from controller.allocator.request import Request, Wanted
-from controller.allocator.state import Standing, State, consumption, has_room
-
-Candidate = tuple[Device, Mapping[str, Amount]]
+from controller.allocator.amount import Amount
+from controller.allocator.attempt import Asker, Attempt, Candidate
+from controller.allocator.budget import Budget
+from controller.allocator.constraint import Standing
+from controller.allocator.demand import Demand
+from controller.allocator.device import Device
+from controller.allocator.order import Order
+from controller.allocator.request import MOST_RESULTS, ExactRequest, Request, Wanted
+from controller.allocator.state import State, Verdict
+from controller.allocator.twins import Twins
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
     """One device for one request; `consumed` is None unless the device is shared."""
 
-    request: Request
+    request: ExactRequest
     device: Device
     consumed: Mapping[str, Amount] | None
 
 
-class SearchLimitReached(Exception):
-    """The search was stopped before it had tried everything."""
-
-
-class Budget:
-    """Steps left, counted over all nodes of one allocation."""
-
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
-        self._left = steps
-
-    def spend(self) -> None:
-        """Raises SearchLimitReached when nothing is left."""
-        if self._left == 0:
-            raise SearchLimitReached
-        self._left -= 1
-
-
-class NodeSearch:
-    """Tries every choice of devices for all requests of all claims, the preferred ones first.
-
-    Within a request only ascending choices are tried, as the order of its devices means nothing.
-    """
-
-    def __init__(self, state: State, wanted: Sequence[Wanted], node: str, budget: Budget) -> None:
-        self._state = state
-        self._wanted = wanted
-        self._node = node
-        self._budget = budget
-        self._taken = Holdings()
-        self._grants: list[list[Grant]] = [[] for _ in wanted]
-        self._pinned: dict[tuple[int, int], Attribute] = {}
-
-    def run(self) -> tuple[tuple[Grant, ...], ...] | None:
-        """The grants of each claim, or None where there is no way. Raises InvalidValue for a
-        selector that cannot be evaluated, SearchLimitReached."""
-        if any(len(self._candidates[slot.key]) < slot.request.count for slot in self._slots):
-            return None
-        if not self._place(0, 0):
-            return None
-        return tuple(tuple(grants) for grants in self._grants)
-
-    @cached_property
-    def _slots(self) -> list[_Slot]:
-        return [
-            _Slot(claim, number, request, request.count - nth)
-            for claim, wanted in enumerate(self._wanted)
-            for number, request in enumerate(wanted.requests)
-            for nth in range(request.count)
-        ]
-
-    @cached_property
-    def _candidates(self) -> dict[tuple[int, int], list[Candidate]]:
-        found: dict[tuple[int, int], list[Candidate]] = {}
-        for claim, wanted in enumerate(self._wanted):
-            count = sum(request.count for request in wanted.requests)
-            for number, request in enumerate(wanted.requests):
-                free = self._free(request)
-                found[claim, number] = ordered_devices(self._state, free, count)
-        return found
-
-    def _free(self, request: Request) -> list[Candidate]:
-        free: list[Candidate] = []
-        for device in self._state.inventory.by_node.get(self._node, ()):
-            if self._state.standing(request, device) is Standing.FREE:
-                consumed = consumption(request, device)
-                assert consumed is not None  # a free device can serve the request
-                free.append((device, consumed))
-        return free
-
-    def _place(self, position: int, start: int) -> bool:
-        if position == len(self._slots):
-            return True
-        slot = self._slots[position]
-        candidates = self._candidates[slot.key]
-        last = position + 1 == len(self._slots) or self._slots[position + 1].key != slot.key
-        for index in range(start, len(candidates) - slot.remaining + 1):
-            self._budget.spend()
-            device, consumed = candidates[index]
-            if not has_room(
-                device, consumed, self._state.inventory, self._state.holdings, self._taken
-            ):
-                continue
-            pins = self._pins(slot, device)
-            if pins is None:
-                continue
-            hold = self._take(slot, device, consumed, pins)
-            if self._place(position + 1, 0 if last else index + 1):
-                return True
-            self._give_back(slot, hold, pins)
-        return False
-
-    def _pins(self, slot: _Slot, device: Device) -> dict[tuple[int, int], Attribute] | None:
-        """The constraints' values that this device would be the first to set; None where it
-        breaks one."""
-        pins: dict[tuple[int, int], Attribute] = {}
-        for number, constraint in enumerate(self._wanted[slot.claim].constraints):
-            if not constraint.applies(slot.request.name):
-                continue
-            value = device.attributes.get(constraint.attribute)
-            if value is None:
-                return None
-            pinned = self._pinned.get((slot.claim, number))
-            if pinned is None:
-                pins[slot.claim, number] = value
-            elif pinned != value:
-                return None
-        return pins
-
-    def _take(
-        self,
-        slot: _Slot,
-        device: Device,
-        consumed: Mapping[str, Amount],
-        pins: dict[tuple[int, int], Attribute],
-    ) -> Hold:
-        shared = consumed if device.multiple else None
-        amounts = None if shared is None else {name: each.value for name, each in shared.items()}
-        hold = Hold(device.id, amounts)
-        self._taken.add(hold)
-        self._pinned.update(pins)
-        self._grants[slot.claim].append(Grant(slot.request, device, shared))
-        return hold
-
-    def _give_back(self, slot: _Slot, hold: Hold, pins: dict[tuple[int, int], Attribute]) -> None:
-        self._grants[slot.claim].pop()
-        for key in pins:
-            del self._pinned[key]
-        self._taken.remove(hold)
+Grants = tuple[tuple[Grant, ...], ...]  # of each claim, in the order of its requests
 
 
 @dataclass(frozen=True, slots=True)
-class _Slot:
-    """One device to find; `remaining` counts it and those after it in the same request."""
+class Task:
+    """`count` devices to find for a request. `repeats` says that the task before asks the same,
+    so that the two are not tried in both orders."""
 
     claim: int
     number: int
-    request: Request
-    remaining: int
+    request: ExactRequest
+    candidates: Sequence[Candidate]
+    count: int
+    repeats: bool = False
 
-    @property
-    def key(self) -> tuple[int, int]:
-        return self.claim, self.number
+
+class NodeSearch:
+    """Tries every choice of alternatives and devices for all requests of all claims: the first
+    alternatives first, and of the devices those that `order` prefers.
+
+    Within a request only ascending choices are tried, as the order of its devices means nothing,
+    and of devices that are twins only the first.
+    """
+
+    def __init__(
+        self, state: State, wanted: Sequence[Wanted], node: str, order: Order, budget: Budget
+    ) -> None:
+        self._state = state
+        self._wanted = wanted
+        self._node = node
+        self._order = order
+        self._budget = budget
+        self._attempt = Attempt(state)
+        self._candidates: dict[Demand, Sequence[Candidate] | None] = {}
+        self._standings: dict[tuple[int, int], Standing] = {}
+        self._chosen: list[tuple[Task, Candidate]] = []
+        self._twins: Twins | None = None
+
+    def run(self) -> Grants | None:
+        """The grants of each claim, or None where there is no way. Raises SearchLimitReached."""
+        options: list[list[Task]] = []
+        for claim, wanted in enumerate(self._wanted):
+            for number, request in enumerate(wanted.requests):
+                tasks = self._tasks(claim, number, request)
+                if not tasks:
+                    return None
+                options.append(tasks)
+        for nth, combination in enumerate(product(*options)):
+            if nth:
+                self._budget.spend()
+            if self._is_within_limit(combination) and self._place(
+                _sorted(self, combination), 0, 0, 0
+            ):
+                return self._grants()
+        return None
+
+    def constraints_on(self, task: Task) -> list[int]:
+        """Numbers of the claim's constraints that apply to the task's request."""
+        constraints = self._wanted[task.claim].constraints
+        return [n for n, each in enumerate(constraints) if each.applies(task.request.name)]
+
+    def _tasks(self, claim: int, number: int, request: Request) -> list[Task]:
+        tasks = []
+        for exact in request.alternatives:
+            candidates = self._candidates_for(exact.demand)
+            if candidates is None:
+                continue
+            count = exact.demand.count
+            if count is None:
+                count = len(candidates)
+            if len(candidates) >= count:
+                tasks.append(Task(claim, number, exact, candidates, count))
+        return tasks
+
+    def _candidates_for(self, demand: Demand) -> Sequence[Candidate] | None:
+        """None where all devices are asked, and not all can be had."""
+        if demand not in self._candidates:
+            find = self._free if demand.count is not None else self._all
+            found = find(demand)
+            if found is not None and demand.count is not None:
+                found = self._order.devices(found, self._whole_cards())
+            self._candidates[demand] = found
+        return self._candidates[demand]
+
+    def _free(self, demand: Demand) -> list[Candidate]:
+        free: list[Candidate] = []
+        for device in self._state.selected(demand, self._node).devices:
+            if self._state.verdict(demand, device) is Verdict.FREE and self._attempt.allows(device):
+                offer = demand.offer(device.kind)
+                assert offer is not None  # or it would be too small
+                free.append(Candidate(device, offer))
+        return free
+
+    def _all(self, demand: Demand) -> list[Candidate] | None:
+        """Devices that are too small, or that have too little left to share, do not count."""
+        if self._state.inventory.problem_on(self._node):
+            return None
+        wanted: list[Candidate] = []
+        for device in self._state.selected(demand, self._node).devices:
+            verdict = self._state.verdict(demand, device)
+            if verdict in {Verdict.TOO_SMALL, Verdict.FULL}:
+                continue
+            offer = demand.offer(device.kind)
+            if verdict is not Verdict.FREE or offer is None:
+                return None
+            wanted.append(Candidate(device, offer))
+        return wanted if 0 < len(wanted) <= MOST_RESULTS else None
+
+    def _whole_cards(self) -> int:
+        """Of how many cards the node should have a near place for."""
+        return max(
+            sum(each.alternatives[0].demand.count or 1 for each in wanted.requests)
+            for wanted in self._wanted
+        )
+
+    def _is_within_limit(self, tasks: Sequence[Task]) -> bool:
+        results = [0] * len(self._wanted)
+        for task in tasks:
+            results[task.claim] += task.count
+        return max(results, default=0) <= MOST_RESULTS
+
+    def _place(self, tasks: Sequence[Task], position: int, nth: int, start: int) -> bool:
+        if position == len(tasks):
+            return True
+        task = tasks[position]
+        failed: set[object] = set()
+        for index in range(start, len(task.candidates) - task.count + nth + 1):
+            candidate = task.candidates[index]
+            twin = self._twin(candidate) if failed else None
+            if twin is not None and twin in failed:
+                continue
+            undo = self._take(task, candidate)
+            if undo is None:
+                self._budget.spend()
+                continue
+            if self._place(tasks, *_next(tasks, position, nth, index)):
+                return True
+            self._take_back(undo)
+            self._budget.spend()
+            failed.add(self._twin(candidate))
+        return False
+
+    def _take(
+        self, task: Task, candidate: Candidate
+    ) -> list[tuple[tuple[int, int], Standing]] | None:
+        """What the constraints were before, or None where the candidate does not fit."""
+        constraints = self._wanted[task.claim].constraints
+        after: list[tuple[tuple[int, int], Standing]] = []
+        for number in self.constraints_on(task) if constraints else ():
+            key = task.claim, number
+            standing = constraints[number].add(self._standings.get(key, ()), candidate.device)
+            if standing is None:
+                return None
+            after.append((key, standing))
+        asker = Asker(task.claim, task.number, task.request.demand.admin_access)
+        if not self._attempt.take(asker, candidate):
+            return None
+        before = [(key, self._standings.get(key, ())) for key, _ in after]
+        self._standings.update(after)
+        self._chosen.append((task, candidate))
+        return before
+
+    def _take_back(self, before: list[tuple[tuple[int, int], Standing]]) -> None:
+        self._chosen.pop()
+        self._attempt.take_back()
+        self._standings.update(before)
+
+    def _twin(self, candidate: Candidate) -> object:
+        """Equal for candidates of which one is as good as the other; None where that is not
+        known, as something of the card is chosen already."""
+        if self._attempt.touches(candidate.device):
+            return None
+        if self._twins is None:
+            self._twins = Twins(self._state, self._wanted, self._candidates, self._node)
+        return self._twins.of(candidate.device)
+
+    def _grants(self) -> Grants:
+        grants: list[list[Grant]] = [[] for _ in self._wanted]
+        for task, candidate in sorted(self._chosen, key=lambda each: each[0].number):
+            shared = candidate.offer.consumed if candidate.device.multiple else None
+            grants[task.claim].append(Grant(task.request, candidate.device, shared))
+        return tuple(tuple(each) for each in grants)
+
+
+def _sorted(search: NodeSearch, tasks: Sequence[Task]) -> list[Task]:
+    """Requests for all devices first, then those with the least choice; equal ones together."""
+    if len(tasks) == 1:
+        return list(tasks)
+    first = {task.request.demand: nth for nth, task in reversed(list(enumerate(tasks)))}
+
+    def key(task: Task) -> tuple[bool, int, int]:
+        demand = task.request.demand
+        return demand.count is not None, len(task.candidates) - task.count, first[demand]
+
+    found: list[Task] = []
+    for task in sorted(tasks, key=key):
+        if found and _repeats(search, found[-1], task):
+            found.append(replace(task, repeats=True))
+        else:
+            found.append(task)
+    return found
+
+
+def _repeats(search: NodeSearch, before: Task, task: Task) -> bool:
+    if task.request.demand is not before.request.demand or task.count != 1:
+        return False
+    if task.request.demand.count is None or task.request.demand.admin_access:
+        return False
+    applying = search.constraints_on(before), search.constraints_on(task)
+    return applying == ([], []) or (before.claim == task.claim and applying[0] == applying[1])
+
+
+def _next(tasks: Sequence[Task], position: int, nth: int, index: int) -> tuple[int, int, int]:
+    """Position, number within the task and first candidate of what is to be found next."""
+    task = tasks[position]
+    if nth + 1 < task.count:
+        return position, nth + 1, index + 1
+    following = position + 1
+    if following < len(tasks) and tasks[following].repeats:
+        multiple = task.candidates[index].device.multiple
+        return following, 0, index if multiple else index + 1
+    return following, 0, 0

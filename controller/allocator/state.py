@@ -3,92 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
-from controller.allocator.capacity import Amount
-from controller.allocator.device import Device
-from controller.allocator.holdings import Holdings
+from controller.allocator.demand import Demand, Offer
+from controller.allocator.device import Device, DeviceId
+from controller.allocator.holdings import Holdings, Use
 from controller.allocator.inventory import Inventory
-from controller.allocator.request import Request
-from controller.allocator.taints import untolerated
+from controller.allocator.ranking import Rankings
+from controller.allocator.selection import Selected, Selection
+from controller.allocator.summary import Summaries
+from controller.allocator.tally import Tallies
 from dra_driver.model.claim import Object
-from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.selector.selector import Selectors
 
 
-class Standing(Enum):
-    """How a device stands to a request; the value is the word for people."""
+class Verdict(StrEnum):
+    """How a device stands to a demand beside what is held; the first after FREE that applies."""
 
     FREE = "free"
+    TOO_SMALL = "too small"
+    FULL = "full"
     HELD = "held"
-    UNHEALTHY = "unhealthy"
+    EXCLUDED = "excluded"
     TAINTED = "tainted"
-    TOO_SMALL = "without the capacity asked"
-    NOT_SELECTED = "not selected"
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The cluster as the allocator sees it. `classes` maps a name to the DeviceClass."""
+    """The cluster as the allocator sees it. `classes` maps a name to the DeviceClass, `nodes` a
+    name to the Node, of which only labels are read, for devices that a selector offers.
+
+    All of it may change between two decisions; one State serves them all, and what it found out
+    is kept as long as it is true.
+    """
 
     inventory: Inventory
     holdings: Holdings
     classes: Mapping[str, Object]
     selectors: Selectors
+    nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    selection: Selection = field(init=False)
+    summaries: Summaries = field(init=False)
+    rankings: Rankings = field(init=False)
+    tallies: Tallies = field(init=False)
 
-    def selects(self, request: Request, device: Device) -> bool:
-        """Class and request selectors, in order, the first that is false deciding. Raises
-        InvalidValue for one that cannot be evaluated."""
-        return all(
-            self.selectors.matches(expression, device.selector_input)
-            for expression in request.selectors
-        )
+    def __post_init__(self) -> None:
+        # What is derived stands in fields of its own, which a frozen class sets only like this.
+        for name, derived in (
+            ("selection", Selection(self.inventory, self.selectors)),
+            ("summaries", Summaries(self.inventory, self.holdings)),
+            ("rankings", Rankings(self.inventory, self.holdings)),
+            ("tallies", Tallies(self.inventory, self.holdings)),
+        ):
+            object.__setattr__(self, name, derived)
 
-    def standing(self, request: Request, device: Device) -> Standing:
-        """Raises InvalidValue where a selector cannot be evaluated."""
-        if not self.selects(request, device):
-            return Standing.NOT_SELECTED
-        consumed = consumption(request, device)
-        if consumed is None:
-            return Standing.TOO_SMALL
-        if not has_room(device, consumed, self.inventory, self.holdings):
-            return Standing.HELD
-        taints = untolerated(device, request.tolerations)
-        if not taints:
-            return Standing.FREE
-        unhealthy = any(taint.key == TAINT_UNHEALTHY for taint in taints)
-        return Standing.UNHEALTHY if unhealthy else Standing.TAINTED
+    def selected(self, demand: Demand, node: str) -> Selected:
+        """The devices of `node` that the demand's selectors allow."""
+        return self.selection.selected(demand.selectors, node, self.nodes.get(node))
 
+    def verdict(self, demand: Demand, device: Device) -> Verdict:
+        """Of a device that is selected. Counters are left to the search."""
+        offer = demand.offer(device.kind)
+        if offer is None:
+            return Verdict.TOO_SMALL
+        use = self.holdings.use(device.id)
+        if use is not None and device.multiple and not has_room(offer, use):
+            return Verdict.FULL
+        if not demand.admin_access:
+            if use is not None and (use.whole or not device.multiple):
+                return Verdict.HELD
+            if self.holder_of_card(device) is not None:
+                return Verdict.EXCLUDED
+        return Verdict.TAINTED if offer.taints else Verdict.FREE
 
-def consumption(request: Request, device: Device) -> Mapping[str, Amount] | None:
-    """What a grant consumes of each capacity; None where the device can never serve the request.
-
-    Of a device for one claim alone nothing is counted, but what is asked must still fit.
-    """
-    if request.capacity.keys() - device.capacity.keys():
-        return None
-    consumed: dict[str, Amount] = {}
-    for name, capacity in device.capacity.items():
-        amount = capacity.consumed(request.capacity.get(name))
-        if amount is None or amount.value > capacity.total.value:
+    def holder_of_card(self, device: Device) -> DeviceId | None:
+        """Another device of the same card that is held: a card is in one mode at a time. One
+        that vanished from its slice is known by its name."""
+        for sibling in device.siblings:
+            if self.holdings.holds(sibling):
+                return sibling
+        if device.card is None:
             return None
-        consumed[name] = amount
-    return consumed
+        for named in self.holdings.named_after(device.card):
+            if named != device.id and named not in self.inventory.by_id:
+                return named
+        return None
 
 
-def has_room(
-    device: Device, consumed: Mapping[str, Amount], inventory: Inventory, *held: Holdings
-) -> bool:
-    """Whether the device can still be granted beside everything that is held."""
-    for each in held:
-        in_use = each.holds_whole(device.id) if device.multiple else each.holds(device.id)
-        if in_use or each.excluded(device, inventory):
-            return False
-    if not device.multiple:
-        return True
-    return all(
-        sum(each.consumed(device.id, name) for each in held) + amount.value
-        <= device.capacity[name].total.value
-        for name, amount in consumed.items()
-    )
+def has_room(offer: Offer, use: Use) -> bool:
+    """Whether the offer fits beside what is consumed of the device."""
+    consumed = use.consumed
+    return all(consumed.get(name, 0) + amount <= total for name, amount, total in offer.amounts)

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from controller.allocator.device import Device, Taint
+from controller.allocator.device import Taint
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, TAINT_ALLOCATED_BY
 
 _PREVENTING = frozenset({"NoSchedule", "NoExecute"})  # other effects only inform
 
 
-def untolerated(device: Device, tolerations: Iterable[Mapping[str, Any]]) -> tuple[Taint, ...]:
-    """The taints of `device` that keep a request with these tolerations away. The one that says
-    that this allocator allocates it is ours to ignore, and nobody else's."""
+def untolerated(
+    taints: Iterable[Taint], tolerations: Iterable[Mapping[str, Any]]
+) -> tuple[Taint, ...]:
+    """The `taints` that keep a request with these tolerations away. The one that says
+    that this allocator allocates the device is ours to ignore, and nobody else's."""
     given = tuple(tolerations)
     return tuple(
         taint
-        for taint in device.taints
+        for taint in taints
         if taint.effect in _PREVENTING
         and not _is_our_own(taint)
         and not any(_tolerates(toleration, taint) for toleration in given)

@@ -201,10 +201,10 @@ TOLD = {
     ),
     "unsupported form": (
         [],
-        [request(allocationMode="All")],
+        [request(selectors=[{"jsonPath": "x"}])],
         (
-            "claim default/c, request gcu: allocationMode All is not supported yet; "
-            "ask for an exact count with exactly"
+            "claim default/c, request gcu: a selector that is not CEL is not supported; "
+            "use exactly or firstAvailable, with CEL selectors and a mode that is documented"
         ),
     ),
     "incomplete pool": (

@@ -72,19 +72,25 @@ def resource_slice(
     count: int = 1,
     generation: int = 1,
     driver: str = DRIVER,
+    **more: Any,
 ) -> Object:
+    """`more` goes into the spec: another scope than `nodeName`, or counters instead of devices."""
+    spec: Object = {
+        "driver": driver,
+        "pool": {
+            "name": f"{driver}/{node}",
+            "generation": generation,
+            "resourceSliceCount": count,
+        },
+        **more,
+    }
+    if devices:
+        spec["devices"] = list(devices)
+    if not more.keys() & {"nodeSelector", "allNodes", "perDeviceNodeSelection"}:
+        spec["nodeName"] = node
     return {
         "metadata": {"name": f"{node}-{generation}-{index}", "resourceVersion": "1"},
-        "spec": {
-            "driver": driver,
-            "nodeName": node,
-            "pool": {
-                "name": f"{driver}/{node}",
-                "generation": generation,
-                "resourceSliceCount": count,
-            },
-            "devices": list(devices),
-        },
+        "spec": spec,
     }
 
 
@@ -100,10 +106,52 @@ CLASSES = {
     f"{prefix}gcu.enflame.com": device_class(f"{prefix}gcu.enflame.com", mode)
     for prefix, mode in (("", "whole"), ("shared-", "shared"), ("drs-", "drs"))
 }
+ANY = "any.example.com"  # a class that somebody made for all devices of the driver
+ANY_CLASS: Object = {
+    "metadata": {"name": ANY},
+    "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]},
+}
 OTHER_CLASS: Object = {
     "metadata": {"name": "gpu.example.com"},
     "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
 }
+
+
+ALL_CLASSES = CLASSES | {"gpu.example.com": OTHER_CLASS, ANY: ANY_CLASS}
+
+
+def plain(
+    name: str,
+    *,
+    attributes: Mapping[str, object] | None = None,
+    counters: Mapping[str, Mapping[str, str]] | None = None,
+    **more: Any,
+) -> Object:
+    """A device that is no card: values of `attributes` by their kind, `counters` consumed by
+    set and name."""
+    found: Object = {"name": name, **more}
+    if attributes:
+        found["attributes"] = {key: _attribute(value) for key, value in attributes.items()}
+    if counters:
+        found["consumesCounters"] = [
+            {"counterSet": each, "counters": {key: {"value": v} for key, v in used.items()}}
+            for each, used in counters.items()
+        ]
+    return found
+
+
+def _attribute(value: object) -> Object:
+    kinds = {bool: "bool", int: "int", str: "string"}
+    if isinstance(value, list):
+        return {f"{kinds[type(value[0])]}s": value}
+    return {kinds[type(value)]: value}
+
+
+def counter_sets(**sets: Mapping[str, str]) -> list[Object]:
+    return [
+        {"name": name, "counters": {key: {"value": value} for key, value in counters.items()}}
+        for name, counters in sets.items()
+    ]
 
 
 def request(
@@ -131,6 +179,18 @@ def request(
     return {"name": name, "exactly": exactly}
 
 
+def first_available(name: str, *subs: Object) -> Object:
+    """A request with alternatives, written like requests of their own."""
+    return {
+        "name": name,
+        "firstAvailable": [{"name": each["name"], **each["exactly"]} for each in subs],
+    }
+
+
+def node(name: str, **labels: str) -> Object:
+    return {"metadata": {"name": name, "labels": labels}}
+
+
 def claim(
     name: str,
     requests: Iterable[Object] = (),
@@ -150,7 +210,11 @@ def claim(
 
 
 def allocated(
-    name: str, node: str, *devices: str, consumed: Mapping[str, str] | None = None
+    name: str,
+    node: str,
+    *devices: str,
+    consumed: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> Object:
     """A claim that somebody allocated these devices of the node to."""
     results = [
@@ -160,6 +224,7 @@ def allocated(
             "pool": f"{DRIVER}/{node}",
             "device": each,
             **({"shareID": f"share-{name}", "consumedCapacity": consumed} if consumed else {}),
+            **more,
         }
         for each in devices
     ]
@@ -172,6 +237,7 @@ def state(
     *,
     classes: Mapping[str, Object] | None = None,
     selectors: Selectors | None = None,
+    nodes: Iterable[Object] = (),
 ) -> State:
     holdings = Holdings()
     for each in claims:
@@ -180,6 +246,7 @@ def state(
     return State(
         inventory=Inventory.of(slices),
         holdings=holdings,
-        classes=CLASSES | {"gpu.example.com": OTHER_CLASS} if classes is None else classes,
+        classes=ALL_CLASSES if classes is None else classes,
         selectors=selectors or Selectors(),
+        nodes={each["metadata"]["name"]: each for each in nodes},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.allocator.allocate import Allocation, Unsatisfied, allocate
+from controller.allocator.policy import Policy
 from controller.allocator.request import parse_claim
 from controller.allocator.state import State
 from dra_driver.model.claim import Object
@@ -32,11 +33,13 @@ def decide(
     held: Sequence[Object],
     *wanted: Object,
     nodes: Sequence[str] = ("a", "b", "c"),
+    objects: Sequence[Object] = (),
+    policy: Policy | None = None,
 ) -> tuple[str, list[str]] | str:
     """The node and devices chosen, or the reason why none was."""
-    found: State = state(slices, held, selectors=SELECTORS)
+    found: State = state(slices, held, selectors=SELECTORS, nodes=objects)
     parsed = [parse_claim(each, found.classes) for each in wanted]
-    match allocate(found, parsed, nodes):
+    match allocate(found, parsed, nodes, policy=policy):
         case Allocation(node, grants):
             return node, [
                 grant.device.id.name.removesuffix("-00-0") for each in grants for grant in each

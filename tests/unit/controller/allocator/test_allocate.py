@@ -188,12 +188,11 @@ CHOSEN = {
     ),
     "administrative access holds nothing": (
         [*pool("a", cards(1))],
-        [_admin := allocated("x", "a", *names("whole", 0))],
+        [allocated("x", "a", *names("whole", 0), adminAccess=True)],
         [claim("c")],
         ("a", whole(0)),
     ),
 }
-_admin["status"]["allocation"]["devices"]["results"][0]["adminAccess"] = True
 
 
 @pytest.mark.parametrize(("slices", "held", "wanted", "expected"), CHOSEN.values(), ids=CHOSEN)

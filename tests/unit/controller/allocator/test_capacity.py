@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.capacity import Amount, Capacity
+from controller.allocator.amount import Amount
+from controller.allocator.capacity import Capacity
 from dra_driver.model.claim import Object
 
 SLICES = {
@@ -22,6 +23,7 @@ ODD_DEFAULT = {
     "value": "9",
     "requestPolicy": {"default": "9", "validRange": {"min": "1", "max": "4"}},
 }
+NO_DEFAULT = {"value": "9", "requestPolicy": {"validRange": {"min": "1", "max": "4"}}}
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ ODD_DEFAULT = {
         pytest.param(SIZES, "2", "3", id="values: rounded up to the next"),
         pytest.param(SIZES, "6", "6", id="values: the largest"),
         pytest.param(SIZES, "7", None, id="values: above the largest"),
+        pytest.param(NO_DEFAULT, None, None, id="all of it is more than the policy allows"),
         pytest.param(PLAIN, None, "40Gi", id="no policy: nothing asked takes all"),
         pytest.param(PLAIN, "10Gi", "10Gi", id="no policy: what is asked"),
     ],

@@ -7,7 +7,15 @@ import pytest
 from controller.allocator.ownership import is_ours
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
-from tests.unit.controller.allocator.build import CLASSES, claim, device, pool, request, state
+from tests.unit.controller.allocator.build import (
+    CLASSES,
+    claim,
+    device,
+    first_available,
+    pool,
+    request,
+    state,
+)
 
 
 def some_class(*expressions: str) -> Object:
@@ -57,3 +65,10 @@ def test_a_mixed_claim_is_refused_with_the_remedy() -> None:
 def test_sub_requests_count() -> None:
     first = {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gcu.enflame.com"}]}
     assert is_ours(claim("c", [first]), state([], classes=CLASSES_BY_NAME))
+
+
+def test_alternatives_of_different_drivers_are_a_mixture() -> None:
+    subs = request("ours"), request("theirs", cls="other")
+    mixed = claim("c", [first_available("r", *subs)])
+    with pytest.raises(Refused, match="request r/theirs"):
+        is_ours(mixed, state(PUBLISHED, classes=CLASSES_BY_NAME))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.allocate import Unsatisfied, allocate
+from controller.allocator.holdings import holds_of
 from controller.allocator.request import parse_claim
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
@@ -111,13 +112,13 @@ REASONS = {
         pool("a", cards(1, *MODES)),
         [allocated("x", "a", *names("shared", 0), consumed={"slices": "4"})],
         [claim("c", [request(cls=SHARED, capacity={"slices": "3"})])],
-        "1 shared card: 1 held; 1 asked",
+        "1 card: 1 with fewer than 3 free slices; 1 asked",
     ),
     "more than any card has": (
         pool("a", cards(1, *MODES)),
         [],
         [claim("c", [request(cls=DRS, capacity={"size": "7"})])],
-        "1 DRS card: 1 without the capacity asked; 1 asked",
+        "1 card: 1 without the capacity asked; 1 asked",
     ),
     "a capacity that no device has": (
         pool("a", cards(1)),
@@ -129,7 +130,29 @@ REASONS = {
         pool("a", [device("whole", 0)]),
         [allocated("x", "a", *names("shared", 0), consumed=SHARE)],
         [claim("c")],
-        "1 card: 1 held; 1 asked",
+        "1 card: 1 in shared mode; 1 asked",
+    ),
+    "cards in every mode": (
+        pool("a", cards(8, *MODES)),
+        [
+            allocated("d", "a", *names("drs", 0, 1, 2), consumed={"size": "1"}),
+            allocated("s", "a", *names("shared", 3, 4, 5, 6), consumed={"slices": "3"}),
+            allocated("w", "a", *names("whole", 7)),
+        ],
+        [claim("c", [request(cls=SHARED, capacity={"slices": "4"})])],
+        "8 cards: 4 with fewer than 4 free slices, 3 in DRS mode, 1 held as a whole; 1 asked",
+    ),
+    "not a slice left": (
+        pool("a", cards(1, *MODES)),
+        [allocated("s", "a", *names("shared", 0), consumed={"slices": "6"})],
+        [claim("c", [request(cls=SHARED)])],
+        "1 card: 1 without a free slice; 1 asked",
+    ),
+    "no room for an instance": (
+        pool("a", cards(1, *MODES)),
+        [allocated("d", "a", *names("drs", 0), consumed={"size": "3"})],
+        [claim("c", [request(cls=DRS, capacity={"size": "5"})])],
+        "1 card: 1 with less than 6 of size free; 1 asked",
     ),
     "several requests are told one by one": (
         pool("a", cards(2)),
@@ -181,8 +204,37 @@ def test_reason(
 
 
 def test_the_bound_on_work_is_told() -> None:
-    found = state(pool("a", cards(8)), selectors=SELECTORS)
-    wanted = [parse_claim(claim("c", [request(count=4)]), found.classes)]
-    outcome = allocate(found, wanted, ["a"], steps=3)
+    """Five pairs of cards, and two requests of which each takes one card of every pair."""
+    devices = [device("whole", bus, switch=str(bus % 5), numa=bus) for bus in range(9)]
+    requests = [request(name, count=5) for name in ("x", "y")]
+    limits = [
+        {"distinctAttribute": "gcu.enflame.com/pcieSwitch", "requests": [name]}
+        for name in ("x", "y")
+    ]
+    found = state(pool("a", devices), selectors=SELECTORS)
+    wanted = [parse_claim(claim("c", requests, constraints=limits), found.classes)]
+    outcome = allocate(found, wanted, ["a"], steps=20)
     assert isinstance(outcome, Unsatisfied)
-    assert outcome.reason.endswith("the search was stopped after 3 steps")
+    assert outcome.reason.endswith(
+        "the search was stopped on 1 node, after 2 choices that led nowhere"
+    )
+
+
+def test_what_is_told_follows_the_cluster() -> None:
+    """Counted over nodes that are ranked, and so kept from one decision to the next."""
+    nodes = [f"n{number:02}" for number in range(20)]
+    found = state([each for node in nodes for each in pool(node, cards(1))], selectors=SELECTORS)
+    wanted = [parse_claim(claim("c", [request(count=2)]), found.classes)]
+    told = []
+    for holder in (None, "n03", "n07"):
+        if holder:
+            for hold in holds_of(allocated(holder, holder, *names("whole", 0))):
+                found.holdings.add(hold)
+        outcome = allocate(found, wanted, nodes)
+        assert isinstance(outcome, Unsatisfied)
+        told.append(outcome.reason)
+    assert told == [
+        "20 cards: 20 free (at most 1 on one node); 2 asked",
+        "20 cards: 19 free, 1 held (at most 1 on one node); 2 asked",
+        "20 cards: 18 free, 2 held (at most 1 on one node); 2 asked",
+    ]

@@ -1,0 +1,81 @@
+"""What one request asks of any device, apart from the claim that asks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from controller.allocator.amount import Amount
+from controller.allocator.device import DeviceKind, Taint
+from controller.allocator.taints import untolerated
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a grant takes of a device's capacities: of a device for one claim alone nothing is
+    counted, but what is asked must still fit. `amounts` has for each capacity its name, what is
+    taken and what there is in all, in nano units. `taints` are those not tolerated."""
+
+    consumed: Mapping[str, Amount]
+    amounts: tuple[tuple[str, int, int], ...]
+    taints: tuple[Taint, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """One object for all requests that ask the same (see `demand`), so that what is found out
+    for one serves the others. `selectors` are the class's and then the request's own.
+
+    `count` is None where all devices are asked that match.
+    """
+
+    selectors: tuple[str, ...]
+    count: int | None
+    capacity: Mapping[str, Amount]
+    tolerations: str  # JSON
+    admin_access: bool
+    _offers: dict[DeviceKind, Offer | None] = field(default_factory=dict, repr=False)
+
+    def offer(self, kind: DeviceKind) -> Offer | None:
+        """What a device of the kind would give; None where it can never serve the request."""
+        try:
+            return self._offers[kind]
+        except KeyError:
+            offer = self._offers[kind] = self._reckon(kind)
+            return offer
+
+    def _reckon(self, kind: DeviceKind) -> Offer | None:
+        if self.capacity.keys() - kind.capacity.keys():
+            return None
+        consumed: dict[str, Amount] = {}
+        amounts: list[tuple[str, int, int]] = []
+        for name, capacity in kind.capacity.items():
+            amount = capacity.consumed(self.capacity.get(name))
+            if amount is None or amount.value > capacity.total.value:
+                return None
+            consumed[name] = amount
+            amounts.append((name, amount.value, capacity.total.value))
+        taints = untolerated(kind.taints, json.loads(self.tolerations))
+        return Offer(consumed, tuple(amounts), taints)
+
+
+@lru_cache(1024)
+def demand(
+    selectors: tuple[str, ...],
+    count: int | None,
+    capacity: tuple[tuple[str, str], ...],
+    tolerations: str,
+    *,
+    admin_access: bool,
+) -> Demand:
+    """The one Demand for these; `capacity` has names and quantities as written. Raises
+    InvalidValue where a quantity is none."""
+    return Demand(
+        selectors=selectors,
+        count=count,
+        capacity={name: Amount.parse(text) for name, text in capacity},
+        tolerations=tolerations,
+        admin_access=admin_access,
+    )

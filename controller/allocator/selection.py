@@ -1,0 +1,94 @@
+"""Which devices of a node a request's selectors allow, remembered until the node's change."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller.allocator.device import Device
+from controller.allocator.inventory import Inventory
+from dra_driver.model.errors import InvalidValue
+from dra_driver.selector.selector import Selectors
+
+_MOST_TABLES = 32  # different sets of selectors; a table has an entry for each node
+_MOST_ANSWERS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """`error` says why a selector could not be evaluated on a device; such a device is not
+    selected."""
+
+    devices: tuple[Device, ...]
+    error: str = ""
+
+
+class Selection:
+    """Selectors decide on what a device is, never on what is held of it."""
+
+    def __init__(self, inventory: Inventory, selectors: Selectors) -> None:
+        self._inventory = inventory
+        self._selectors = selectors
+        self._tables: OrderedDict[tuple[str, ...], dict[str, Selected]] = OrderedDict()
+        self._anywhere: dict[tuple[str, ...], bool] = {}
+        self._changed: set[str] = set()
+        inventory.watch(self._changed)
+
+    def selected(
+        self, expressions: tuple[str, ...], node: str, found: Mapping[str, Any] | None = None
+    ) -> Selected:
+        """The devices of `node` (`found` is its object) that all `expressions` select."""
+        if self._inventory.roams:
+            return self._select(expressions, self._inventory.devices_of(node, found))
+        self._settle()
+        table = self._tables.get(expressions)
+        if table is None:
+            table = self._tables[expressions] = {}
+            if len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
+        else:
+            self._tables.move_to_end(expressions)
+        known = table.get(node)
+        if known is None:
+            devices = self._inventory.devices_of(node)
+            known = table[node] = self._select(expressions, devices)
+        return known
+
+    def selects_any(self, expressions: tuple[str, ...]) -> bool:
+        """Whether any published device is selected."""
+        self._settle()
+        if expressions not in self._anywhere:
+            if len(self._anywhere) >= _MOST_ANSWERS:
+                self._anywhere.clear()
+            devices = tuple(self._inventory.by_id.values())
+            self._anywhere[expressions] = bool(self._select(expressions, devices).devices)
+        return self._anywhere[expressions]
+
+    def _settle(self) -> None:
+        self._inventory.settle()
+        if self._changed:
+            self._anywhere.clear()
+            for table in self._tables.values():
+                for node in self._changed:
+                    table.pop(node, None)
+            if "" in self._changed:
+                self._tables.clear()
+            self._changed.clear()
+
+    def _select(self, expressions: tuple[str, ...], devices: tuple[Device, ...]) -> Selected:
+        selected: list[Device] = []
+        error = ""
+        for device in devices:
+            try:
+                if self._matches(expressions, device):
+                    selected.append(device)
+            except InvalidValue as failed:
+                error = error or str(failed)
+        return Selected(tuple(selected), error)
+
+    def _matches(self, expressions: tuple[str, ...], device: Device) -> bool:
+        """In order, the first that is false deciding."""
+        matches, given = self._selectors.matches, device.selector_input
+        return all(matches(expression, given) for expression in expressions)

@@ -1,0 +1,95 @@
+"""How the devices of each node stand to a demand, counted in words that people read."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+
+from controller.allocator.changes import Changes
+from controller.allocator.demand import Demand
+from controller.allocator.holdings import Holdings
+from controller.allocator.inventory import Inventory
+
+_MOST_TABLES = 32  # different demands; a table has an entry for each node
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Of one node: devices that are selected by how they stand, the free ones among them, how
+    many there are of each type, and why a selector could not be evaluated."""
+
+    words: Counter[str]
+    free: int
+    types: Counter[str]
+    error: str
+
+
+@dataclass(slots=True)
+class Total:
+    """Of several nodes. `free` counts nodes by how many free devices they have."""
+
+    words: Counter[str] = field(default_factory=Counter)
+    types: Counter[str] = field(default_factory=Counter)
+    free: Counter[int] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def add(self, tally: Tally, by: int = 1) -> None:
+        for counted, words in ((self.words, tally.words), (self.types, tally.types)):
+            for word, count in words.items():
+                counted[word] += by * count
+        self.free[tally.free] += by
+        if tally.error:
+            self.errors[tally.error] += by
+
+
+@dataclass(slots=True)
+class _Table:
+    unseen: set[str]
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    total: Total = field(default_factory=Total)
+
+
+class Tallies:
+    """A claim that waits is looked at with each change, so what did not change is kept."""
+
+    def __init__(self, inventory: Inventory, holdings: Holdings) -> None:
+        self._inventory = inventory
+        self._changes = Changes(inventory, holdings)
+        self._tables: OrderedDict[Demand, _Table] = OrderedDict()
+
+    def total(self, demand: Demand, nodes: Collection[str], count: Callable[[str], Tally]) -> Total:
+        """Over `nodes`; `count` gives the tally of one that is not known."""
+        if self._inventory.roams:
+            return _sum(count(node) for node in nodes)
+        table = self._settled(demand, count)
+        if len(nodes) >= len(table.tallies) and all(node in nodes for node in table.tallies):
+            return table.total
+        return _sum(table.tallies[node] for node in nodes if node in table.tallies)
+
+    def _settled(self, demand: Demand, count: Callable[[str], Tally]) -> _Table:
+        changed = self._changes.take()
+        if "" in changed:
+            self._tables.clear()
+        for table in self._tables.values():
+            table.unseen |= changed
+        found = self._tables.pop(demand, None) or _Table(set(self._inventory.nodes))
+        self._tables[demand] = found
+        if len(self._tables) > _MOST_TABLES:
+            self._tables.popitem(last=False)
+        for node in found.unseen:
+            old = found.tallies.pop(node, None)
+            if old is not None:
+                found.total.add(old, -1)
+            if node in self._inventory.nodes:
+                new = found.tallies[node] = count(node)
+                found.total.add(new)
+        found.unseen.clear()
+        return found
+
+
+def _sum(tallies: Iterator[Tally]) -> Total:
+    total = Total()
+    for each in tallies:
+        total.add(each)
+    return total

@@ -1,0 +1,68 @@
+"""Holds the allocator against the oracle on one random state after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controller.allocator.allocate import Allocation, allocate
+from controller.allocator.holdings import Holdings, holds_of
+from controller.allocator.inventory import Inventory
+from controller.allocator.request import parse_claim
+from controller.allocator.search import Grants
+from controller.allocator.state import State
+from dra_driver.selector.selector import Selectors
+from tests.property.oracle import Oracle, Slot
+from tests.property.states import Scenario, classes, scenario
+
+_SELECTORS = Selectors()
+_CLASSES = classes()
+
+
+def check(seeds: Iterable[int]) -> int:
+    """Raises AssertionError, naming the seed, at the first state where the two differ; gives the
+    number of states that were satisfiable."""
+    return sum(_check(scenario(seed), f"seed {seed}") for seed in seeds)
+
+
+def state_of(given: Scenario) -> State:
+    holdings = Holdings()
+    for claim in given.held:
+        for hold in holds_of(claim):
+            holdings.add(hold)
+    return State(Inventory.of(given.slices), holdings, _CLASSES, _SELECTORS)
+
+
+def _check(given: Scenario, seed: str) -> bool:
+    wanted = [parse_claim(each, _CLASSES) for each in given.wanted]
+    outcome = allocate(state_of(given), wanted, given.nodes)
+    possible = {node: Oracle(given, node).satisfiable() for node in given.nodes}
+    ranks = {
+        node: sum(choice.alternatives) for node, choice in possible.items() if choice is not None
+    }
+    if not isinstance(outcome, Allocation):
+        assert not ranks, f"{seed}: it fits on {sorted(ranks)}, but: {outcome.reason}"
+        assert "stopped" not in outcome.reason, seed
+        return False
+    choice = possible[outcome.node]
+    assert choice is not None, f"{seed}: nothing fits on {outcome.node}"
+    assert ranks[outcome.node] == min(ranks.values()), f"{seed}: earlier alternatives were there"
+    pairs = list(_pairs(given, outcome.grants))
+    assert Oracle(given, outcome.node).valid(pairs), f"{seed}: a rule is broken by {pairs}"
+    first = {(slot.claim, slot.name) for slot in choice.slots}
+    chosen = {(slot.claim, slot.name) for slot, _ in pairs}
+    assert chosen == first, f"{seed}: other alternatives than the first that fit"
+    return True
+
+
+def _pairs(given: Scenario, grants: Grants) -> Iterable[tuple[Slot, str]]:
+    for number, (claim, granted) in enumerate(zip(given.wanted, grants, strict=True)):
+        requests = claim["spec"]["devices"]["requests"]
+        for grant in granted:
+            name, _, sub = grant.request.name.partition("/")
+            index, request = next(
+                (n, each) for n, each in enumerate(requests) if each["name"] == name
+            )
+            spec = request.get("exactly") or next(
+                each for each in request["firstAvailable"] if each["name"] == sub
+            )
+            yield Slot(number, index, grant.request.name, spec), grant.device.id.name
