@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dra_driver.simulator.load import shipped_machines
-from tests.chart.helm import CHART, Helm, Values
+from tests.chart.helm import CHART, CHECKOUT, Helm, Values
 
 pytestmark = pytest.mark.control_plane
 
@@ -143,3 +143,22 @@ def _referred(schema: dict[str, Any]) -> dict[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
     found: dict[str, Any] = SCHEMA["definitions"].get(name, {})
     return found
+
+
+def test_the_documentation_lists_every_value() -> None:
+    page = (CHECKOUT / "docs/user/install.md").read_text()
+    table = page.partition("\n## Values\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    listed = {name.strip(" `"): default.strip() for name, default in rows}
+    leaves = dict(_leaves(DEFAULTS))
+    assert set(listed) == set(leaves)
+    literal = {name: text.strip("`") for name, text in listed.items() if text.startswith("`")}
+    assert literal == {name: json.dumps(leaves[name]).strip('"') or '""' for name in literal}
+
+
+def _leaves(values: Values, path: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in values.items():
+        if isinstance(value, dict) and value and name != "resources":
+            yield from _leaves(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value
