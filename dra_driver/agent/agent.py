@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from dra_driver.agent.cards import Cards
-from dra_driver.agent.ports import ApiReader, OwnSlices
-from dra_driver.agent.publisher import Publisher, own_slices
+from dra_driver.agent.ports import ApiReader
+from dra_driver.agent.publisher import Publisher
 from dra_driver.agent.reports import RECOVERY_FAILED, Reports
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.standing import Standing
@@ -17,8 +18,6 @@ from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
-from dra_driver.kube.resources import RESOURCE_SLICES
-from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import Object
@@ -33,14 +32,15 @@ from dra_driver.node.locks import Locks
 from dra_driver.node.prepare import Preparer
 from dra_driver.node.recovery import Recovery
 
-_GRACE = 10.0  # seconds for calls of the kubelet that run when we are told to stop
+_END = 10.0  # seconds to stop: for calls of the kubelet that run, and what they leave for the rest
 
 
 class Agent:
     """Constructing it has no effect; `start` begins everything and returns at once.
 
-    The order matters: nothing is answered before recovery made journal, CDI files and cards
-    agree, and nothing is published before claims can be prepared.
+    The order matters: recovery needs the cards to have been looked at, nothing is answered before
+    recovery made journal, CDI files and cards agree, and nothing is published before claims can
+    be prepared. Hardware that cannot be read holds nothing up: pods can end without it.
     """
 
     def __init__(self, settings: AgentSettings, api: Api, *, effects: Effects) -> None:
@@ -60,12 +60,6 @@ class Agent:
             changed=self._publisher.wake,
             reports=self._reports,
         )
-        self._slices = Reflector(
-            api,
-            RESOURCE_SLICES,
-            OwnSlices(self._publisher),
-            field_selector=own_slices(settings.node_name),
-        )
         self._journal = Journal(state, effects=effects)
         self._cdi = CdiDirectory(settings.cdi_dir, effects=effects)
         self._locks = Locks(state / "locks")
@@ -84,26 +78,32 @@ class Agent:
             silence=settings.registration_timeout,
             effects=effects,
         )
-        self._startup = Startup([self._recover, self._plugin.start, self._publish])
+        self._startup = Startup(
+            [self._cards.start, self._recover, self._plugin.start, self._publisher.start]
+        )
         self._standing = Standing(self.ready, self._reports)
 
     def start(self) -> None:
-        """Look at the hardware, and run the steps of the start until they succeed."""
+        """Run the steps of the start until they succeed, in the background."""
         self._recorder.start()
-        self._cards.start()
         self._startup.start()
         self._standing.start()
 
     def stop(self) -> None:
-        """Stop serving. Slices and prepared claims stay: the cards are still there."""
-        self._standing.stop()
-        self._startup.stop()
-        self._plugin.stop(grace=_GRACE)
-        self._cards.stop()
-        self._slices.stop()
-        self._publisher.stop()
+        """Stop serving, within some ten seconds. Slices and prepared claims stay: the cards are
+        still there."""
+        end = time.monotonic() + _END
+
+        def left() -> float:
+            return max(0.0, end - time.monotonic())
+
+        self._standing.stop(left())
+        self._startup.stop(left())
+        self._plugin.stop(left())
+        self._cards.stop(left())
+        self._publisher.stop(left())
         self._journal.close()
-        self._recorder.stop()
+        self._recorder.stop(left())
 
     def ready(self) -> str | None:
         """Why the node does not serve GCUs right now, or None."""
@@ -118,13 +118,12 @@ class Agent:
         """Which thread ended, which only a fault of ours can cause."""
         alive = {
             "the start": self._startup.is_alive,
-            "the look at the cards": self._cards.is_alive,
             "the look at the agent's own state": self._standing.is_alive,
         }
         if self._startup.done.is_set():
             alive |= {
+                "the look at the cards": self._cards.is_alive,
                 "the publisher": self._publisher.is_alive,
-                "the watch of ResourceSlices": self._slices.is_alive,
             }
         ended = [name for name, check in alive.items() if not check()]
         return f"{ended[0]} ended unexpectedly; see the log" if ended else None
@@ -136,10 +135,6 @@ class Agent:
         ).run(opening)
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
-
-    def _publish(self) -> None:
-        self._publisher.start()
-        self._slices.start()
 
     def _devices(self) -> Sequence[Object] | None:
         cards = self._cards.latest

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from dra_driver.agent.reports import CARD_LOST, CARD_UNUSABLE, Reports
+from dra_driver.agent.reports import CARD_BACK, CARD_LOST, CARD_UNUSABLE, Reports
 from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.kube.backoff import Backoff
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.names import TAINT_UNHEALTHY
@@ -23,8 +24,9 @@ class Cards:
     """Looks at the machine at an interval and when the PCI bus has changed.
 
     A failed look keeps what was seen before: that the machine cannot be read says nothing
-    about its cards. A card that was seen and is no longer found stays, with the problem
-    ``lost``, until it is back or the agent starts anew.
+    about its cards. It is repeated sooner than at the next interval, but not at every look at
+    the bus, as a tool that hangs should not be called all the time. A card that was seen and is
+    no longer found stays, with the problem ``lost``, until it is back or the agent starts anew.
     """
 
     def __init__(
@@ -48,7 +50,8 @@ class Cards:
         self._cards: dict[PciAddress, Card] | None = None
         self._unusable: dict[PciAddress, str] = {}
         self._bus: object = None
-        self._looked = float("-inf")
+        self._backoff = Backoff(first=presence_interval, longest=inventory_interval)
+        self._due = float("-inf")
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cards", daemon=True)
         self.problem: str | None = "the hardware has not been read yet"
@@ -69,20 +72,21 @@ class Cards:
         return self._machine.card(known)
 
     def start(self) -> None:
-        """Look now, and go on in a thread of its own."""
+        """Look once, then go on in a thread of its own. Never raises, as `look`."""
+        self.look()
         self._thread.start()
 
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
-    def stop(self) -> None:
+    def stop(self, timeout: float) -> None:
+        """End the thread; a look that takes longer than `timeout` seconds is not waited for."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(timeout=5)
+            self._thread.join(timeout)
 
     def look(self) -> None:
         """A full look now. Never raises: what went wrong is told in `problem`."""
-        self._looked = self._clock()
         before = self._cards
         try:
             self._bus = self._sysfs.functions()
@@ -91,7 +95,10 @@ class Cards:
             if self.problem != str(error):
                 logger.warning("the hardware cannot be read: %s", error)
             self.problem = str(error)
+            self._due = self._clock() + self._backoff.next()
             return
+        self._backoff.reset()
+        self._due = self._clock() + self._inventory_interval
         self.problem = None
         self._take(inventory)
         if self._cards != before:
@@ -99,7 +106,7 @@ class Cards:
 
     def tick(self) -> None:
         """Look if it is time, or if the PCI bus is not as it was."""
-        if self._clock() - self._looked >= self._inventory_interval or self._bus_changed():
+        if self._clock() >= self._due or self._bus_changed():
             self.look()
 
     def _bus_changed(self) -> bool:
@@ -113,12 +120,16 @@ class Cards:
         known = self._cards or {}
         found = {card.address: card for card in inventory.cards}
         missing = {a: _lost(card, inventory) for a, card in known.items() if a not in found}
-        for address in missing.keys() - {a for a, c in known.items() if _is_lost(c)}:
+        lost_before = {address for address, card in known.items() if _is_lost(card)}
+        for address in sorted(missing.keys() - lost_before):
             text = missing[address].problems[-1].text
             logger.warning("card %s: %s", address, text)
             self._reports.warning(CARD_LOST, f"card {address}: {text}")
+        for address in sorted(lost_before & found.keys()):
+            logger.info("card %s is back", address)
+            self._reports.normal(CARD_BACK, f"card {address} is back")
         for address, reason in inventory.unusable.items():
-            if self._unusable.get(address) != reason:
+            if address not in known and self._unusable.get(address) != reason:
                 logger.warning("card %s is not published: %s", address, reason)
                 note = f"card {address} is not published: {reason}"
                 self._reports.warning(CARD_UNUSABLE, note)
@@ -126,7 +137,6 @@ class Cards:
         self._cards = dict(sorted((found | missing).items()))
 
     def _run(self) -> None:
-        self.look()
         while not self._stop.wait(self._presence_interval):
             self.tick()
 

@@ -50,7 +50,7 @@ def plan_changes(
         desired=tuple(desired),
         delete=tuple(obsolete),
         update=tuple(
-            _with_version(s, by_name[s["metadata"]["name"]])
+            _in_place_of(by_name[s["metadata"]["name"]], s)
             for s in different
             if s["metadata"]["name"] in by_name
         ),
@@ -115,6 +115,7 @@ def _comparable(published: Object) -> tuple[Any, Any]:
     return {**spec, "devices": devices}, published["metadata"].get("ownerReferences")
 
 
-def _with_version(wanted: Object, found: Object) -> Object:
-    version = found["metadata"]["resourceVersion"]
-    return {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}}
+def _in_place_of(found: Object, wanted: Object) -> Object:
+    """`wanted` as an update of just what was `found`: anything newer is a conflict."""
+    known = {key: found["metadata"][key] for key in ("uid", "resourceVersion")}
+    return {**wanted, "metadata": {**wanted["metadata"], **known}}

@@ -7,12 +7,15 @@ import threading
 from collections.abc import Callable, Sequence
 
 from dra_driver.agent.changes import Changes, keep_held, plan_changes
-from dra_driver.agent.slices import Object, dropped_fields
+from dra_driver.agent.published import PublishedSlices
+from dra_driver.agent.slices import Object
+from dra_driver.agent.writer import SliceWriter
 from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
-from dra_driver.kube.errors import Conflict, NotFound
+from dra_driver.kube.errors import Conflict
 from dra_driver.kube.preflight import check_server
 from dra_driver.kube.resources import NODES, RESOURCE_SLICES
+from dra_driver.kube.watch import Reflector
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
@@ -20,16 +23,8 @@ from dra_driver.telemetry.logs import new_call
 
 logger = logging.getLogger(__name__)
 
-# Which feature gate a server lacks that drops a field of ours (KEP-5055, KEP-5075).
-_FEATURES = {
-    "taints": "DRADeviceTaints",
-    "allowMultipleAllocations": "DRAConsumableCapacity",
-    "requestPolicy": "DRAConsumableCapacity",
-}
-
-
-class PublicationError(GcuError):
-    """The server did not keep what was published; nothing of it stays there."""
+# What wakes nobody: a claim's end, after which the device of a lost card need no longer stay.
+_COMPARE_EVERY = 60.0
 
 
 def own_slices(node: str) -> str:
@@ -38,11 +33,15 @@ def own_slices(node: str) -> str:
 
 
 class Publisher:
-    """Publishes what `devices` gives, again whenever it is woken, until the server has it.
+    """Publishes what `devices` gives, again whenever it or the server's state has changed.
 
     `devices` gives None while the hardware has not been read yet: then nothing is published,
     since an empty pool would say that the node has no cards. `held` are the cards that claims
     hold on this node.
+
+    What stands on the server is known from one watch, so that comparing costs no request. After
+    every write and every failure it waits, longer each time until all is as it should be: where
+    somebody else writes the same slices all the time, the server sees few writes of ours.
     """
 
     def __init__(
@@ -53,46 +52,74 @@ class Publisher:
         devices: Callable[[], Sequence[Object] | None],
         held: Callable[[], frozenset[PciAddress]],
         backoff: Backoff | None = None,
+        wait: Callable[[float], bool] | None = None,
     ) -> None:
+        """`wait(seconds)` sleeps, and returns True when the publisher was stopped."""
         self._api = api
         self._node_name = node_name
         self._devices = devices
         self._held = held
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
-        self._server_checked = False
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
-        self._desired: dict[str, Object] = {}
-        self.problem: str | None = "the node's cards have not been published yet"
+        self._wait = wait or self._stop.wait
+        self.published = PublishedSlices(self.wake)
+        self._writer = SliceWriter(api, self.published)
+        self._reflector = Reflector(
+            api, RESOURCE_SLICES, self.published, field_selector=own_slices(node_name)
+        )
+        self._thread = threading.Thread(target=self.run, name="publisher", daemon=True)
+        self._server_checked = False
+        self._node: Object | None = None
+        self._published_once = False
+        self._failure: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why the slices may not be as the cards are, or None."""
+        unpublished = None if self._published_once else "the cards have not been published yet"
+        return self._failure or self._reflector.problem or unpublished
 
     def start(self) -> None:
-        """Publish in a thread of its own, now and whenever woken."""
+        """Follow the slices and publish, each in a thread of its own."""
         self._wake.set()
+        self._reflector.start()
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the thread; the slices stay, as the node's cards do."""
+    def stop(self, timeout: float) -> None:
+        """End the threads, for at most `timeout` seconds each; the slices stay, as the node's
+        cards do."""
         self._stop.set()
         self._wake.set()
+        self._reflector.stop(timeout)
         if self._thread.is_alive():
-            self._thread.join(timeout=5)
+            self._thread.join(timeout)
 
     def is_alive(self) -> bool:
-        return self._thread.is_alive()
+        return self._thread.is_alive() and self._reflector.is_alive()
 
     def wake(self) -> None:
-        """Compare with the server once more."""
+        """Compare once more."""
         self._wake.set()
 
-    def slice_changed(self, name: str, spec: Object | None) -> None:
-        """A slice of ours is now `spec` on the server (None: deleted). Wakes unless we wrote it."""
-        wanted = self._desired.get(name)
-        if wanted is None or spec is None or dropped_fields(wanted["spec"], spec):
-            self.wake()
+    def run(self) -> None:
+        """The thread's work; returns after `stop`."""
+        while True:
+            self._wake.wait(_COMPARE_EVERY)
+            self._wake.clear()
+            if self._stop.is_set():
+                return
+            with new_call("publish"):
+                settled = self._attempt()
+            if settled:
+                self._backoff.reset()
+                continue
+            if self._wait(self._backoff.next()):
+                return
+            self._wake.set()
 
     def publish(self) -> Changes | None:
-        """One comparison, and the writes it takes; None while the hardware is unknown.
+        """One comparison, and the writes it takes; None while hardware or server are unknown.
 
         Raises KubeError, PublicationError where the server dropped a part, Refused for a server
         that is too old, and JournalError when it is unknown which cards are held.
@@ -100,80 +127,46 @@ class Publisher:
         if not self._server_checked:
             check_server(self._api.server_version())
             self._server_checked = True
-        devices = self._devices()
-        if devices is None:
+        devices, current = self._devices(), self.published.slices
+        if devices is None or current is None:
             return None
-        node = self._api.get(NODES, self._node_name)
-        selector = own_slices(self._node_name)
-        current = self._api.list(RESOURCE_SLICES, field_selector=selector).items
-        changes = plan_changes(node, keep_held(devices, current, self._held()), current)
-        self._desired = {s["metadata"]["name"]: s for s in changes.desired}
-        for obsolete in changes.delete:
-            self._delete(obsolete)
-        for updated in changes.update:
-            self._check(updated, self._api.replace(RESOURCE_SLICES, updated))
-        for created in changes.create:
-            # A dry run first: a slice whose taint the server drops is free for all until it
-            # is deleted again.
-            self._check(created, self._api.create(RESOURCE_SLICES, created, dry_run=True))
-            self._check(created, self._api.create(RESOURCE_SLICES, created))
+        wanted = keep_held(devices, current, self._held())
+        if self._node is None or plan_changes(self._node, wanted, current):
+            # Read again before each write: slices go with their Node, and another Node of that
+            # name has another UID.
+            self._node = self._api.get(NODES, self._node_name)
+        changes = plan_changes(self._node, wanted, current)
+        self._writer.carry_out(changes)
         return changes
 
-    def _check(self, sent: Object, kept: Object) -> None:
-        dropped = dropped_fields(sent["spec"], kept["spec"], "spec")
-        if not dropped:
-            return
-        features = sorted({f for field, f in _FEATURES.items() if any(field in d for d in dropped)})
-        self._delete(sent)
-        raise PublicationError(
-            f"the API server drops {', '.join(dropped[:3])} from ResourceSlices",
-            remedy=f"switch on the feature gate {' and '.join(features)} on the API server"
-            if features
-            else "use Kubernetes 1.36 or newer",
-        )
-
-    def _delete(self, published: Object) -> None:
-        try:
-            self._api.delete(RESOURCE_SLICES, published["metadata"]["name"])
-        except NotFound:
-            logger.debug("slice %s was gone already", published["metadata"]["name"])
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self._wake.wait()
-            self._wake.clear()
-            if self._stop.is_set():
-                return
-            with new_call("publish"):
-                if self._attempt():
-                    self._backoff.reset()
-                    continue
-            self._stop.wait(self._backoff.next())
-            self._wake.set()
-
     def _attempt(self) -> bool:
+        """Whether there was nothing to do, so that nothing needs to be looked at again."""
         try:
             changes = self.publish()
         except Conflict as error:
             logger.info("the slices changed meanwhile, comparing again: %s", error)
             return False
         except GcuError as error:
-            logger.warning("cannot publish: %s", error)
-            self.problem = str(error)
+            if self._failure != str(error):
+                logger.warning("cannot publish: %s", error)
+            self._failure = str(error)
             return False
+        self._failure = None
         if changes is None:
             return True
-        self.problem = None
+        self._published_once = True
         if changes:
-            devices = sum(len(s["spec"].get("devices", ())) for s in changes.desired)
-            logger.info(
-                "published %d devices in %d slices (generation %d): %d deleted, %d updated, "
-                "%d created",
-                devices,
-                len(changes.desired),
-                changes.desired[0]["spec"]["pool"]["generation"],
-                len(changes.delete),
-                len(changes.update),
-                len(changes.create),
-            )
-        return True
+            _tell(changes)
+        return not changes
+
+
+def _tell(changes: Changes) -> None:
+    logger.info(
+        "published %d devices in %d slices (generation %d): %d deleted, %d updated, %d created",
+        sum(len(s["spec"].get("devices", ())) for s in changes.desired),
+        len(changes.desired),
+        changes.desired[0]["spec"]["pool"]["generation"],
+        len(changes.delete),
+        len(changes.update),
+        len(changes.create),
+    )

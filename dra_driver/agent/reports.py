@@ -12,6 +12,7 @@ from dra_driver.model.claim import Object
 NOT_SERVING: Final = "GcuNotServing"
 SERVING: Final = "GcuServing"
 CARD_LOST: Final = "GcuCardLost"
+CARD_BACK: Final = "GcuCardBack"
 CARD_UNUSABLE: Final = "GcuCardUnusable"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 

@@ -40,10 +40,10 @@ class Standing:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, timeout: float) -> None:
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(timeout=5)
+            self._thread.join(timeout)
 
     def is_alive(self) -> bool:
         return self._thread.is_alive()

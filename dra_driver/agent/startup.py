@@ -17,27 +17,37 @@ logger = logging.getLogger(__name__)
 
 Step = Callable[[], None]
 
+_STARTING = "the agent is starting"
+
 
 class Startup:
     """Runs `steps` in their order, in a thread of its own. A step may raise GcuError, and is
     then run again later; what it began it must have taken back."""
 
-    def __init__(self, steps: Sequence[Step], *, backoff: Backoff | None = None) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        *,
+        backoff: Backoff | None = None,
+        wait: Callable[[float], bool] | None = None,
+    ) -> None:
+        """`wait(seconds)` sleeps, and returns True when the start was stopped."""
         self._steps = steps
         self._backoff = backoff or Backoff()
         self._stop = threading.Event()
+        self._wait = wait or self._stop.wait
         self._thread = threading.Thread(target=self.run, name="startup", daemon=True)
-        self.problem: str | None = "the agent is starting"
+        self.problem: str | None = _STARTING
         self.done = threading.Event()
 
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """Begin no further step, and wait for the present one."""
+    def stop(self, timeout: float) -> None:
+        """Begin no further step, and wait for the present one for at most `timeout` seconds."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(timeout)
 
     def is_alive(self) -> bool:
         """Whether it still runs or has done its work; else a fault of ours ended it."""
@@ -47,9 +57,10 @@ class Startup:
         """The thread's work."""
         for step in self._steps:
             while not self._attempt(step):
-                if self._stop.wait(self._backoff.next()):
+                if self._wait(self._backoff.next()):
                     return
             self._backoff.reset()
+            self.problem = _STARTING
             if self._stop.is_set():
                 return
         self.problem = None

@@ -35,8 +35,9 @@ class Reflector:
     resourceVersion (410). After every failure it waits, longer each time, so that a refusing
     server sees a bounded number of requests; only a watch that worked resets the delay.
 
-    `synced` is set once the first list was delivered. `wait(seconds)` sleeps, and returns True
-    when the reflector was stopped; `clock` is monotonic seconds.
+    `synced` is set once the first list was delivered; `problem` is why nothing is followed right
+    now, None while a watch is open. `wait(seconds)` sleeps, and returns True when the reflector
+    was stopped; `clock` is monotonic seconds.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Reflector:
             target=self.run, name=f"reflector-{resource.plural}", daemon=True
         )
         self.synced = threading.Event()
+        self.problem: str | None = None
 
     def start(self) -> None:
         self._thread.start()
@@ -98,7 +100,8 @@ class Reflector:
                 logger.info("listing %s again: %s", self._resource.plural, error)
                 self._version = ""
             except KubeError as error:
-                logger.warning("cannot follow %s: %s", self._resource.plural, error)
+                self.problem = f"cannot follow {self._resource.plural}: {error}"
+                logger.warning("%s", self.problem)
                 least = error.retry_after if isinstance(error, TooManyRequests) else 0.0
             self._wait(max(least, self._backoff.next()))
 
@@ -125,6 +128,7 @@ class Reflector:
             field_selector=self._field_selector,
             timeout=_WATCH_SECONDS,
         )
+        self.problem = None
         try:
             if self._stopped.is_set():  # stop() may have come before there was a watch to close
                 return True

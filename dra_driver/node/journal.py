@@ -79,8 +79,10 @@ class Journal:
         return Opening(found, set_aside)
 
     def close(self) -> None:
-        """Give the files back; nothing is lost without it."""
-        self._file.close()
+        """Give the files back; nothing is lost without it. A call that still comes opens them
+        anew."""
+        with self._mutex, self._syncing:  # no thread is writing to a number that is reused soon
+            self._file.close()
 
     def snapshot(self) -> Ledger:
         """The state now, with what another process has written; all of it durable."""

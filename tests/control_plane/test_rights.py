@@ -55,7 +55,10 @@ def agent(nodes: None, driver: Driver, tmp_path: Path) -> Iterator[Client]:
 
 
 def publisher(client: Client, devices: list[Object]) -> Publisher:
-    return Publisher(client, OWN, devices=lambda: devices, held=frozenset)
+    made = Publisher(client, OWN, devices=lambda: devices, held=frozenset)
+    listed = client.list(RESOURCE_SLICES, field_selector=own_slices(OWN))
+    made.published.on_replace(listed.items)
+    return made
 
 
 def test_the_agent_publishes_its_node(agent: Client) -> None:

@@ -2,61 +2,131 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
-from dra_driver.agent.changes import keep_held, plan_changes
-from dra_driver.agent.slices import dropped_fields
+import pytest
+
+from dra_driver.agent.changes import Changes, keep_held, plan_changes
+from dra_driver.model.claim import Object
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
+from tests.unit.agent.objects import NODE, device, published, stored
 
-NODE = {"metadata": {"name": "n1", "uid": "u1"}}
-
-
-def device(bus: int) -> dict[str, Any]:
-    return {"name": f"whole-0000-{bus:02x}-00-0", "taints": []}
+MANY = [device(bus) for bus in range(65)]
+LOST = {"key": TAINT_UNHEALTHY, "value": "lost", "effect": "NoSchedule"}
 
 
-def stored(slices: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
-    return [{**s, "metadata": {**s["metadata"], "resourceVersion": "7"}} for s in slices]
+def writes(changes: Changes) -> list[str]:
+    """Each write in its order, as ``<verb> <index of the slice>@<generation>``."""
+    made = [("delete", changes.delete), ("update", changes.update), ("create", changes.create)]
+    return [
+        f"{verb} {int(each['metadata']['name'][-3:])}@{each['spec']['pool']['generation']}"
+        for verb, slices in made
+        for each in slices
+    ]
 
 
-def test_nothing_to_do_when_nothing_changed() -> None:
-    current = stored(plan_changes(NODE, [device(1)], []).create)
-    assert not plan_changes(NODE, [device(1)], current)
+def altered(current: tuple[Object, ...], **spec: Any) -> tuple[Object, ...]:
+    """The first of the slices with another spec."""
+    first, *others = deepcopy(current)
+    first["spec"] |= spec
+    return (first, *others)
 
 
-def test_a_change_of_one_slice_keeps_the_generation() -> None:
-    current = stored(plan_changes(NODE, [device(1)], []).create)
-    changes = plan_changes(NODE, [device(1), device(2)], current)
-    assert [s["spec"]["pool"]["generation"] for s in changes.update] == [1]
-    assert changes.update[0]["metadata"]["resourceVersion"] == "7"
-    assert not changes.create
-    assert not changes.delete
+def with_owner(uid: str) -> tuple[Object, ...]:
+    [found] = deepcopy(published(device(1)))
+    found["metadata"]["ownerReferences"][0]["uid"] = uid
+    return (found,)
 
 
-def test_a_change_of_the_number_of_slices_takes_the_next_generation() -> None:
-    current = stored(plan_changes(NODE, [device(1)], []).create)
-    changes = plan_changes(NODE, [device(bus) for bus in range(65)], current)
-    assert {s["spec"]["pool"]["generation"] for s in changes.desired} == {2}
-    assert (len(changes.update), len(changes.create)) == (1, 1)
-    shrunk = plan_changes(NODE, [device(1)], stored(changes.desired))
-    assert len(shrunk.delete) == 1
-    assert shrunk.desired[0]["spec"]["pool"] == {
-        "name": "gcu.enflame.com/n1",
-        "generation": 3,
-        "resourceSliceCount": 1,
-    }
+def with_time(current: tuple[Object, ...]) -> tuple[Object, ...]:
+    found = deepcopy(current)
+    found[0]["spec"]["devices"][0]["taints"][0]["timeAdded"] = "2026-01-01T00:00:00Z"
+    return found
 
 
-def test_a_held_device_whose_card_is_lost_stays_tainted() -> None:
-    current = stored(plan_changes(NODE, [device(1), device(2)], []).create)
-    held = frozenset({PciAddress.parse("0000:02:00.0")})
-    kept = keep_held([], current, held)
-    assert [d["name"] for d in kept] == ["whole-0000-02-00-0"]
-    assert [(t["key"], t["value"]) for t in kept[0]["taints"]] == [(TAINT_UNHEALTHY, "lost")]
+ONE = published(device(1))
+TWO_SLICES = published(*MANY)
 
 
-def test_what_a_server_dropped_is_named_by_its_path() -> None:
-    sent = {"devices": [{"name": "a", "taints": [{"key": "k"}]}]}
-    assert dropped_fields(sent, {"devices": [{"name": "a"}], "added": 1}) == ["devices[0].taints"]
-    assert dropped_fields(sent, {**sent, "added": 1}) == []
+@pytest.mark.parametrize(
+    ("devices", "current", "expected"),
+    [
+        pytest.param([], (), ["create 0@1"], id="no card is one empty slice"),
+        pytest.param([device(1)], (), ["create 0@1"], id="nothing there yet"),
+        pytest.param(MANY, (), ["create 0@1", "create 1@1"], id="more than one slice holds"),
+        pytest.param([device(1)], ONE, [], id="all there"),
+        pytest.param([], published(), [], id="empty slice there"),
+        pytest.param(MANY, TWO_SLICES, [], id="two slices there"),
+        pytest.param([device(1)], with_time(ONE), [], id="the server added a taint's time"),
+        pytest.param([device(1), device(2)], ONE, ["update 0@1"], id="one more device"),
+        pytest.param(
+            [device(1, taints=[LOST])], ONE, ["update 0@1"], id="another taint of a device"
+        ),
+        pytest.param([device(1)], altered(ONE, devices=[]), ["update 0@1"], id="somebody emptied"),
+        pytest.param([device(1)], with_owner("another"), ["update 0@1"], id="another node by now"),
+        pytest.param([*MANY[:-1], device(99)], TWO_SLICES, ["update 1@1"], id="one of two slices"),
+        pytest.param(
+            [device(99), *MANY[1:-1], device(99)],
+            TWO_SLICES,
+            ["update 0@2", "update 1@2"],
+            id="both of two slices",
+        ),
+        pytest.param(MANY, ONE, ["update 0@2", "create 1@2"], id="one slice becomes two"),
+        pytest.param([device(0)], TWO_SLICES, ["delete 1@1", "update 0@2"], id="two become one"),
+        pytest.param(MANY, TWO_SLICES[:1], ["update 0@2", "create 1@2"], id="second one deleted"),
+        pytest.param(MANY, TWO_SLICES[1:], ["update 1@2", "create 0@2"], id="first one deleted"),
+    ],
+)
+def test_the_writes(
+    devices: list[Object], current: tuple[Object, ...], expected: list[str]
+) -> None:
+    changes = plan_changes(NODE, devices, current)
+    assert writes(changes) == expected
+    assert bool(changes) == bool(expected)
+    after = stored(changes.desired)
+    assert not plan_changes(NODE, devices, after)
+    assert {each["spec"]["pool"]["resourceSliceCount"] for each in after} == {len(after)}
+    assert len({each["spec"]["pool"]["generation"] for each in after}) == 1
+
+
+def test_an_update_is_of_just_what_was_seen() -> None:
+    [updated] = plan_changes(NODE, [device(2)], ONE).update
+    seen = ONE[0]["metadata"]
+    assert (updated["metadata"]["uid"], updated["metadata"]["resourceVersion"]) == (
+        seen["uid"],
+        seen["resourceVersion"],
+    )
+
+
+def test_a_slice_that_is_none_of_the_pool_goes() -> None:
+    [stray] = deepcopy(ONE)
+    stray["metadata"]["name"] = "n1-stray"
+    stray["spec"]["pool"] |= {"name": "gcu.enflame.com/n1-old", "generation": 9}
+    changes = plan_changes(NODE, [device(1)], (*ONE, stray))
+    assert [each["metadata"]["name"] for each in changes.delete] == ["n1-stray"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "held", "kept"),
+    [
+        pytest.param([], {2}, {2: [{"key": "k"}, LOST]}, id="lost and held stays, tainted"),
+        pytest.param([], set(), {}, id="lost and free goes"),
+        pytest.param([device(2)], {2}, {2: [{"key": "k"}]}, id="found is as found"),
+        pytest.param([device(1)], {2}, {1: [{"key": "k"}], 2: [{"key": "k"}, LOST]}, id="sorted"),
+    ],
+)
+def test_devices_of_held_cards_stay(
+    devices: list[Object], held: set[int], kept: dict[int, list[Object]]
+) -> None:
+    current = published(device(2), device(3))
+    addresses = frozenset(PciAddress.parse(f"0000:{bus:02x}:00.0") for bus in held)
+    found = keep_held(devices, current, addresses)
+    assert found == [device(bus, taints=taints) for bus, taints in kept.items()]
+    assert keep_held(devices, published(*found), addresses) == found
+
+
+def test_a_foreign_device_name_is_nobodys_card() -> None:
+    current = published({"name": "gcu-0"})
+    assert keep_held([], current, frozenset({PciAddress.parse("0000:02:00.0")})) == []

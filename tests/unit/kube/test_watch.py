@@ -147,6 +147,29 @@ def test_a_watch_that_worked_resets_the_delay() -> None:
     assert time.waits == [0.5, 1.0, 2.0, 0.5, 1.0]
 
 
+def test_it_says_why_it_follows_nothing() -> None:
+    watch = FakeWatch([bookmark(11)], stays=True)
+    answers = [listing, refuse(Forbidden("may not list"))]
+
+    def lists() -> Listing:
+        return answers.pop()()
+
+    problems: list[str | None] = []
+
+    def look(seconds: float) -> bool:
+        problems.append(reflector.problem)
+        return False
+
+    api = FakeApi(lists, lambda _: watch)
+    reflector = Reflector(cast("Api", api), PODS, Told(), wait=look)
+    assert reflector.problem is None
+    reflector.start()
+    assert reflector.synced.wait(5)
+    reflector.stop()
+    assert problems == ["cannot follow pods: may not list"]
+    assert reflector.problem is None
+
+
 def test_stop_ends_an_open_watch() -> None:
     watch = FakeWatch([bookmark(11)], stays=True)
     reflector = Reflector(cast("Api", FakeApi(listing, lambda _: watch)), PODS, Told())

@@ -1,0 +1,212 @@
+"""When the publisher writes, what it does not write, and how often it tries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import cast
+
+import pytest
+
+from dra_driver.agent.publisher import Publisher
+from dra_driver.kube.api import Api, Change, ServerVersion
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    KubeError,
+    NotFound,
+    Unavailable,
+)
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import GcuError, JournalError
+from dra_driver.model.pci import PciAddress
+from tests.unit.agent.objects import device, published
+from tests.unit.agent.scripted_api import ScriptedApi
+
+FIRST = ["version", "get nodes", "dry run", "create"]
+UNPUBLISHED = "the cards have not been published yet"
+
+
+class Rig:
+    """A publisher whose thread is the test's own, and which stops when `waits` are over."""
+
+    def __init__(self, api: ScriptedApi, *, waits: int = 0) -> None:
+        self.api = api
+        self.devices: Sequence[Object] | None = [device(1)]
+        self.held: frozenset[PciAddress] | GcuError = frozenset()
+        self.waits: list[float] = []
+        self.on_wait: Callable[[], None] = lambda: None
+        self._waits_left = waits
+        self.publisher = Publisher(
+            cast("Api", api),
+            "n1",
+            devices=lambda: self.devices,
+            held=self._held,
+            backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
+            wait=self._wait,
+        )
+
+    def listed(self, *slices: Object) -> Rig:
+        """The reflector has listed these."""
+        self.publisher.published.on_replace(slices)
+        return self
+
+    def run(self) -> list[float]:
+        """Let the thread's work run until its waits are over; gives the delays."""
+        self.publisher.run()
+        return self.waits
+
+    def _held(self) -> frozenset[PciAddress]:
+        if isinstance(self.held, GcuError):
+            raise self.held
+        return self.held
+
+    def _wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        self.on_wait()
+        return len(self.waits) >= self._waits_left
+
+
+def test_the_first_publication_and_nothing_after_it() -> None:
+    rig = Rig(ScriptedApi())
+    assert rig.publisher.problem == UNPUBLISHED
+    rig.listed()
+    rig.publisher.publish()
+    assert rig.api.calls == FIRST
+    changes = rig.publisher.publish()
+    assert changes is not None
+    assert not changes
+    assert rig.api.calls == FIRST
+
+
+def test_a_restart_with_nothing_changed_writes_nothing() -> None:
+    rig = Rig(ScriptedApi()).listed(*published(device(1)))
+    rig.publisher.publish()
+    assert rig.api.calls == ["version", "get nodes"]
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["no hardware", "no list"])
+def test_what_is_unknown_is_not_published(listed: bool) -> None:
+    rig = Rig(ScriptedApi(), waits=1)
+    if listed:
+        rig.listed(*published(device(1)))
+        rig.devices = None
+    assert rig.publisher.publish() is None
+    assert rig.api.calls == ["version"]
+    assert rig.publisher.problem == UNPUBLISHED
+
+
+def test_a_node_without_cards_says_so() -> None:
+    rig = Rig(ScriptedApi()).listed(*published(device(1)))
+    rig.devices = []
+    changes = rig.publisher.publish()
+    assert changes is not None
+    assert "devices" not in changes.update[0]["spec"]
+
+
+REFUSALS = [
+    pytest.param({"version": Unavailable("away")}, "away", id="server away"),
+    pytest.param({"get_nodes": NotFound("no such node")}, "no such node", id="no node"),
+    pytest.param({"create": Forbidden("may not create")}, "may not create", id="forbidden"),
+    pytest.param(
+        {"dry_run": AlreadyExists("it is there")},
+        "a ResourceSlice n1-gcu.enflame.com-000 exists, and not as one of this driver",
+        id="another's slice of that name",
+    ),
+]
+
+
+@pytest.mark.parametrize(("refusals", "told"), REFUSALS)
+def test_a_refusal_is_told_and_tried_again_ever_more_slowly(
+    refusals: dict[str, KubeError], told: str
+) -> None:
+    api = ScriptedApi(**{verb: [error] for verb, error in refusals.items()})
+    rig = Rig(api, waits=9).listed()
+    assert rig.run() == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert told in str(rig.publisher.problem)
+    assert len(api.calls) <= 4 * 9
+
+
+def test_publication_is_retried_until_the_server_has_it() -> None:
+    api = ScriptedApi(create=[Unavailable("away"), Unavailable("still")])
+    rig = Rig(api, waits=4).listed()
+    refused = api.refusals["create"]
+    rig.on_wait = lambda: refused.clear() if len(rig.waits) == 3 else None
+    # The fourth wait follows the write: what it did is looked at once more.
+    assert rig.run() == [1, 2, 4, 8]
+    assert api.calls[-2:] == ["dry run", "create"]
+    assert rig.publisher.problem is None
+
+
+def test_a_server_that_is_too_old_is_refused_before_anything_is_written() -> None:
+    rig = Rig(ScriptedApi(), waits=2).listed()
+    rig.api.version = ServerVersion(1, 35, "v1.35.6")
+    rig.run()
+    assert "use Kubernetes 1.36 or newer" in str(rig.publisher.problem)
+    assert rig.api.calls == ["version", "version"]
+
+
+def test_holdings_that_cannot_be_read_hold_publication_up() -> None:
+    """A device that must stay would be taken away otherwise."""
+    rig = Rig(ScriptedApi(), waits=1).listed(*published(device(2)))
+    rig.held = JournalError("the disk is gone")
+    rig.run()
+    assert rig.publisher.problem == "the disk is gone"
+    assert rig.api.calls == ["version"]
+
+
+def test_a_held_card_that_is_lost_keeps_its_device() -> None:
+    rig = Rig(ScriptedApi()).listed(*published(device(1), device(2)))
+    rig.held = frozenset({PciAddress.parse("0000:02:00.0")})
+    changes = rig.publisher.publish()
+    assert changes is not None
+    assert [each["name"] for each in changes.desired[0]["spec"]["devices"]] == [
+        "whole-0000-01-00-0",
+        "whole-0000-02-00-0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "writes"),
+    [(Conflict("changed"), ["replace"]), (NotFound("gone"), ["dry run", "create"])],
+    ids=["changed meanwhile", "deleted meanwhile"],
+)
+def test_a_race_is_compared_again_without_a_word(error: GcuError, writes: list[str]) -> None:
+    rig = Rig(ScriptedApi(replace=[error, error]), waits=2).listed(*published(device(2)))
+    problems: list[str | None] = []
+
+    def look() -> None:
+        problems.append(rig.publisher.problem)
+        rig.api.refusals["replace"].clear()
+
+    rig.on_wait = look
+    rig.run()
+    assert problems == [UNPUBLISHED, None]
+    assert rig.api.calls == ["version", "get nodes", "replace", "get nodes", *writes]
+
+
+def test_somebody_who_writes_the_same_slices_all_the_time_sees_few_writes() -> None:
+    rig = Rig(ScriptedApi(), waits=9).listed()
+
+    def somebody() -> None:
+        [ours] = rig.publisher.published.slices or ()
+        theirs = deepcopy(ours)
+        theirs["spec"]["devices"] = [device(9)]
+        theirs["metadata"]["resourceVersion"] = f"{1000 + len(rig.waits)}"
+        rig.publisher.published.on_event(Change.MODIFIED, theirs)
+
+    rig.on_wait = somebody
+    assert rig.run() == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert rig.api.calls.count("replace") == 8
+
+
+def test_the_nodes_uid_is_read_anew_before_a_write() -> None:
+    rig = Rig(ScriptedApi()).listed(*published(device(1)))
+    rig.publisher.publish()
+    [gone] = rig.publisher.published.slices or ()
+    rig.publisher.published.on_event(Change.DELETED, gone)
+    rig.api.calls.clear()
+    rig.publisher.publish()
+    assert rig.api.calls == ["get nodes", "dry run", "create"]

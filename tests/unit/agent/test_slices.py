@@ -1,0 +1,83 @@
+"""The form of slices, and what a server dropped of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.agent.slices import MAX_DEVICES, desired_slices, dropped_fields, slice_name
+from tests.unit.agent.objects import NODE, device
+
+
+def test_a_slice_as_the_api_wants_it() -> None:
+    assert desired_slices(NODE, [device(1)], 3) == [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {
+                "name": "n1-gcu.enflame.com-000",
+                "ownerReferences": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Node",
+                        "name": "n1",
+                        "uid": "node-uid",
+                        "controller": True,
+                    }
+                ],
+            },
+            "spec": {
+                "driver": "gcu.enflame.com",
+                "nodeName": "n1",
+                "pool": {
+                    "name": "gcu.enflame.com/n1",
+                    "generation": 3,
+                    "resourceSliceCount": 1,
+                },
+                "devices": [device(1)],
+            },
+        }
+    ]
+
+
+def test_an_empty_slice_has_no_devices_at_all() -> None:
+    [only] = desired_slices(NODE, [], 1)
+    assert "devices" not in only["spec"]
+
+
+@pytest.mark.parametrize(("devices", "sizes"), [(64, [64]), (65, [64, 1]), (130, [64, 64, 2])])
+def test_devices_stand_in_their_order(devices: int, sizes: list[int]) -> None:
+    assert MAX_DEVICES == 64
+    names = [f"d{number}" for number in range(devices)]
+    made = desired_slices(NODE, [{"name": name} for name in names], 1)
+    assert [len(each["spec"]["devices"]) for each in made] == sizes
+    assert [d["name"] for each in made for d in each["spec"]["devices"]] == names
+    in_order = sorted(made, key=lambda each: str(each["metadata"]["name"]))
+    assert in_order == made
+
+
+def test_names_of_long_nodes_fit_and_differ() -> None:
+    names = {slice_name(f"{'n' * 240}{end}.example.com", 1) for end in ("-a", "-b")}
+    assert len(names) == 2
+    assert all(len(name) <= 253 and name.endswith("-gcu.enflame.com-001") for name in names)
+    assert slice_name("n" * 233, 0) == f"{'n' * 233}-gcu.enflame.com-000"
+
+
+@pytest.mark.parametrize(
+    ("kept", "dropped"),
+    [
+        ({"devices": [{"name": "a", "taints": [{"key": "k"}]}]}, []),
+        ({"devices": [{"name": "a", "taints": [{"key": "k", "timeAdded": 1}]}], "added": 1}, []),
+        ({"devices": [{"name": "a"}]}, ["devices[0].taints"]),
+        ({"devices": [{"name": "a", "taints": [{"key": "other"}]}]}, ["devices[0].taints[0].key"]),
+        ({"devices": [{"name": "a", "taints": []}]}, ["devices[0].taints"]),
+        ({"devices": {}}, ["devices"]),
+        ({"devices": ["a"]}, ["devices[0]"]),
+        ({}, ["devices"]),
+    ],
+    ids=["same", "added", "dropped", "altered", "emptied", "other type", "no mapping", "all gone"],
+)
+def test_what_a_server_dropped_is_named_by_its_path(kept: Any, dropped: list[str]) -> None:
+    sent = {"devices": [{"name": "a", "taints": [{"key": "k"}]}]}
+    assert dropped_fields(sent, kept) == dropped
