@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from dra_driver.agent.cards import Cards
-from dra_driver.agent.ports import ApiReader
+from dra_driver.agent.caretaker import Caretaker
+from dra_driver.agent.claim_status import ClaimStatuses
+from dra_driver.agent.forms import Devices, card_devices, slice_counts
+from dra_driver.agent.offers import Offers
+from dra_driver.agent.ports import ApiReader, Followed
 from dra_driver.agent.publisher import Publisher
 from dra_driver.agent.reports import RECOVERY_FAILED, Reports
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.standing import Standing
 from dra_driver.agent.startup import Startup
+from dra_driver.config.card_rules import load_card_rules
+from dra_driver.hardware.drs import Drs
+from dra_driver.hardware.drs_locks import DrsLocks
 from dra_driver.hardware.efsmi import Efsmi
 from dra_driver.hardware.machine import Machine
+from dra_driver.hardware.profiles import ProfileTables
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.kubelet_api.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
-from dra_driver.model.claim import Object
-from dra_driver.model.device import whole_device
+from dra_driver.model.card import Card
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.examiner import Examiner
 from dra_driver.node.journal import Journal
 from dra_driver.node.locks import Locks
+from dra_driver.node.modes import all_modes
 from dra_driver.node.prepare import Preparer
+from dra_driver.node.reconcile import Reconciler
 from dra_driver.node.recovery import Recovery
 
 _END = 10.0  # seconds to stop: for calls of the kubelet that run, and what they leave for the rest
@@ -49,21 +59,30 @@ class Agent:
             api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
         )
         self._reports = Reports(self._recorder, settings.node_name)
+        self._publisher = Publisher(api, settings.node_name, devices=self._devices, held=self._held)
+        self._offers = Offers(
+            api,
+            settings.node_name,
+            load_card_rules(settings.card_rules),
+            changed=self._publisher.wake,
+        )
+        self._cdi = CdiDirectory(settings.cdi_dir, effects=effects)
+        self._journal = Journal(state, effects=effects)
+        self._locks = Locks(state / "locks")
+        self._tables = ProfileTables(state, effects=effects)
         sysfs = Sysfs(settings.host_root)
         efsmi = Efsmi(Path(settings.efsmi_path), timeout=settings.efsmi_timeout, effects=effects)
-        self._publisher = Publisher(api, settings.node_name, devices=self._devices, held=self._held)
         self._cards = Cards(
             Machine(sysfs, efsmi),
             sysfs,
             presence_interval=settings.presence_interval,
             inventory_interval=settings.inventory_interval,
-            changed=self._publisher.wake,
+            changed=self._on_cards,
             reports=self._reports,
         )
-        self._journal = Journal(state, effects=effects)
-        self._cdi = CdiDirectory(settings.cdi_dir, effects=effects)
-        self._locks = Locks(state / "locks")
-        self._preparer = Preparer(
+        self._statuses = ClaimStatuses(api, ledger=self._journal.snapshot, cards=self._by_address)
+        drs = Drs(efsmi, DrsLocks(state / "locks", patience=settings.efsmi_timeout))
+        preparer = Preparer(
             claims=ApiReader(api),
             hardware=self._cards,
             journal=self._journal,
@@ -71,15 +90,47 @@ class Agent:
             locks=self._locks,
             node_name=settings.node_name,
             injection=Injection(settings.injection),
+            steps=all_modes(
+                drs=drs,
+                tables=self._tables,
+                journal=self._journal,
+                slice_count=self._slice_count,
+            ),
         )
+        self._keeper = preparer.keeper
         self._plugin = KubeletPlugin(
-            self._preparer,
+            Followed(preparer, self._statuses.wake),
             Sockets.of(settings.kubelet_root, settings.pod_uid),
             silence=settings.registration_timeout,
             effects=effects,
         )
+        self._caretaker = Caretaker(
+            cards=self._cards,
+            offers=self._offers,
+            reconciler=Reconciler(
+                keeper=self._keeper, journal=self._journal, locks=self._locks, drs=drs
+            ),
+            examiner=Examiner(
+                drs=drs,
+                tables=self._tables,
+                journal=self._journal,
+                locks=self._locks,
+                free=_free_where_unheld,
+            ),
+            reports=self._reports,
+            changed=self._publisher.wake,
+            interval=settings.care_interval,
+        )
         self._startup = Startup(
-            [self._cards.start, self._recover, self._plugin.start, self._publisher.start]
+            [
+                self._cards.start,
+                self._recover,
+                self._plugin.start,
+                self._caretaker.look,
+                self._publisher.start,
+                self._statuses.start,
+                self._caretaker.start,
+            ]
         )
         self._standing = Standing(self.ready, self._reports)
 
@@ -100,7 +151,9 @@ class Agent:
         self._standing.stop(left())
         self._startup.stop(left())
         self._plugin.stop(left())
+        self._caretaker.stop(left())
         self._cards.stop(left())
+        self._statuses.stop(left())
         self._publisher.stop(left())
         self._journal.close()
         self._recorder.stop(left())
@@ -124,6 +177,8 @@ class Agent:
             alive |= {
                 "the look at the cards": self._cards.is_alive,
                 "the publisher": self._publisher.is_alive,
+                "the writer of claims' statuses": self._statuses.is_alive,
+                "the care for the node": self._caretaker.is_alive,
             }
         ended = [name for name, check in alive.items() if not check()]
         return f"{ended[0]} ended unexpectedly; see the log" if ended else None
@@ -131,17 +186,44 @@ class Agent:
     def _recover(self) -> None:
         opening = self._journal.open()
         report = Recovery(
-            keeper=self._preparer.keeper, journal=self._journal, cdi=self._cdi, locks=self._locks
+            keeper=self._keeper, journal=self._journal, cdi=self._cdi, locks=self._locks
         ).run(opening)
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
+        self._caretaker.adopt = not opening.complete
 
-    def _devices(self) -> Sequence[Object] | None:
+    def _devices(self) -> Mapping[PciAddress, Devices] | None:
         cards = self._cards.latest
-        if cards is None:
+        if cards is None or not self._offers.known:
             return None
-        return [whole_device(card, allocator=ALLOCATOR_CONTROLLER) for card in cards]
+        return {
+            card.address: card_devices(
+                card,
+                self._offers.of(card.address),
+                self._tables.table(card),
+                ALLOCATOR_CONTROLLER,
+            )
+            for card in cards
+        }
+
+    def _slice_count(self, card: PciAddress) -> int:
+        published = slice_counts(self._publisher.devices)
+        return published.get(card, self._offers.of(card).slice_count)
 
     def _held(self) -> frozenset[PciAddress]:
         holdings = self._journal.snapshot().claims.values()
         return frozenset(card for holding in holdings for card in holding.cards)
+
+    def _by_address(self) -> Mapping[PciAddress, Card]:
+        return {card.address: card for card in self._cards.latest or ()}
+
+    def _on_cards(self) -> None:
+        self._publisher.wake()
+        self._statuses.wake()
+
+
+def _free_where_unheld(_card: PciAddress) -> bool:
+    """The journal, which is asked besides, is enough: a claim that is allocated and not prepared
+    has no container yet, and its prepare waits for the card's lock (ADR 8). The agent may not
+    list claims."""
+    return True

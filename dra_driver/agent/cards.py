@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dra_driver.agent.reports import CARD_BACK, CARD_LOST, CARD_UNUSABLE, Reports
@@ -49,6 +49,7 @@ class Cards:
         self._clock = clock
         self._cards: dict[PciAddress, Card] | None = None
         self._unusable: dict[PciAddress, str] = {}
+        self._foreign: Mapping[PciAddress, Problem] = {}
         self._bus: object = None
         self._backoff = Backoff(first=presence_interval, longest=inventory_interval)
         self._due = float("-inf")
@@ -59,7 +60,8 @@ class Cards:
     @property
     def latest(self) -> tuple[Card, ...] | None:
         """All cards by address; None until a look succeeded."""
-        return None if self._cards is None else tuple(self._cards.values())
+        cards = self._cards
+        return None if cards is None else tuple(map(self._with_foreign, cards.values()))
 
     def card(self, address: PciAddress) -> Card:
         """The card with its minor and device nodes of this moment; raises HardwareError."""
@@ -69,7 +71,18 @@ class Cards:
             raise HardwareError(
                 f"this node has no usable card {address}" + (f": {reason}" if reason else "")
             )
-        return self._machine.card(known)
+        return self._with_foreign(self._machine.card(known))
+
+    @property
+    def foreign(self) -> Mapping[PciAddress, Problem]:
+        """The cards that somebody else divides, each with the problem that says so."""
+        return self._foreign
+
+    @foreign.setter
+    def foreign(self, found: Mapping[PciAddress, Problem]) -> None:
+        if found != self._foreign:
+            self._foreign = found
+            self._changed()
 
     def start(self) -> None:
         """Look once, then go on in a thread of its own. Never raises, as `look`."""
@@ -135,6 +148,10 @@ class Cards:
                 self._reports.warning(CARD_UNUSABLE, note)
         self._unusable = dict(inventory.unusable)
         self._cards = dict(sorted((found | missing).items()))
+
+    def _with_foreign(self, card: Card) -> Card:
+        problem = self._foreign.get(card.address)
+        return card if problem is None else replace(card, problems=(*card.problems, problem))
 
     def _run(self) -> None:
         while not self._stop.wait(self._presence_interval):

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dra_driver.agent.slices import Object, desired_slices
-from dra_driver.model.device import parse_device_name
-from dra_driver.model.errors import InvalidValue
-from dra_driver.model.names import TAINT_UNHEALTHY
-from dra_driver.model.pci import PciAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,41 +52,6 @@ def plan_changes(
         ),
         create=tuple(s for s in different if s["metadata"]["name"] not in by_name),
     )
-
-
-def keep_held(
-    devices: Sequence[Object], current: Sequence[Object], held: frozenset[PciAddress]
-) -> list[Object]:
-    """`devices`, and those on the server that a claim still holds though the card is not found.
-
-    A device that is allocated must not leave its slice, as upstream computes what is used from
-    the slices of now (kubernetes#140802): it stays as it is, with a taint that says it is lost.
-    """
-    names = {device["name"] for device in devices}
-    lost = [
-        device
-        for published in current
-        for device in published["spec"].get("devices", ())
-        if device["name"] not in names and _card(device) in held
-    ]
-    return sorted([*devices, *map(_lost, lost)], key=lambda device: str(device["name"]))
-
-
-def _lost(device: Object) -> Object:
-    taint = {"key": TAINT_UNHEALTHY, "value": "lost", "effect": "NoSchedule"}
-    kept = [
-        {key: value for key, value in found.items() if key != "timeAdded"}
-        for found in device.get("taints", ())
-        if found["key"] != TAINT_UNHEALTHY
-    ]
-    return {**device, "taints": [*kept, taint]}
-
-
-def _card(device: Object) -> PciAddress | None:
-    try:
-        return parse_device_name(device["name"])[1]
-    except InvalidValue:  # published by another version of the driver: not one of its cards' names
-        return None
 
 
 def _same(wanted: Object, found: Object | None) -> bool:

@@ -1,10 +1,14 @@
-"""The API server as the node room wants to read it."""
+"""How the agent's parts see each other."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
 from dra_driver.kube.api import Api
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.kubelet_api.handler import ClaimHandler, Prepared
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.errors import GcuError
 
 
 class ApiReader:
@@ -18,3 +22,21 @@ class ApiReader:
 
     def get_pod(self, namespace: str, name: str) -> Object:
         return self._api.get(PODS, name, namespace=namespace)
+
+
+class Followed:
+    """A claim handler; `after` is called when a call has been handled."""
+
+    def __init__(self, handler: ClaimHandler, after: Callable[[], None]) -> None:
+        self._handler = handler
+        self._after = after
+
+    def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
+        answers = self._handler.prepare(refs)
+        self._after()
+        return answers
+
+    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+        answers = self._handler.unprepare(refs)
+        self._after()
+        return answers

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
-from dra_driver.agent.changes import Changes, keep_held, plan_changes
+from dra_driver.agent.changes import Changes, plan_changes
+from dra_driver.agent.forms import Devices, with_held_forms
 from dra_driver.agent.published import PublishedSlices
 from dra_driver.agent.slices import Object
 from dra_driver.agent.writer import SliceWriter
@@ -35,9 +36,9 @@ def own_slices(node: str) -> str:
 class Publisher:
     """Publishes what `devices` gives, again whenever it or the server's state has changed.
 
-    `devices` gives None while the hardware has not been read yet: then nothing is published,
-    since an empty pool would say that the node has no cards. `held` are the cards that claims
-    hold on this node.
+    `devices` gives the devices of each card that is there, None while the hardware has not been
+    read yet: then nothing is published, since an empty pool would say that the node has no cards.
+    `held` are the cards that claims hold on this node.
 
     What stands on the server is known from one watch, so that comparing costs no request. After
     every write and every failure it waits, longer each time until all is as it should be: where
@@ -49,7 +50,7 @@ class Publisher:
         api: Api,
         node_name: str,
         *,
-        devices: Callable[[], Sequence[Object] | None],
+        devices: Callable[[], Mapping[PciAddress, Devices] | None],
         held: Callable[[], frozenset[PciAddress]],
         backoff: Backoff | None = None,
         wait: Callable[[float], bool] | None = None,
@@ -73,6 +74,11 @@ class Publisher:
         self._node: Object | None = None
         self._published_once = False
         self._failure: str | None = None
+
+    @property
+    def devices(self) -> Devices:
+        """The node's devices as they stand on the API server; none until it has told."""
+        return _devices_of(self.published.slices or ())
 
     @property
     def problem(self) -> str | None:
@@ -130,7 +136,7 @@ class Publisher:
         devices, current = self._devices(), self.published.slices
         if devices is None or current is None:
             return None
-        wanted = keep_held(devices, current, self._held())
+        wanted = with_held_forms(devices, _devices_of(current), self._held())
         if self._node is None or plan_changes(self._node, wanted, current):
             # Read again before each write: slices go with their Node, and another Node of that
             # name has another UID.
@@ -170,3 +176,7 @@ def _tell(changes: Changes) -> None:
         len(changes.update),
         len(changes.create),
     )
+
+
+def _devices_of(slices: Iterable[Object]) -> Devices:
+    return [device for each in slices for device in each["spec"].get("devices", ())]

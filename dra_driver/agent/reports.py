@@ -14,6 +14,8 @@ SERVING: Final = "GcuServing"
 CARD_LOST: Final = "GcuCardLost"
 CARD_BACK: Final = "GcuCardBack"
 CARD_UNUSABLE: Final = "GcuCardUnusable"
+CARD_FOREIGN: Final = "GcuCardForeign"
+CARD_WITHOUT_DRS: Final = "GcuCardWithoutDrs"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 
 

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from dra_driver.config.loader import Settings
 from dra_driver.model.names import DRIVER
+
+
+def _absolute(path: Path) -> Path:
+    # The kubelet and the container runtime are told these paths, and they stand elsewhere.
+    if not path.is_absolute():
+        raise ValueError("must be an absolute path")
+    return path
+
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 
 
 class AgentSettings(Settings):
     """Values only; what has effects is built from them in `dra_driver.agent.main`."""
 
     node_name: str = Field(min_length=1, description="name of this Node object")
-    host_root: Path = Field(
+    host_root: AbsolutePath = Field(
         default=Path("/"),
         description="folder with the host's sys/ and dev/, at the same path in the pod and on "
         "the node",
@@ -26,13 +36,13 @@ class AgentSettings(Settings):
     efsmi_timeout: float = Field(
         default=20.0, gt=0, le=300, description="limit for one call of efsmi, in seconds"
     )
-    kubelet_root: Path = Field(
+    kubelet_root: AbsolutePath = Field(
         default=Path("/var/lib/kubelet"), description="the kubelet's root directory"
     )
-    cdi_dir: Path = Field(
+    cdi_dir: AbsolutePath = Field(
         default=Path("/var/run/cdi"), description="where the container runtime reads CDI specs"
     )
-    state_dir: Path | None = Field(
+    state_dir: AbsolutePath | None = Field(
         default=None,
         description=f"where the journal lies; by default plugins/{DRIVER} below the kubelet root",
     )
@@ -41,11 +51,17 @@ class AgentSettings(Settings):
         description="who puts device nodes into a container: cdi (this driver), or runtime (the "
         "vendor's container runtime, which needs the variables only)",
     )
+    card_rules: Path | None = Field(
+        default=None, description="YAML file that says what each card is offered as"
+    )
     presence_interval: float = Field(
         default=5.0, gt=0, description="seconds between looks at the PCI bus"
     )
     inventory_interval: float = Field(
         default=60.0, gt=0, description="seconds between full looks with efsmi"
+    )
+    care_interval: float = Field(
+        default=60.0, gt=0, description="seconds between comparisons of the journal with the cards"
     )
     registration_timeout: float = Field(
         default=60.0, gt=0, description="seconds to wait for the kubelet before saying so"

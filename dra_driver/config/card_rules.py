@@ -82,6 +82,11 @@ class CardRules(_Part):
     modes: Modes = frozenset(Mode)
     rules: tuple[Rule, ...] = ()
 
+    @property
+    def needs_labels(self) -> bool:
+        """Whether a rule asks for labels of the Node."""
+        return any(rule.node_selector is not None for rule in self.rules)
+
     def offer(self, node: str, labels: Mapping[str, str], card: PciAddress) -> Offer:
         """What the rules say of a card of the node that has these labels."""
         count, modes = self.slice_count, self.modes

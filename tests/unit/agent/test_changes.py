@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from dra_driver.agent.changes import Changes, keep_held, plan_changes
+from dra_driver.agent.changes import Changes, plan_changes
 from dra_driver.model.claim import Object
 from dra_driver.model.names import TAINT_UNHEALTHY
-from dra_driver.model.pci import PciAddress
 from tests.unit.agent.objects import NODE, device, published, stored
 
 MANY = [device(bus) for bus in range(65)]
@@ -106,27 +105,3 @@ def test_a_slice_that_is_none_of_the_pool_goes() -> None:
     stray["spec"]["pool"] |= {"name": "gcu.enflame.com/n1-old", "generation": 9}
     changes = plan_changes(NODE, [device(1)], (*ONE, stray))
     assert [each["metadata"]["name"] for each in changes.delete] == ["n1-stray"]
-
-
-@pytest.mark.parametrize(
-    ("devices", "held", "kept"),
-    [
-        pytest.param([], {2}, {2: [{"key": "k"}, LOST]}, id="lost and held stays, tainted"),
-        pytest.param([], set(), {}, id="lost and free goes"),
-        pytest.param([device(2)], {2}, {2: [{"key": "k"}]}, id="found is as found"),
-        pytest.param([device(1)], {2}, {1: [{"key": "k"}], 2: [{"key": "k"}, LOST]}, id="sorted"),
-    ],
-)
-def test_devices_of_held_cards_stay(
-    devices: list[Object], held: set[int], kept: dict[int, list[Object]]
-) -> None:
-    current = published(device(2), device(3))
-    addresses = frozenset(PciAddress.parse(f"0000:{bus:02x}:00.0") for bus in held)
-    found = keep_held(devices, current, addresses)
-    assert found == [device(bus, taints=taints) for bus, taints in kept.items()]
-    assert keep_held(devices, published(*found), addresses) == found
-
-
-def test_a_foreign_device_name_is_nobodys_card() -> None:
-    current = published({"name": "gcu-0"})
-    assert keep_held([], current, frozenset({PciAddress.parse("0000:02:00.0")})) == []

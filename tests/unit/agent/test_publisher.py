@@ -20,6 +20,7 @@ from dra_driver.kube.errors import (
     Unavailable,
 )
 from dra_driver.model.claim import Object
+from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError, JournalError
 from dra_driver.model.pci import PciAddress
 from tests.unit.agent.objects import device, published
@@ -42,7 +43,7 @@ class Rig:
         self.publisher = Publisher(
             cast("Api", api),
             "n1",
-            devices=lambda: self.devices,
+            devices=self._devices,
             held=self._held,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             wait=self._wait,
@@ -57,6 +58,11 @@ class Rig:
         """Let the thread's work run until its waits are over; gives the delays."""
         self.publisher.run()
         return self.waits
+
+    def _devices(self) -> dict[PciAddress, list[Object]] | None:
+        if self.devices is None:
+            return None
+        return {parse_device_name(each["name"])[1]: [each] for each in self.devices}
 
     def _held(self) -> frozenset[PciAddress]:
         if isinstance(self.held, GcuError):

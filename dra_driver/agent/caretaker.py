@@ -1,0 +1,105 @@
+"""Looks after the node now and then: unfinished claims, foreign instances, unknown profiles."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from dra_driver.agent.cards import Cards
+from dra_driver.agent.offers import Offers
+from dra_driver.agent.reports import CARD_FOREIGN, CARD_WITHOUT_DRS, RECOVERY_FAILED, Reports
+from dra_driver.kube.errors import KubeError
+from dra_driver.model.card import Card
+from dra_driver.model.errors import GcuError
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.examiner import Examiner
+from dra_driver.node.reconcile import Findings, Reconciler
+from dra_driver.telemetry.logs import new_call
+
+logger = logging.getLogger(__name__)
+
+
+class Caretaker:
+    """Runs at `interval` seconds, in a thread of its own. `changed` is called when something that
+    is published may have become another."""
+
+    def __init__(
+        self,
+        *,
+        cards: Cards,
+        offers: Offers,
+        reconciler: Reconciler,
+        examiner: Examiner,
+        reports: Reports,
+        changed: Callable[[], None],
+        interval: float,
+    ) -> None:
+        self._cards = cards
+        self._offers = offers
+        self._reconciler = reconciler
+        self._examiner = examiner
+        self._reports = reports
+        self._changed = changed
+        self._interval = interval
+        self._told: dict[PciAddress, str] = {}
+        # Set where the journal may have lost what it said of cards; see `Reconciler.run`.
+        self.adopt = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="caretaker", daemon=True)
+
+    def start(self) -> None:
+        """Go on looking; the first look was made with `look`."""
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def look(self) -> None:
+        """One look. Raises JournalError."""
+        with new_call("look"):
+            self._refresh()
+            cards = self._cards.latest or ()
+            self._take(self._reconciler.run(cards, adopt=self.adopt))
+            self.adopt = False
+            divisible = [card for card in cards if Mode.DRS in self._offers.of(card.address).modes]
+            if self._examiner.run(divisible):
+                self._changed()
+            for card in divisible:
+                self._tell_drs(card)
+
+    def _refresh(self) -> None:
+        try:
+            self._offers.refresh()
+        except KubeError as error:
+            logger.warning("the labels of this Node cannot be read: %s", error)
+
+    def _take(self, findings: Findings) -> None:
+        for uid, error in findings.failed.items():
+            self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
+        before = self._cards.foreign
+        kept = {card: before[card] for card in findings.unknown if card in before}
+        for card, problem in findings.foreign.items():
+            if before.get(card) != problem:
+                self._reports.warning(CARD_FOREIGN, f"card {card}: {problem.text}")
+        self._cards.foreign = kept | findings.foreign
+
+    def _tell_drs(self, card: Card) -> None:
+        reason = self._examiner.reason(card)
+        if reason is not None and self._told.get(card.address) != reason:
+            note = f"card {card.address} is not offered in DRS mode: {reason}"
+            self._reports.normal(CARD_WITHOUT_DRS, note)
+        self._told[card.address] = reason or ""
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval):
+            try:
+                self.look()
+            except GcuError as error:
+                logger.warning("the node could not be looked after: %s", error)

@@ -1,0 +1,137 @@
+"""Tells people in a claim's ``status.devices`` what it was given: card, index, minor, instance.
+
+Written after the kubelet has its answer, and again when a card's health or minor changes: nobody
+waits for it, and a claim is prepared without it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from dra_driver.kube.api import Api, PatchType
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import KubeError, NotFound
+from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.model.card import Card
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import GcuError
+from dra_driver.model.names import DRIVER
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.ledger import Holding, Ledger, State
+from dra_driver.node.status import device_statuses
+
+logger = logging.getLogger(__name__)
+
+_MANAGER: Final = "gcu-dra-agent"
+
+
+class ClaimStatuses:
+    """Writes the statuses of the claims in `ledger`, in a thread of its own, whenever it is woken.
+
+    `cards` has the cards that can be read now. The API server keeps other drivers' entries and
+    drops ours by itself when the claim is released.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        ledger: Callable[[], Ledger],
+        cards: Callable[[], Mapping[PciAddress, Card]],
+        backoff: Backoff | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._api = api
+        self._ledger = ledger
+        self._cards = cards
+        self._backoff = backoff or Backoff(first=1.0, longest=60.0)
+        self._now = now
+        self._told: dict[str, Sequence[Object]] = {}
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="claim-status", daemon=True)
+
+    def start(self) -> None:
+        self._wake.set()
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def wake(self) -> None:
+        """Something was prepared or unprepared, or a card has changed."""
+        self._wake.set()
+
+    def write(self) -> None:
+        """Write what is not told yet. Raises KubeError or JournalError; what was written by then
+        is not written again."""
+        held = {
+            uid: holding
+            for uid, holding in self._ledger().claims.items()
+            if holding.state is State.PREPARED
+        }
+        self._told = {uid: told for uid, told in self._told.items() if uid in held}
+        cards = self._cards()
+        for uid, holding in held.items():
+            news = device_statuses(holding.holds, cards, now="")
+            if self._told.get(uid) != news:
+                self._write(holding, cards)
+                self._told[uid] = news
+
+    def _write(self, holding: Holding, cards: Mapping[PciAddress, Card]) -> None:
+        ref = holding.claim
+        try:
+            claim = self._api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+        except NotFound:
+            return
+        if claim["metadata"]["uid"] != ref.uid:
+            return
+        before = (claim.get("status") or {}).get("devices") or []
+        now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        statuses = device_statuses(holding.holds, cards, before, now=now)
+        if statuses == [entry for entry in before if entry["driver"] == DRIVER]:
+            return
+        body = {
+            "apiVersion": RESOURCE_CLAIMS.api_version,
+            "kind": RESOURCE_CLAIMS.kind,
+            "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
+            "status": {"devices": statuses},
+        }
+        self._api.patch(
+            RESOURCE_CLAIMS,
+            ref.name,
+            body,
+            namespace=ref.namespace,
+            patch_type=PatchType.APPLY,
+            subresource="status",
+            field_manager=_MANAGER,
+            force=True,
+        )
+        logger.info("told in the status of claim %s what it has", ref)
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._stop.is_set():
+                return
+            try:
+                self.write()
+            except GcuError as error:
+                log = logger.info if isinstance(error, KubeError) else logger.warning
+                log("the status of a claim is written later: %s", error)
+                if self._stop.wait(self._backoff.next()):
+                    return
+                self._wake.set()
+            else:
+                self._backoff.reset()
