@@ -128,6 +128,7 @@ def _cached(key: str, what: str, make: Callable[[Path], None], report: Report) -
     kind = key.partition("-")[0]
     of_kind = [found for found in images.glob(f"{kind}-*") if found.is_dir()]
     for stale in set(of_kind) - latest(of_kind, _KEEP[kind]):
+        report(f"{stale.name}: removing it, {_KEEP[kind]} others were used later")
         # Renamed first: a folder under its own name is complete.
         shutil.rmtree(stale.rename(images / f".{stale.name}.removed"))
     return folder
