@@ -115,6 +115,8 @@ class History:
         assert sum(map(_amount, given)) <= SIZES == SLICES, f"too much of card {address} is given"
         assert len({r.share_id for r in given}) == len(given), "a share is given twice"
         ours = set(there) - self.foreign.keys()
+        if modes & {Mode.WHOLE, Mode.SHARED} and not set(there) & self.foreign.keys():
+            assert card.virtualization == "Disable", f"card {address} is given in DRS mode"
         if self.disturbed:
             return
         told = {
@@ -140,7 +142,7 @@ class History:
         fits = self._fits(uid)
         self.told.append(f"{name}: {[(r.device, dict(r.consumed)) for r in self._results(uid)]}")
         done = self._prepare(uid)
-        if done is not None and not self.disturbed:
+        if None not in (done, fits) and not self.disturbed:
             assert done == fits, self.told[-1]
 
     def _again(self) -> None:
@@ -192,7 +194,7 @@ class History:
         self.disturbed = True
 
     def _meddle(self) -> None:
-        """Somebody makes an instance by hand, or takes it away again; the agent looks."""
+        """Somebody makes an instance by hand, or takes it away again; the agent may look."""
         address = self.random.choice(NODE_CARDS)
         card = self.world.tool.card(str(address))
         if card.lost or self.disturbed:
@@ -211,7 +213,8 @@ class History:
             self.foreign[made.uuid] = address
             there = (*card.instances, made)
             self.world.tool.set_card(str(address), instances=there, virtualization="DRS")
-        self._reconcile()
+        if self.random.random() < 0.7:
+            self._reconcile()
 
     def _fault(self) -> None:
         fault, times = self.random.choice(FAULTS), self.random.choice((1, 1, 2, None))
@@ -306,14 +309,17 @@ class History:
         }
         self.world.cards.problems = kept | {a: (p,) for a, p in found.foreign.items()}
 
-    def _fits(self, uid: str) -> bool:
-        """Whether the node can give it, everything being at rest."""
+    def _fits(self, uid: str) -> bool | None:
+        """Whether the node can give it, everything being at rest; None where either is right."""
         wanted = self._results(uid)
         address, mode = _card(wanted[0]), _mode(wanted[0])
         card = self.world.tool.card(str(address))
         others = {other: _mode(r) for other, r in self._given(address)}
-        if address in self.foreign.values() or set(others.values()) - {mode}:
+        if self.world.cards.problems.get(address) or set(others.values()) - {mode}:
             return False
+        if address in self.foreign.values():
+            # Unseen so far; only who makes instances must look.
+            return False if mode is Mode.DRS else None
         if mode is Mode.WHOLE:
             return not others
         if mode is Mode.SHARED:
