@@ -5,94 +5,112 @@ Source: k8s.io/dynamic-resource-allocation, package cel, compile.go (1.36.3).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
-from celpy import celtypes
+from dra_driver.selector.errors import EvaluationError, RefusedError
+from dra_driver.selector.library.quantity import Quantity
+from dra_driver.selector.library.semver import Semver
+from dra_driver.selector.reads import Path
+from dra_driver.selector.values import DomainMap, Value
 
-from dra_driver.model.errors import InvalidValue
-from dra_driver.model.quantity import parse_quantity
-from dra_driver.selector.errors import UnsupportedError
-from dra_driver.selector.operators import Value
-from dra_driver.selector.quantity import Quantity
+_KINDS: Final = ("string", "int", "bool", "version")
+_SHAPES: Final = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value that a device has: where it stands, and its kind in the API."""
+
+    path: Path
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """The entries of devices that have the same ones. Such devices share one object, so that it
+    is told from others by its identity."""
+
+    entries: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SelectorInput:
-    """All that a selector can read of a device; equal inputs get equal answers.
+    """All that a selector can read of a device: a value for each entry of the shape. Devices that
+    are equal get equal answers."""
 
-    `content` is the JSON of what the API calls attributes, capacity and
-    allowMultipleAllocations, with sorted keys.
-    """
-
-    driver: str
-    content: str
+    shape: Shape
+    values: tuple[Value, ...]
 
     @classmethod
     def of(cls, driver: str, device: Mapping[str, Any]) -> SelectorInput:
         """From an entry of a ResourceSlice's ``spec.devices`` (resource.k8s.io/v1)."""
-        readable = [
-            device.get("attributes") or {},
-            {name: each["value"] for name, each in (device.get("capacity") or {}).items()},
-            bool(device.get("allowMultipleAllocations")),
-        ]
-        return cls(driver, json.dumps(readable, sort_keys=True))
-
-    def variables(self) -> dict[str, Value]:
-        """The variables that an expression is evaluated with."""
-        attributes, capacity, multiple = json.loads(self.content)
-        fields = {
-            "driver": celtypes.StringType(self.driver),
-            "allowMultipleAllocations": celtypes.BoolType(multiple),
-            "attributes": self._by_domain(attributes, _attribute),
-            "capacity": self._by_domain(capacity, _quantity),
-        }
-        return {"device": _map(fields)}
-
-    def _by_domain(self, values: Mapping[str, Any], convert: Callable[[Any], Value]) -> DomainMap:
-        domains: dict[str, dict[str, Value]] = {}
-        for name, value in values.items():
-            domain, slash, identifier = name.partition("/")
-            if not slash:  # unqualified names stand in the driver's own domain
-                domain, identifier = self.driver, name
-            domains.setdefault(domain, {})[identifier] = convert(value)
-        return DomainMap({celtypes.StringType(key): _map(each) for key, each in domains.items()})
+        attributes = sorted((device.get("attributes") or {}).items())
+        capacity = sorted((device.get("capacity") or {}).items())
+        kinds = tuple([(name, next(iter(attribute), "")) for name, attribute in attributes])
+        values = [driver, bool(device.get("allowMultipleAllocations"))]
+        values += [_hashable(next(iter(each.values()), None)) for _, each in attributes]
+        values += [each["value"] for _, each in capacity]
+        return cls(_shape(driver, kinds, tuple([name for name, _ in capacity])), tuple(values))
 
 
-class DomainMap(celtypes.MapType):
-    """Domains to maps of names. An unknown domain is an empty map, an unknown name in a known or
-    unknown domain is a runtime error; ``in`` tells whether a domain is known."""
-
-    def domain(self, key: Value) -> Value:
-        return self[key] if key in self else celtypes.MapType()
-
-
-def _map(values: Mapping[str, Value]) -> celtypes.MapType:
-    return celtypes.MapType({celtypes.StringType(key): value for key, value in values.items()})
-
-
-def _attribute(value: Mapping[str, Any]) -> Value:
-    """One DeviceAttribute. Kinds that are not known become a marker that raises when read, so
-    that expressions which do not read it still work."""
-    for kind, convert in _KINDS.items():
-        if kind in value:
-            return convert(value[kind])
-        if f"{kind}s" in value:
-            return celtypes.ListType([convert(each) for each in value[f"{kind}s"]])
-    return UnsupportedError(f"an attribute of the kind {'/'.join(value)} is not supported")
+@lru_cache(_SHAPES)
+def _shape(
+    driver: str, attributes: tuple[tuple[str, str], ...], capacity: tuple[str, ...]
+) -> Shape:
+    """The one shape of devices with attributes of these names and kinds, and capacities."""
+    return Shape(
+        (
+            Entry(("driver",), "string"),
+            Entry(("allowMultipleAllocations",), "bool"),
+            *(Entry(_path("attributes", driver, name), kind) for name, kind in attributes),
+            *(Entry(_path("capacity", driver, name), "quantity") for name in capacity),
+        )
+    )
 
 
-def _quantity(value: str) -> Value:
+def device_variable(entries: Iterable[Entry], values: Iterable[Value]) -> dict[str, Value]:
+    """The variable ``device`` with these values. Raises RefusedError for one that is not known
+    here: upstream, too, then evaluates no expression."""
+    device: dict[str, Value] = {"attributes": DomainMap(), "capacity": DomainMap()}
+    for entry, value in zip(entries, values, strict=True):
+        *parents, name = entry.path
+        place = device
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[name] = _value(entry, value)
+    return device
+
+
+def _path(field: str, driver: str, name: str) -> Path:
+    domain, slash, identifier = name.partition("/")
+    # Unqualified names stand in the driver's own domain.
+    return (field, domain, identifier) if slash else (field, driver, name)
+
+
+def _hashable(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _value(entry: Entry, value: Value) -> Value:
+    kind = entry.kind
+    if kind in _KINDS:
+        return _single(entry, value)
+    if kind.removesuffix("s") in _KINDS:
+        return [_single(entry, each) for each in value]
+    if kind == "quantity":
+        return _parsed(Quantity, entry, value)
+    raise RefusedError(f"the device's {'/'.join(entry.path)} of the kind {kind!r} is not supported")
+
+
+def _single(entry: Entry, value: Value) -> Value:
+    return _parsed(Semver, entry, value) if entry.kind.startswith("version") else value
+
+
+def _parsed(kind: type[Quantity | Semver], entry: Entry, text: str) -> Value:
     try:
-        return Quantity(parse_quantity(value))
-    except InvalidValue as error:
-        return UnsupportedError(str(error))
-
-
-_KINDS: Final[dict[str, Callable[[Any], Value]]] = {
-    "string": celtypes.StringType,
-    "int": celtypes.IntType,
-    "bool": celtypes.BoolType,
-}
+        return kind.parse(text)
+    except EvaluationError as error:
+        raise RefusedError(f"the device's {'/'.join(entry.path)}: {error}") from error

@@ -1,4 +1,4 @@
-"""Errors while a selector is evaluated; the CEL specification decides where they are absorbed."""
+"""Errors while a selector is compiled or evaluated; `Selectors` tells people of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ class EvaluationError(Exception):
     """CEL's runtime error. ``||``, ``&&``, ``all`` and ``exists`` may absorb it."""
 
 
-class UnsupportedError(Exception):
-    """The expression uses what this evaluator does not know. Never absorbed: an answer that
-    leaves the unknown part out could be silently wrong."""
+class RefusedError(Exception):
+    """The expression is not evaluated at all: it is malformed or ill-typed, uses what is not
+    known here, or costs too much. Never absorbed, as an answer that leaves a part out could be
+    silently wrong."""

@@ -1,0 +1,1 @@
+"""What an expression must keep to before it is evaluated."""

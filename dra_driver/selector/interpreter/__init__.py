@@ -1,0 +1,1 @@
+"""Evaluating a checked syntax tree."""

@@ -1,0 +1,174 @@
+"""Functions of lists (k8s.io/apiserver, pkg/cel/library/lists.go; github.com/google/cel-go
+v0.26.0, ext/lists.go version 3; k8s.io/dynamic-resource-allocation, cel/compile.go)."""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from itertools import pairwise
+from typing import Final
+
+from dra_driver.selector.errors import EvaluationError
+from dra_driver.selector.library.operators import LIBRARY as OPERATORS
+from dra_driver.selector.library.operators import not_equal
+from dra_driver.selector.library.overload import Library, Overload
+from dra_driver.selector.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    A,
+    B,
+    list_of,
+    map_of,
+)
+from dra_driver.selector.values import Duration, Uint, Value, compare, has_order, kind, no_overload
+
+_LONGEST_INCLUDES: Final = 48  # resource.k8s.io/v1, ResourceSliceMaxAttributeValuesPerDevice
+_COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
+_ZEROS: Final = {INT: 0, UINT: Uint(0), DOUBLE: 0.0, DURATION: Duration(0)}
+
+
+def size(value: Value) -> int:
+    """Code points of a string, bytes, or the entries of a list or map."""
+    return len(value)
+
+
+def includes(target: Value, item: Value) -> bool:
+    """Whether a list has the item, or a single value is it."""
+    if not isinstance(target, list):
+        return not not_equal(target, item)
+    for position, each in enumerate(target):
+        if position >= _LONGEST_INCLUDES:
+            raise EvaluationError(f"includes: a list of more than {_LONGEST_INCLUDES} values")
+        if not not_equal(each, item):
+            return True
+    return False
+
+
+def is_sorted(values: list[Value]) -> bool:
+    return all(compare(a, b) <= 0 for a, b in pairwise(values))
+
+
+def least(values: list[Value]) -> Value:
+    return _extreme("min", values, -1)
+
+
+def greatest(values: list[Value]) -> Value:
+    return _extreme("max", values, 1)
+
+
+def _extreme(name: str, values: list[Value], sign: int) -> Value:
+    if not values:
+        raise EvaluationError(f"{name} called on empty list")
+    best = values[0]
+    for each in values[1:]:
+        if compare(each, best) == sign:
+            best = each
+    return best
+
+
+def total(values: list[Value], zero: Value) -> Value:
+    result = zero
+    for each in values:
+        for overload in OPERATORS.functions["_+_"]:
+            if overload.result.name == kind(result) == kind(each):
+                result = overload.compute(result, each)
+                break
+        else:
+            raise no_overload("sum", result, each)
+    return result
+
+
+def index_of(values: list[Value], item: Value) -> int:
+    return next((n for n, each in enumerate(values) if not not_equal(each, item)), -1)
+
+
+def last_index_of(values: list[Value], item: Value) -> int:
+    backwards = range(len(values) - 1, -1, -1)
+    return next((n for n in backwards if not not_equal(values[n], item)), -1)
+
+
+def slice_of(values: list[Value], start: int, end: int) -> list[Value]:
+    if not 0 <= start <= end <= len(values):
+        raise EvaluationError(f"cannot slice({start}, {end}) a list of {len(values)}")
+    return values[start:end]
+
+
+def flatten(values: list[Value], depth: int = 1) -> list[Value]:
+    if depth < 0:
+        raise EvaluationError("flatten: the level must not be negative")
+    found: list[Value] = []
+    for each in values:
+        nested = isinstance(each, list) and depth > 0
+        found.extend(flatten(each, depth - 1) if nested else [each])
+    return found
+
+
+def distinct(values: list[Value]) -> list[Value]:
+    found: list[Value] = []
+    for each in values:
+        if index_of(found, each) < 0:
+            found.append(each)
+    return found
+
+
+def in_order(values: list[Value], keys: list[Value]) -> list[Value]:
+    """The values by their keys, which must be of one type that has an order."""
+    if keys and not has_order(keys[0]):
+        raise EvaluationError("list elements must be comparable")
+    if any(type(key) is not type(keys[0]) for key in keys):
+        raise EvaluationError("list elements must have the same type")
+    by_key = cmp_to_key(compare)
+    order = sorted(range(len(values)), key=lambda n: by_key(keys[n]))
+    return [values[n] for n in order]
+
+
+def _square(values: list[Value]) -> int:
+    return len(values) ** 2
+
+
+_LIST: Final = list_of(A)
+_SIZED: Final = (STRING, BYTES, _LIST, map_of(A, B))
+
+LIBRARY: Final = Library(
+    functions={
+        "size": tuple(Overload((each,), INT, size, dynamic=True) for each in _SIZED),
+        "lists.range": (
+            Overload((INT,), list_of(INT), lambda n: [*range(n)], work=lambda n: max(n, 0)),
+        ),
+    },
+    methods={
+        "size": tuple(Overload((each,), INT, size, dynamic=True) for each in _SIZED),
+        "includes": (Overload((DYN, DYN), BOOL, includes),),
+        "isSorted": tuple(Overload((list_of(each),), BOOL, is_sorted) for each in _COMPARABLE),
+        "min": tuple(Overload((list_of(each),), each, least) for each in _COMPARABLE),
+        "max": tuple(Overload((list_of(each),), each, greatest) for each in _COMPARABLE),
+        "sum": tuple(
+            Overload((list_of(each),), each, lambda values, zero=zero: total(values, zero))
+            for each, zero in _ZEROS.items()
+        ),
+        "indexOf": (Overload((_LIST, A), INT, index_of),),
+        "lastIndexOf": (Overload((_LIST, A), INT, last_index_of),),
+        "slice": (Overload((_LIST, INT, INT), _LIST, slice_of),),
+        "flatten": (
+            Overload((list_of(_LIST),), _LIST, flatten, accepts=(_LIST,)),
+            Overload((list_of(DYN), INT), list_of(DYN), flatten),
+        ),
+        "distinct": (Overload((_LIST,), _LIST, distinct, work=_square),),
+        "reverse": (Overload((_LIST,), _LIST, lambda values: values[::-1]),),
+        "sort": tuple(
+            Overload(
+                (list_of(each),),
+                list_of(each),
+                lambda values: in_order(values, values),
+                dynamic=True,
+            )
+            for each in _COMPARABLE
+        ),
+    },
+)

@@ -1,0 +1,1 @@
+"""From an expression's text to its syntax tree."""

@@ -1,0 +1,30 @@
+"""Expressions and what a real kube-scheduler 1.36.3 makes of them for one device.
+
+The unit tests hold our evaluator against this table; tests/control_plane/test_selectors.py holds
+the table, and our evaluator, against a real scheduler.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.unit.selector.expressions import functions, language
+from tests.unit.selector.expressions.functions import TOO_COSTLY
+from tests.unit.selector.expressions.theme import DEVICE, DRIVER, Theme, spelled
+
+__all__ = ["DEVICE", "DRIVER", "THEMES", "TOO_COSTLY", "Theme", "spelled"]
+
+THEMES: Final = {
+    "devices": language.DEVICES,
+    "logic": language.LOGIC,
+    "macros": language.MACROS,
+    "numbers": language.NUMBERS,
+    "equality": language.EQUALITY,
+    "strings": functions.STRINGS,
+    "regular expressions": functions.REGEX,
+    "format": functions.FORMAT,
+    "lists": functions.LISTS,
+    "quantities": functions.QUANTITIES,
+    "versions": functions.SEMVERS,
+    "conversions": functions.CONVERSIONS,
+}

@@ -1,0 +1,84 @@
+"""Devices as selectors see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.model.errors import InvalidValue
+from dra_driver.selector.device import SelectorInput
+from dra_driver.selector.selector import Selectors
+from tests.unit.selector.expressions.table import DRIVER, spelled
+
+LISTS: dict[str, Any] = {
+    "attributes": {
+        "lanes": {"ints": [4, 8]},
+        "tags": {"strings": ["x", "y"]},
+        "flags": {"bools": [True]},
+        "versions": {"versions": ["1.0.0", "2.0.0"]},
+        "speed": {"int": 16},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("expression", "answer"),
+    {
+        "GCU.lanes.includes(8) && !GCU.lanes.includes(16)": True,
+        "GCU.speed.includes(16) && !GCU.speed.includes(8)": True,
+        'GCU.versions.includes(semver("1.0.0"))': True,
+        'GCU.versions.includes("1.0.0")': False,
+        "GCU.lanes.all(lane, lane > 3) && 8 in GCU.lanes && GCU.lanes[0] == 4": True,
+        'size(GCU.lanes) == 2 && GCU.lanes.sum() == 12 && GCU.tags.join("-") == "x-y"': True,
+        "GCU.lanes == [4, 8] && GCU.flags[0] && GCU.tags.isSorted()": True,
+        "GCU.versions.exists(version, version.major() == 2)": True,
+        "GCU.lanes.exists(lane, lane > 8)": False,
+    }.items(),
+)
+def test_list_attributes(expression: str, answer: bool) -> None:
+    device = SelectorInput.of(DRIVER, LISTS)
+    assert Selectors().matches(spelled(expression), device) is answer
+
+
+def test_includes_of_a_longer_list_than_a_device_can_have() -> None:
+    device = SelectorInput.of(DRIVER, {})
+    longest = [*range(48)]
+    assert Selectors().matches(f"{longest}.includes(47)", device)
+    with pytest.raises(InvalidValue, match="a list of more than 48 values"):
+        Selectors().matches(f"{[*range(49)]}.includes(48)", device)
+
+
+def test_devices_for_several_claims() -> None:
+    device = SelectorInput.of(DRIVER, {"allowMultipleAllocations": True})
+    assert Selectors().matches("device.allowMultipleAllocations", device)
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"attributes": {"x": {"colour": "red"}}}, "attributes/gcu.enflame.com/x of the kind"),
+        ({"attributes": {"x": {"version": "one"}}}, "'one' is not a semantic version"),
+        ({"capacity": {"x": {"value": "much"}}}, "'much' is not a quantity"),
+    ],
+    ids=["kind", "version", "quantity"],
+)
+def test_a_value_that_cannot_be_read_is_refused(entry: dict[str, Any], reason: str) -> None:
+    field = next(iter(entry))
+    with pytest.raises(InvalidValue, match=reason):
+        Selectors().matches(f'has(device.{field}["{DRIVER}"].x)', SelectorInput.of(DRIVER, entry))
+
+
+def test_equal_devices_are_equal_inputs() -> None:
+    one = {"name": "a", "attributes": {"x": {"int": 1}, "y": {"ints": [2]}}}
+    other = {"name": "b", "attributes": {"y": {"ints": [2]}, "x": {"int": 1}}, "capacity": {}}
+    assert SelectorInput.of(DRIVER, one) == SelectorInput.of(DRIVER, other)
+    assert SelectorInput.of(DRIVER, one) != SelectorInput.of("gpu.example.com", one)
+
+
+def test_a_value_of_another_kind_is_another_device() -> None:
+    selectors, expression = Selectors(), spelled("GCU.x == 1")
+    as_int = SelectorInput.of(DRIVER, {"attributes": {"x": {"int": 1}}})
+    as_bool = SelectorInput.of(DRIVER, {"attributes": {"x": {"bool": True}}})
+    assert selectors.matches(expression, as_int)
+    assert not selectors.matches(expression, as_bool)
