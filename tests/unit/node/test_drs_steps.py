@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,10 @@ def test_only_what_is_proved_to_be_ours_is_destroyed(
     efsmi = tool()
     there = tuple(There(one.id, one.profile, str(one.uuid), (at,)) for at, one in enumerate(listed))
     efsmi.set_card(str(CARDS[0]), instances=there, virtualization="DRS")
-    share = {"mode": Mode.DRS, "share_id": "s", "consumed": {"size": "1"}}
-    ledger = Ledger().apply(record(Kind.PREPARED, HOLDER, (hold(0, instance=HELD, **share),)))
+    share = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
+    ledger = Ledger().apply(record(Kind.PREPARED, HOLDER, (replace(share, instance=HELD),)))
     drs = Drs(efsmi, DrsLocks(tmp_path, patience=0))
     steps = DrsSteps(drs, ProfileTables(tmp_path), lambda: ledger)
-    steps.destroy(hold(0, before=before, **share))
+    steps.destroy(replace(share, before=before))
     left = {one.id for one in efsmi.instances(str(CARDS[0]))}
     assert {one.id for one in listed} - left == destroyed

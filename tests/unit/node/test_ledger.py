@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import Refused
+from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.node.ledger import Ledger, State
-from dra_driver.node.records import Hold, Kind, Record, decode, encode, record
+from dra_driver.node.records import (
+    CardKind,
+    Hold,
+    Kind,
+    Record,
+    card_record,
+    decode,
+    encode,
+    record,
+)
 from tests.unit.node.world import CARDS, hold
 
 HOLDER = ClaimRef("team", "holder", "uid-holder")
@@ -112,6 +124,75 @@ def test_refused_with_the_holder(
 ) -> None:
     with pytest.raises(Refused, match=reason):
         ledger(record(kind, HOLDER, held)).admit(ASKER, asked)
+
+
+def sized(share_id: str, amount: str, mode: Mode = Mode.SHARED) -> Hold:
+    capacity = "slices" if mode is Mode.SHARED else "size"
+    return hold(0, mode=mode, share_id=share_id, consumed={capacity: amount})
+
+
+SHARED = "shared-0000-0d-00-0"
+DRS = "drs-0000-0d-00-0"
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "totals", "reason"),
+    [
+        pytest.param([sized("a", "4")], [sized("b", "2")], {SHARED: 6}, "", id="the rest"),
+        pytest.param([], [sized("b", "3"), sized("c", "3")], {SHARED: 6}, "", id="all of it"),
+        pytest.param(
+            [sized("a", "4"), sized("x", "1")],
+            [sized("b", "2")],
+            {SHARED: 6},
+            r"2 of the 6 slices of card 0000:0d:00\.0, and 1 are left: claim team/holder holds 5",
+            id="one too many",
+        ),
+        pytest.param(
+            [], [sized("b", "4"), sized("c", "3")], {SHARED: 6}, "7 of the 6", id="its own requests"
+        ),
+        pytest.param(
+            [sized("a", "3", Mode.DRS)],
+            [sized("b", "6", Mode.DRS)],
+            {DRS: 6},
+            "6 of the 6 units of size .* 3 are left",
+            id="sizes",
+        ),
+        pytest.param([sized("a", "6")], [sized("b", "6")], {}, "", id="not counted"),
+        pytest.param([sized("a", "6")], [sized("b", "1")], {SHARED: 8}, "", id="by another count"),
+        pytest.param(
+            [sized("a", "some")], [sized("b", "1")], {SHARED: 6}, "0 are left", id="unknown amount"
+        ),
+    ],
+)
+def test_slices_and_sizes_are_counted(
+    held: list[Hold], asked: list[Hold], totals: dict[str, int], reason: str
+) -> None:
+    state = ledger(record(Kind.PREPARED, HOLDER, tuple(held)))
+    if not reason:
+        state.admit(ASKER, asked, totals)
+        return
+    with pytest.raises(Refused, match=reason):
+        state.admit(ASKER, asked, totals)
+
+
+def test_drs_mode_is_ours_until_it_is_switched_off() -> None:
+    intent = record(Kind.INTENT, HOLDER, (sized("a", "1", Mode.DRS),))
+    forgotten = record(Kind.FORGOTTEN, HOLDER, ())
+    state = ledger(intent, forgotten)
+    assert state.switched == {CARDS[0]}
+    assert refolded(state) == state
+    assert ledger(intent, forgotten, card_record(CardKind.DRS_OFF, CARDS[0])) == Ledger()
+    assert ledger(card_record(CardKind.DRS_ON, CARDS[1])).switched == {CARDS[1]}
+    assert not ledger(record(Kind.PREPARED, HOLDER, (hold(0), sized("a", "1")))).switched
+
+
+def test_the_instances_of_a_card() -> None:
+    one, two = Instance(1, "1g.6gb", "a"), Instance(2, "1g.6gb")
+    holds = [replace(sized(str(one.id), "1", Mode.DRS), instance=one) for one in (one, two)]
+    state = ledger(record(Kind.PREPARED, HOLDER, (*holds, sized("c", "1", Mode.DRS))))
+    assert state.instances(CARDS[0]) == (one, two)
+    assert state.instances(CARDS[1]) == ()
+    assert refolded(state) == state
 
 
 def test_a_claim_does_not_stand_in_its_own_way() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,19 @@ from hypothesis import strategies as st
 
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.node.records import Hold, Kind, Record, check_id, decode, encode, record
+from dra_driver.node.records import (
+    CardKind,
+    Hold,
+    Kind,
+    Record,
+    card_record,
+    check_id,
+    decode,
+    encode,
+    record,
+)
 from tests.unit.node.world import CARDS, POOL, hold
 
 REF = ClaimRef("team", "one", "uid-1")
@@ -23,12 +35,62 @@ SHARE = Hold(
 )
 
 
+INSTANCE = replace(
+    SHARE,
+    device="drs-0000-0d-00-0",
+    consumed={"size": "3"},
+    instance=Instance(2, "3g.20gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11"),
+    before=(Instance(1, "1g.6gb"),),
+)
+
+
 @pytest.mark.parametrize("kind", list(Kind))
 def test_a_record_survives_the_file(kind: Kind) -> None:
-    written = record(kind, REF, (hold(0), SHARE))
+    written = record(kind, REF, (hold(0), SHARE, INSTANCE))
     assert decode(encode(written.raw)) == written
     assert written.holds[1].mode is Mode.SHARED
     assert written.holds[1].card == CARDS[0]
+
+
+@pytest.mark.parametrize("kind", list(CardKind))
+def test_a_cards_record_survives_the_file(kind: CardKind) -> None:
+    written = card_record(kind, CARDS[0])
+    assert decode(encode(written.raw)) == written
+
+
+@pytest.mark.parametrize(
+    ("device", "consumed", "amount"),
+    [
+        (SHARE.device, {"slices": "2"}, 2),
+        (INSTANCE.device, {"size": "3", "slices": "2"}, 3),
+        (INSTANCE.device, {"slices": "2"}, None),
+        (SHARE.device, {"slices": "1500m"}, None),
+        (SHARE.device, {"slices": "0"}, None),
+        (SHARE.device, {"slices": "all"}, None),
+        (hold(0).device, {"memory": "1Gi"}, None),
+    ],
+    ids=str,
+)
+def test_how_much_of_its_card_a_hold_takes(
+    device: str, consumed: dict[str, str], amount: int | None
+) -> None:
+    assert replace(SHARE, device=device, consumed=consumed).amount == amount
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        pytest.param("1", id="text"),
+        pytest.param({"id": "1", "profile": "1g.6gb"}, id="no number"),
+        pytest.param({"id": 1, "profile": "1g"}, id="no profile"),
+        pytest.param({"id": 1, "profile": "1g.6gb", "uuid": "a,b"}, id="hostile uuid"),
+        pytest.param({"id": 1, "profile": "1g.6gb", "uuid": 1}, id="uuid of another shape"),
+    ],
+)
+def test_an_instance_that_is_not_understood_makes_no_hold(instance: object) -> None:
+    raw = record(Kind.PREPARED, REF, (INSTANCE,)).raw
+    found = decode(encode({**raw, "holds": [{**raw["holds"][0], "instance": instance}]}))
+    assert (found.kind, found.holds) == ("", ())
 
 
 def test_fields_of_a_newer_version_are_kept() -> None:
@@ -46,6 +108,7 @@ def test_fields_of_a_newer_version_are_kept() -> None:
         pytest.param({"kind": "intent"}, "", id="no claim"),
         pytest.param({"kind": "intent", "claim": {"uid": "../x"}}, "", id="hostile uid"),
         pytest.param({"kind": "intent", "claim": 7}, "", id="claim of another shape"),
+        pytest.param({"kind": "drs-on", "card": "x"}, "", id="no card"),
         pytest.param({}, "", id="empty"),
     ],
 )
