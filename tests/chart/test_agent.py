@@ -104,7 +104,12 @@ def test_the_vendors_runtime_is_asked_for_all_cards_and_the_tool(helm: Helm) -> 
 def test_only_what_is_named_writable_is(helm: Helm) -> None:
     mounts = helm.render().agent["containers"][0]["volumeMounts"]
     read_only = {each["mountPath"] for each in mounts if each.get("readOnly")}
-    assert read_only == {"/dev", "/usr/local/efsmi", "/usr/lib/libefml.so"}
+    assert read_only == {
+        "/dev",
+        "/etc/gcu-dra-driver",
+        "/usr/local/efsmi",
+        "/usr/lib/libefml.so",
+    }
 
 
 def test_the_end_is_told_outside_of_the_hosts_dev(helm: Helm) -> None:

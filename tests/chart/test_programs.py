@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ import yaml
 
 from controller.settings import ControllerSettings
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.config.card_rules import Offer, load_card_rules
 from dra_driver.config.loader import Settings, load, variable
 from dra_driver.model.claim import Object
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
 from dra_driver.version import VERSION
 from tests.chart.helm import CHART, CHECKOUT, Helm, Values, environment, fields
 
@@ -25,7 +29,7 @@ LEFT_TO_THE_PROGRAM = {
 }
 # What the pods differ in from a program started by hand.
 OF_THE_POD = {"node_name": "node-1", "pod_name": "pod-1", "pod_uid": "1-2-3"}
-DIFFERENT = {"efsmi_path", "lease_namespace", *OF_THE_POD}
+DIFFERENT = {"efsmi_path", "card_rules", "lease_namespace", *OF_THE_POD}
 
 
 def container_of(helm: Helm, program: str, values: Values | None = None) -> Object:
@@ -124,3 +128,25 @@ def test_the_lease_is_the_one_that_the_controller_may_write(helm: Helm) -> None:
 def test_the_chart_has_the_projects_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["version"] == chart["appVersion"] == VERSION
+
+
+def test_the_card_rules_arrive_as_they_were_written(helm: Helm, tmp_path: Path) -> None:
+    rule = {"nodes": ["node-1"], "cards": ["0000:0d:00.0"], "sliceCount": 4, "modes": ["shared"]}
+    rendered = helm.render({"cards": {"sliceCount": 8, "rules": [rule]}})
+    file = tmp_path / "cards.yaml"
+    file.write_text(rendered.one("ConfigMap", "cards")["data"][file.name])
+    rules = load_card_rules(file)
+    card, other = map(PciAddress.parse, ("0000:0d:00.0", "0000:0e:00.0"))
+    assert rules.offer("node-1", {}, card) == Offer(4, frozenset({Mode.SHARED}))
+    assert rules.offer("node-1", {}, other) == Offer(8, frozenset(Mode))
+    path = Path(environment(rendered.agent["containers"][0])["GCU_CARD_RULES"])
+    [mount] = [
+        each
+        for each in rendered.agent["containers"][0]["volumeMounts"]
+        if each["mountPath"] == str(path.parent)
+    ]
+    [volume] = [each for each in rendered.agent["volumes"] if each["name"] == mount["name"]]
+    assert (path.name, volume["configMap"]["name"]) == (
+        file.name,
+        rendered.one("ConfigMap", "cards")["metadata"]["name"],
+    )

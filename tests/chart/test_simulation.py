@@ -72,20 +72,22 @@ def create(rendered_agent: Object, data: dict[str, str], node: str, simulator: P
 )
 def test_a_node_gets_its_machine(helm: Helm, simulator: Path, values: Values, machine: str) -> None:
     rendered = helm.render(values)
-    data = rendered.one("ConfigMap")["data"]
+    data = rendered.one("ConfigMap", "simulation")["data"]
     words = create(rendered.agent, data, "node-1", simulator)
     root = "/var/lib/gcu-simulator"
     assert words == ["create", "--machine", machine, "--root", root, "--identity", "node-1"]
 
 
 def test_a_description_arrives_as_it_was_written(helm: Helm) -> None:
-    data = helm.render(machines(nodes={"node-1": DESCRIPTION})).one("ConfigMap")["data"]
+    data = helm.render(machines(nodes={"node-1": DESCRIPTION})).one("ConfigMap", "simulation")[
+        "data"
+    ]
     assert data["node-1.yaml"] == DESCRIPTION
 
 
 def test_a_machine_is_replaced_only_on_request(helm: Helm, simulator: Path) -> None:
     rendered = helm.render(machines(replace=True))
-    data = rendered.one("ConfigMap")["data"]
+    data = rendered.one("ConfigMap", "simulation")["data"]
     assert create(rendered.agent, data, "node-1", simulator)[-1] == "--replace"
 
 
@@ -109,5 +111,5 @@ def test_other_machines_make_new_pods(helm: Helm) -> None:
 
 def test_a_real_cluster_has_nothing_of_it(helm: Helm) -> None:
     rendered = helm.render()
-    assert rendered.of("ConfigMap") == []
+    assert not any("simulation" in each["metadata"]["name"] for each in rendered.of("ConfigMap"))
     assert "initContainers" not in rendered.agent

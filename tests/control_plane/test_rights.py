@@ -20,6 +20,7 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claim import Object
+from dra_driver.model.device import parse_device_name
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -55,7 +56,8 @@ def agent(nodes: None, driver: Driver, tmp_path: Path) -> Iterator[Client]:
 
 
 def publisher(client: Client, devices: list[Object]) -> Publisher:
-    made = Publisher(client, OWN, devices=lambda: devices, held=frozenset)
+    cards = {parse_device_name(each["name"])[1]: [each] for each in devices}
+    made = Publisher(client, OWN, devices=lambda: cards, held=frozenset)
     listed = client.list(RESOURCE_SLICES, field_selector=own_slices(OWN))
     made.published.on_replace(listed.items)
     return made
@@ -156,10 +158,9 @@ WANTED_BY_NOBODY = [
     Access("get create update patch", "apps/deployments", DRIVER_NAMESPACE),
     Access("create update patch delete", "resource.k8s.io/deviceclasses"),
     Access("create patch delete deletecollection", "resource.k8s.io/resourceclaims", "default"),
-    Access("patch", "resource.k8s.io/resourceclaims/status", "default"),
     Access("patch", "resource.k8s.io/resourceclaims/binding", "default"),
     Access(
-        "update patch associated-node:update arbitrary-node:update",
+        "update patch associated-node:update arbitrary-node:update arbitrary-node:patch",
         "resource.k8s.io/resourceclaims/driver",
         "default",
     ),
@@ -185,6 +186,8 @@ WANTED_BY_ANOTHER = {
     "controller": [
         Access("create update delete", "resource.k8s.io/resourceslices"),
         Access("get", "/nodes"),
+        Access("patch", "resource.k8s.io/resourceclaims/status", "default"),
+        Access("associated-node:patch", "resource.k8s.io/resourceclaims/driver", "default"),
     ],
 }
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER, pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import SimulatedMachine
@@ -22,7 +23,7 @@ CHART = CHECKOUT / "charts" / "gcu-dra-driver"
 RELEASE = "gcu-dra-driver"
 SIMULATOR_ROOT = "/var/lib/gcu-simulator"
 
-# What the cluster's nodes are: one big one and one small one.
+# What the cluster's nodes are: one big one and one small one, all of whose cards take all modes.
 MACHINES = ("s60-ecc-8", "s60-4")
 CARDS = {"s60-ecc-8": 8, "s60-4": 4}
 
@@ -70,12 +71,12 @@ class Installation:
         self.cluster.helm("uninstall", RELEASE, f"--namespace={DRIVER_NAMESPACE}", "--wait")
 
     def published(self) -> bool:
-        """Whether every node's pool has its cards."""
+        """Whether every node's pool has its cards, each in all modes."""
         found = {
             each["spec"]["pool"]["name"]: len(each["spec"].get("devices", ()))
             for each in self.slices()
         }
-        wanted = {pool_name(node): CARDS[name] for node, name in self.machines.items()}
+        wanted = {pool_name(node): len(Mode) * CARDS[name] for node, name in self.machines.items()}
         return found == wanted
 
     def slices(self) -> list[dict[str, Any]]:

@@ -8,23 +8,40 @@ from dataclasses import dataclass
 from typing import Any
 
 from dra_driver.model.device import parse_device_name
-from dra_driver.model.names import ENV_VISIBLE_DEVICES
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ENV_TOPS_VISIBLE_DEVICES, ENV_VISIBLE_DEVICES
 from dra_driver.model.pci import PciAddress
+from dra_driver.simulator.machine import PlacedInstance
 from tests.e2e.installation import Installation
 
 _LOOK = f"""
 echo visible=${ENV_VISIBLE_DEVICES}
+echo tops=${ENV_TOPS_VISIBLE_DEVICES}
 for node in /dev/*; do case $node in /dev/gcu*) echo node=$node;; esac; done
 """
-_CARD_NODE = re.compile(r"/dev/gcu(\d+)")
+_CARD_NODE = re.compile(r"node=/dev/gcu(\d+)")
+
+Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The minors in a container's variable, and those of its device nodes."""
+    """The minors in a container's variable, those of its device nodes, and its instance."""
 
     visible: frozenset[int]
     nodes: frozenset[int]
+    tops: str = ""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One result of a claim's allocation. `amount` is its slices or size."""
+
+    claim: str
+    request: str
+    mode: Mode
+    card: PciAddress
+    amount: int | None
 
 
 def look(installation: Installation, namespace: str, pod: str, container: str) -> Seen:
@@ -32,46 +49,83 @@ def look(installation: Installation, namespace: str, pod: str, container: str) -
     output = installation.cluster.kubectl(
         "exec", f"--namespace={namespace}", pod, f"--container={container}", "--", "sh", "-c", _LOOK
     )
-    lines = dict.fromkeys(output.split())
-    [visible] = [line.partition("=")[2] for line in lines if line.startswith("visible=")]
-    nodes = [_CARD_NODE.fullmatch(line.partition("=")[2]) for line in lines]
+    visible, tops, *nodes = output.splitlines()
+    matches = [_CARD_NODE.fullmatch(line) for line in nodes]
     return Seen(
-        frozenset(int(minor) for minor in visible.split(",") if minor),
-        frozenset(int(match[1]) for match in nodes if match),
+        frozenset(int(minor) for minor in visible.partition("=")[2].split(",") if minor),
+        frozenset(int(match[1]) for match in matches if match),
+        tops.partition("=")[2],
     )
 
 
-def granted(installation: Installation, pod: dict[str, Any]) -> dict[str, frozenset[PciAddress]]:
-    """The cards that the API server says each claim of a pod has, by the pod's name for it."""
-    namespace = pod["metadata"]["namespace"]
+def granted(installation: Installation, pod: Object) -> list[Grant]:
+    """What the API server says the claims of a pod have, by the pod's names for them."""
     made = {
         each["name"]: each["resourceClaimName"]
         for each in pod["status"].get("resourceClaimStatuses", ())
     }
-    cards = {}
-    for reference in pod["spec"]["resourceClaims"]:
-        name = made.get(reference["name"]) or reference["resourceClaimName"]
-        claim = installation.cluster.get("resourceclaim", name, f"--namespace={namespace}")
-        results = claim["status"]["allocation"]["devices"]["results"]
-        cards[reference["name"]] = frozenset(
-            parse_device_name(each["device"])[1] for each in results
+    return [
+        _grant(reference["name"], result)
+        for reference in pod["spec"]["resourceClaims"]
+        for result in _results(
+            installation,
+            pod["metadata"]["namespace"],
+            made.get(reference["name"]) or reference["resourceClaimName"],
         )
-    return cards
+    ]
 
 
-def assert_sees_what_was_granted(installation: Installation, pod: dict[str, Any]) -> None:
-    """Every container has the variable and the device nodes of its claims' cards, and no others."""
+def cards(installation: Installation, pod: Object) -> frozenset[PciAddress]:
+    """The cards of all claims of a pod."""
+    return frozenset(grant.card for grant in granted(installation, pod))
+
+
+def assert_sees_what_was_granted(installation: Installation, pod: Object) -> None:
+    """Every container has the variables and the device nodes of what it uses, and no others."""
     node = pod["spec"]["nodeName"]
-    cards = granted(installation, pod)
-    for container, claims in _containers(pod):
-        minors = frozenset(
-            installation.minor(node, card) for name in claims for card in cards[name]
-        )
-        seen = look(installation, pod["metadata"]["namespace"], pod["metadata"]["name"], container)
-        assert seen == Seen(minors, minors), f"container {container} of {pod['metadata']['name']}"
+    grants = granted(installation, pod)
+    for container, uses in _containers(pod):
+        used = [
+            grant
+            for grant in grants
+            if (grant.claim, "") in uses or (grant.claim, grant.request) in uses
+        ]
+        minors = frozenset(installation.minor(node, grant.card) for grant in used)
+        metadata = pod["metadata"]
+        seen = look(installation, metadata["namespace"], metadata["name"], container)
+        where = f"container {container} of {metadata['name']}"
+        assert (seen.visible, seen.nodes) == (minors, minors), where
+        expected = {f"DRS-{_instance(installation, node, seen, each).uuid}" for each in _drs(used)}
+        assert {seen.tops} - {""} == expected, where
 
 
-def _containers(pod: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def _drs(grants: list[Grant]) -> list[Grant]:
+    return [grant for grant in grants if grant.mode is Mode.DRS]
+
+
+def _instance(installation: Installation, node: str, seen: Seen, grant: Grant) -> PlacedInstance:
+    """The instance that the container names, as the machine has it: on the card of the claim, and
+    of the granted size."""
+    placed = installation.machine(node).instances(str(grant.card))
+    [named] = [each for each in placed if seen.tops == f"DRS-{each.uuid}"]
+    assert named.profile.startswith(f"{grant.amount}g.")
+    return named
+
+
+def _results(installation: Installation, namespace: str, claim: str) -> list[Object]:
+    found = installation.cluster.get("resourceclaim", claim, f"--namespace={namespace}")
+    results: list[Object] = found["status"]["allocation"]["devices"]["results"]
+    return results
+
+
+def _grant(claim: str, result: Object) -> Grant:
+    mode, card = parse_device_name(result["device"])
+    amounts = [int(amount) for amount in result.get("consumedCapacity", {}).values()]
+    return Grant(claim, result["request"], mode, card, amounts[0] if amounts else None)
+
+
+def _containers(pod: Object) -> Iterator[tuple[str, set[tuple[str, str]]]]:
+    """Each container's name, and the claims and requests that it uses; "" is all requests."""
     for container in pod["spec"]["containers"]:
         claims = container.get("resources", {}).get("claims", ())
-        yield container["name"], [claim["name"] for claim in claims]
+        yield container["name"], {(claim["name"], claim.get("request", "")) for claim in claims}

@@ -8,33 +8,13 @@ import pytest
 
 from dra_driver.model.names import ENV_VISIBLE_DEVICES
 from tests.cluster.errors import CommandError
-from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import wait_for_pods
+from tests.e2e.events import wait_for_note
 from tests.e2e.installation import Installation
 from tests.e2e.manifests import claim, pod_with
 from tests.e2e.seen import assert_sees_what_was_granted
 
 pytestmark = pytest.mark.cluster
-
-
-def notes(driver: Installation, namespace: str, kind: str, reason: str) -> list[str]:
-    """The notes of the namespace's events about that kind for that reason."""
-    events = driver.cluster.get("events.v1.events.k8s.io", f"--namespace={namespace}")["items"]
-    return [
-        event["note"]
-        for event in events
-        if event["regarding"]["kind"] == kind and event["reason"] == reason
-    ]
-
-
-def wait_for_note(driver: Installation, namespace: str, kind: str, reason: str, words: str) -> None:
-    """Return when such an event has these words in its note. Raises WaitTimeout."""
-    wait_until(
-        lambda: any(words in note for note in notes(driver, namespace, kind, reason)),
-        60.0,
-        f"an event {reason} of a {kind} with {words!r}",
-        seen=lambda: driver.cluster.kubectl("get", "events", f"--namespace={namespace}"),
-    )
 
 
 def test_the_claim_wins_over_a_variable_of_the_image(driver: Installation, namespace: str) -> None:

@@ -40,6 +40,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gcu.controller.name" -}}{{ include "gcu.fullname" . }}-controller{{- end -}}
 {{- define "gcu.simulation.name" -}}{{ include "gcu.fullname" . }}-simulation{{- end -}}
 
+{{- define "gcu.cards.name" -}}{{ include "gcu.fullname" . }}-cards{{- end -}}
+
 {{- define "gcu.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
