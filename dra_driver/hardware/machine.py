@@ -133,7 +133,7 @@ class Machine:
             pcie_root=function.root,
             pcie_switch=switch,
             nodes=self._sysfs.nodes(function.minor),
-            problems=_problems(queried, mode),
+            problems=_problems(queried),
         )
 
 
@@ -157,10 +157,8 @@ def _not_taken(address: PciAddress) -> HardwareError:
     )
 
 
-def _problems(card: QueriedCard, mode: Virtualization) -> tuple[Problem, ...]:
+def _problems(card: QueriedCard) -> tuple[Problem, ...]:
     found: list[Problem] = []
-    if mode is Virtualization.DRS:
-        found.append(Problem(names.TAINT_FOREIGN, "", "somebody else switched DRS mode on"))
     if card.healthy is False:
         found.append(Problem(names.TAINT_UNHEALTHY, "health", "efsmi says Health : False"))
     if card.rma:

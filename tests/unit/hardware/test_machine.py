@@ -114,23 +114,27 @@ def test_domains_of_eight_digits_in_efsmi_are_four_in_sysfs(
         ({"health": False}, [("unhealthy", "health")]),
         ({"rma": True}, [("unhealthy", "rma")]),
         ({"eccPending": "Disable"}, [("unhealthy", "pending")]),
-        ({"virtualization": "DRS"}, [("foreign", "")]),
     ],
-    ids=["health", "rma", "ecc", "drs"],
+    ids=["health", "rma", "ecc"],
 )
 def test_problems_of_one_card(
     tmp_path: Path, set_card: dict[str, Any], problems: list[tuple[str, str]]
 ) -> None:
     machine = three(tmp_path)
-    if "virtualization" in set_card:
-        machine.efsmi("-i", "2", "--drs", "on")
-    else:
-        machine.set_card("0000:0d:00.0", **set_card)
+    machine.set_card("0000:0d:00.0", **set_card)
     first, *others = inventory(machine).cards
     told = [(p.taint.removeprefix("gcu.enflame.com/"), p.value) for p in first.problems]
     assert told == problems
     assert all(problem.text for problem in first.problems)
     assert [other.problems for other in others] == [(), ()]
+
+
+def test_drs_mode_is_told_and_no_problem(tmp_path: Path) -> None:
+    """Whose it is, the journal knows."""
+    machine = three(tmp_path)
+    machine.efsmi("-i", "2", "--drs", "on")
+    first, *_ = inventory(machine).cards
+    assert (first.virtualization, first.problems) == (Virtualization.DRS, ())
 
 
 def test_ecc_is_told_now_and_after_the_reset(tmp_path: Path) -> None:

@@ -1,0 +1,196 @@
+"""All modes with the simulator's executable, a process for each call.
+
+What the tests in memory play is real here; the record of the machine is the judge.
+
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dra_driver.hardware.drs import Drs, Tool
+from dra_driver.hardware.drs_locks import DrsLocks
+from dra_driver.hardware.efsmi import Efsmi, EfsmiHung
+from dra_driver.hardware.machine import Machine
+from dra_driver.hardware.profiles import ProfileTables
+from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.model.card import Card
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.effects import Effects
+from dra_driver.model.errors import GcuError
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.journal import Journal
+from dra_driver.node.modes import all_modes
+from dra_driver.node.steps import ModeSteps
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.unit.memory_efsmi import MemoryEfsmi
+from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, whole
+from tests.unit.node.world import CARDS, Agent, World
+
+
+@dataclass
+class RealWorld(World):
+    """A node whose cards are read as in production."""
+
+    timeout: float = 20.0
+
+    def __post_init__(self) -> None:
+        described = [
+            {"bdf": str(address), "model": "S60", "index": 1 - at}
+            for at, address in enumerate(CARDS[:2])
+        ]
+        self.simulated = SimulatedMachine.create(
+            {"cards": described}, self.root / "node", plain_device_files=True
+        )
+        self.efsmi = Efsmi(self.simulated.efsmi_path, timeout=self.timeout, effects=Effects())
+
+    def hardware(self) -> Cards:
+        return Cards(Machine(Sysfs(self.simulated.root), self.efsmi))
+
+    def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeSteps]:
+        return dict(
+            all_modes(
+                drs=Drs(self.efsmi, DrsLocks(self.root / "locks", patience=20)),
+                tables=ProfileTables(self.root / "state"),
+                journal=journal,
+                slice_count=lambda _: 6,
+            )
+        )
+
+    def changes(self) -> list[str]:
+        """What changed the cards, and was not refused."""
+        return [
+            f"{entry.card} {entry.command}"
+            for entry in self.simulated.record()
+            if entry.changed and entry.card is not None
+        ]
+
+
+class Cards:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._cards = {card.address: card for card in machine.inventory().cards}
+
+    def card(self, address: PciAddress) -> Card:
+        return self._machine.card(self._cards[address])
+
+
+def test_all_modes(tmp_path: Path) -> None:
+    world = RealWorld(tmp_path)
+    agent = world.start()
+    one, three, two = (
+        world.api.add(instance("one", 0, 1)),
+        world.api.add(instance("three", 0, 3)),
+        world.api.add(slices("two", 1, 2)),
+    )
+    assert errors(agent, one, three, two) == ["", "", ""]
+    uuids = {each.profile: each.uuid for each in world.simulated.instances(str(CARDS[0]))}
+    files = world.files()
+    for ref, profile in ((one, "1g.6gb"), (three, "3g.20gb")):
+        assert f"DRS-{uuids[profile]}" in files[f"gcu.enflame.com-claim-{ref.uid}.json"]
+    again = world.start()
+    assert errors(again, one, three, two) == ["", "", ""]
+    assert world.files() == files
+    assert again.preparer.unprepare([one, three, two]) == dict.fromkeys(
+        (ref.uid for ref in (one, three, two)), None
+    )
+    assert errors(again, world.api.add(whole("all", 0))) == [""]
+    assert world.changes() == [
+        f"{CARDS[0]} {command}"
+        for command in (
+            "drs-on",
+            "create-instance",
+            "create-instance",
+            "destroy-instance",
+            "destroy-instance",
+            "drs-off",
+        )
+    ]
+
+
+def test_a_create_that_hangs_leaves_nothing(tmp_path: Path) -> None:
+    world = RealWorld(tmp_path, timeout=3.0)
+    agent = world.start()
+    world.simulated.set_fault("create-hangs-after-making", times=1)
+    ref = world.api.add(instance("one", 0, 1))
+    (error,) = errors(agent, ref)
+    assert "did not end within 3 s" in error
+    assert (world.simulated.instances(), agent.held(), world.files()) == ((), {}, {})
+    assert world.simulated.card(str(CARDS[0])).virtualization == "Disable"
+    assert errors(agent, ref) == [""]
+
+
+class Together(MemoryEfsmi):
+    """A tool whose creates end only when two are running."""
+
+    barrier: threading.Barrier
+
+    def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str:
+        if "--create-instance" in arguments:
+            self.barrier.wait(timeout=20)
+        return super().run(*arguments, inherit=inherit)
+
+
+def test_cards_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    both: Tool = Together(tool().machine)
+    assert isinstance(both, Together)
+    both.barrier = threading.Barrier(2)
+    world = DrsWorld(tmp_path, tool=both)
+    agent = world.start()
+    refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 1, 1))]
+    answers: dict[str, object] = {}
+    threads = [threading.Thread(target=prepare, args=(agent, ref, answers)) for ref in refs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert [answer for answer in answers.values() if isinstance(answer, GcuError)] == []
+    assert set(answers) == {"uid-a", "uid-b"}
+
+
+def prepare(agent: Agent, ref: ClaimRef, answers: dict[str, object]) -> None:
+    answers |= agent.preparer.prepare([ref])
+
+
+def test_a_card_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
+    world = DrsWorld(tmp_path)
+    agent = world.start()
+    with DrsLocks(tmp_path / "state" / "locks", patience=0).alone(CARDS[0]):
+        refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 1, 1))]
+        stuck, fine = errors(agent, *refs)
+    assert "has not ended" in stuck
+    assert fine == ""
+    assert errors(agent, refs[0]) == [""]
+
+
+def test_what_a_running_call_may_make_is_not_forgotten(tmp_path: Path) -> None:
+    """A create was given up and still runs: the intent stays until it is through."""
+    outliving = Outliving(tool().machine)
+    world = DrsWorld(tmp_path, tool=outliving)
+    agent = world.start()
+    ref = world.api.add(instance("a", 0, 1))
+    world.tool.set_fault("create-hangs-after-making", times=1)
+    assert "has not ended" in errors(agent, ref)[0]
+    assert agent.held() == {"uid-a": "intent"}
+    assert world.start().held() == {"uid-a": "unpreparing"}
+    os.close(outliving.left.pop())
+    assert world.start().held() == {}
+    assert world.tool.instances(str(CARDS[0])) == ()
+
+
+class Outliving(MemoryEfsmi):
+    """A tool whose calls keep what they inherited when they hang."""
+
+    left: list[int]
+
+    def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str:
+        try:
+            return super().run(*arguments, inherit=inherit)
+        except EfsmiHung:
+            self.left = [os.dup(each) for each in inherit]
+            raise
