@@ -28,7 +28,9 @@ class DoctoredEfsmi(Efsmi):
         self.calls.append(call)
         answer = self._simulated.efsmi(*arguments)
         if answer.exit_code:
-            raise EfsmiFailed(f"`efsmi {call}` failed: {answer.stderr}", answer.exit_code)
+            shown = " ".join(["efsmi", *arguments])
+            told = f"`{shown}` ended with {answer.exit_code}: {answer.stderr.strip()}"
+            raise EfsmiFailed(told, answer.exit_code)
         text = answer.stdout.decode("utf-8", "replace")
         return self._edits[call](text) if call in self._edits else text
 
