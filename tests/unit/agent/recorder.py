@@ -1,0 +1,21 @@
+"""A recorder of events that keeps them."""
+
+from __future__ import annotations
+
+from dra_driver.kube.events import EventType
+from dra_driver.model.claim import Object
+
+
+class ListRecorder:
+    """Plays EventRecorder; `lines` are ``<reason> <note>``."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.told: list[tuple[Object, EventType, str]] = []
+
+    def record(
+        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
+    ) -> float:
+        self.lines.append(f"{reason} {note}")
+        self.told.append((regarding, kind, action))
+        return 0.0
