@@ -1,0 +1,87 @@
+"""A node for a whole agent: a simulated machine, the kubelet's folders, and claims in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from dra_driver.agent.agent import Agent
+from dra_driver.agent.settings import AgentSettings
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
+from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.effects import Effects
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.unit.node.world import NODE, claim, result
+
+CARDS = ("0000:0d:00.0", "0000:0e:00.0")
+
+
+class Claims:
+    """An API server that gives claims out, and does nothing else, or not even that."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, Object] = {}
+        self.away = False
+
+    def add(self, name: str, card: int) -> ClaimRef:
+        """A claim allocated to a whole card, by its place among `CARDS`."""
+        made = claim(name, result(card))
+        self.claims[name] = made
+        return ClaimRef.of(made)
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        if self.away or resource is not RESOURCE_CLAIMS:
+            raise Unavailable(f"the API server did not answer GET {name}")
+        return self.claims[name]
+
+    def __getattr__(self, verb: str) -> Any:
+        def refuse(*args: object, **kwargs: object) -> None:
+            raise Unavailable(f"the API server did not answer {verb}")
+
+        return refuse
+
+
+class Node:
+    """Starts agents on the same machine, one after the other."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        described = [{"bdf": bdf, "model": "S60"} for bdf in CARDS]
+        self.machine = SimulatedMachine.create(
+            {"cards": described}, root / "machine", plain_device_files=True
+        )
+        self.kubelet = root / "kubelet"
+        for folder in ("plugins", "plugins_registry"):
+            (self.kubelet / folder).mkdir(parents=True)
+        self.cdi = root / "cdi"
+        self.state = root / "state"
+        self.api = Claims()
+        self.sockets = Sockets.of(self.kubelet)
+        self.agents: list[Agent] = []
+
+    def agent(self, effects: Effects | None = None) -> Agent:
+        settings = AgentSettings(
+            node_name=NODE,
+            host_root=self.machine.root,
+            efsmi_path=str(self.machine.efsmi_path),
+            kubelet_root=self.kubelet,
+            cdi_dir=self.cdi,
+            state_dir=self.state,
+        )
+        agent = Agent(settings, cast("Api", self.api), effects=effects or Effects())
+        self.agents.append(agent)
+        return agent
+
+    def started(self, effects: Effects | None = None) -> Agent:
+        """An agent that has done all steps of its start."""
+        agent = self.agent(effects)
+        agent.start()
+        assert agent._startup.done.wait(30), agent.ready()
+        return agent
+
+    def files(self) -> dict[str, str]:
+        """The CDI directory, by file name."""
+        return {path.name: path.read_text() for path in self.cdi.iterdir()}

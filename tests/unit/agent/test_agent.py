@@ -1,0 +1,157 @@
+"""The agent as a whole, without an API server: the order of its start, and what it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dra_driver.model.effects import Effects, Point
+from tests.unit.agent.node import CARDS, Node
+from tests.unit.kubelet_api import fake_kubelet
+
+FILE = "gcu.enflame.com-claim-uid-one.json"
+
+
+@pytest.fixture
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    node = Node(tmp_path_factory.mktemp("n"))  # a short path, as sockets lie below it
+    yield node
+    for agent in node.agents:
+        agent.stop()
+
+
+class Watching(Effects):
+    """Remembers each effect, and calls `look` before it."""
+
+    def __init__(self, look: Callable[[Point], None] = lambda _: None) -> None:
+        self.seen: list[Point] = []
+        self._look = look
+
+    def before(self, point: Point) -> None:
+        self.seen.append(point)
+        self._look(point)
+
+
+def test_a_claim_on_a_running_node(node: Node) -> None:
+    agent = node.started()
+    ref = node.api.add("one", card=0)
+    reply = fake_kubelet.prepare_v1(node.sockets.service, ref)
+    [device] = reply.claims[ref.uid].devices
+    assert device.device_name == "whole-0000-0d-00-0"
+    assert '"ENFLAME_VISIBLE_DEVICES=0"' in node.files()[FILE]
+    assert agent.live() is None
+    fake_kubelet.unprepare_v1(node.sockets.service, ref)
+    assert node.files() == {}
+
+
+def test_nothing_is_served_before_recovery_is_over(node: Node) -> None:
+    """After a reboot: CDI files gone, other minors; the first look at the cards comes before."""
+    served: dict[Point, bool] = {}
+
+    def look(point: Point) -> None:
+        served.setdefault(point, node.sockets.service.exists())
+
+    first = node.started()
+    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    first.stop()
+    (node.cdi / FILE).unlink()
+    node.machine.reboot(order=tuple(reversed(CARDS)))
+    effects = Watching(look)
+    node.started(effects)
+    assert '"ENFLAME_VISIBLE_DEVICES=1"' in node.files()[FILE]
+    order = [Point.EFSMI_CALL, Point.JOURNAL_COMPACT_RENAME, Point.CDI_WRITE, Point.SOCKET_BIND]
+    assert sorted(order, key=effects.seen.index) == order
+    assert not any(served[point] for point in order)
+
+
+def test_a_state_folder_that_cannot_be_used_is_waited_for(node: Node) -> None:
+    """It is mended while the agent tries for the third time."""
+    node.state.write_text("a file is in the way")
+    told: list[str | None] = []
+
+    def look(point: Point) -> None:
+        if point is Point.JOURNAL_CREATE:
+            told.append(agent.ready())
+            assert not node.sockets.service.exists()
+            if len(told) == 3:
+                node.state.unlink()
+
+    agent = node.agent(Watching(look))
+    agent.start()
+    assert agent.live() is None
+    assert agent._startup.done.wait(30)
+    assert told[0] == "the agent is starting"
+    for reason in told[1:3]:
+        assert reason is not None
+        assert reason.startswith(f"the journal {node.state} cannot be used: File exists")
+    fake_kubelet.prepare_v1(node.sockets.service)
+
+
+def test_a_kubelet_whose_folders_come_late_is_waited_for(node: Node) -> None:
+    node.sockets.registration.parent.rmdir()
+
+    def look(point: Point) -> None:
+        # The service's socket is taken back each time, as the other cannot be made.
+        if point is Point.SOCKET_BIND and "plugins_registry" in str(agent.ready()):
+            node.sockets.registration.parent.mkdir(exist_ok=True)
+
+    agent = node.agent(Watching(look))
+    agent.start()
+    assert agent._startup.done.wait(30)
+    fake_kubelet.notify(node.sockets.registration, registered=True)
+
+
+def test_without_hardware_pods_can_still_end(node: Node) -> None:
+    node.started()
+    ref = node.api.add("one", card=0)
+    fake_kubelet.prepare_v1(node.sockets.service, ref)
+    node.agents.pop().stop()
+    node.machine.set_machine(driverLoaded=False)
+    agent = node.started()
+    fake_kubelet.notify(node.sockets.registration, registered=True)
+    assert "kernel driver is not loaded" in str(agent.ready())
+    assert agent.live() is None
+    new = node.api.add("two", card=1)
+    refused = fake_kubelet.prepare_v1(node.sockets.service, new).claims[new.uid].error
+    assert "no usable card 0000:0e:00.0: the GCU kernel driver is not loaded" in refused
+    reply = fake_kubelet.unprepare_v1(node.sockets.service, ref)
+    assert reply.claims[ref.uid].error == ""
+    assert node.files() == {}
+
+
+def test_without_an_api_server_running_pods_lack_nothing(node: Node) -> None:
+    node.started()
+    ref = node.api.add("one", card=0)
+    first = fake_kubelet.prepare_v1(node.sockets.service, ref)
+    node.agents.pop().stop()
+    node.api.away = True
+    agent = node.started()
+    fake_kubelet.notify(node.sockets.registration, registered=True)
+    assert fake_kubelet.prepare_v1(node.sockets.service, ref) == first
+    new = node.api.add("two", card=1)
+    refused = fake_kubelet.prepare_v1(node.sockets.service, new).claims[new.uid].error
+    assert "the API server did not answer" in refused
+    assert fake_kubelet.unprepare_v1(node.sockets.service, ref).claims[ref.uid].error == ""
+    assert agent.live() is None
+
+
+def test_readiness_names_what_is_still_missing(node: Node) -> None:
+    agent = node.agent()
+    assert agent.ready() == "the agent is starting"
+    agent = node.started()
+    assert agent.ready() == "waiting for the kubelet to register the driver"
+    fake_kubelet.notify(node.sockets.registration, registered=False, error="another version")
+    assert "the kubelet refused to register gcu.enflame.com: another version" in str(agent.ready())
+    fake_kubelet.notify(node.sockets.registration, registered=True)
+    assert "the API server did not answer" in str(agent.ready())
+
+
+def test_a_stopped_agent_leaves_no_socket_and_no_thread(node: Node) -> None:
+    agent = node.started()
+    agent.stop()
+    assert not node.sockets.service.exists()
+    assert not node.sockets.registration.exists()
+    assert "ended unexpectedly" in str(agent.live())
+    node.started()
+    fake_kubelet.get_info(node.sockets.registration)
