@@ -17,12 +17,26 @@ from tests.e2e.installation import CHECKOUT, RELEASE, Installation
 
 _NAME = "default"  # so that `make cluster-shell` and `make cluster-down` find it
 _NAMESPACE = "demo"
-_EXAMPLES = ("one-card", "two-cards-one-switch", "one-claim-two-containers", "deployment-with-shm")
+_EXAMPLES = (
+    "one-card",
+    "two-cards-one-switch",
+    "shared-slices",
+    "drs-two-sizes",
+    "deployment-with-shm",
+)
+_WORKLOADS = ("deployment/deployment-with-shm",)
+_GRANTS = (
+    "CLAIM:.metadata.name",
+    "DEVICE:.status.allocation.devices.results[*].device",
+    "CONSUMED:.status.allocation.devices.results[*].consumedCapacity",
+    "MINOR:.status.devices[*].data.minor",
+    "PROFILE:.status.devices[*].data.profile",
+)
 _SCOPE = f"--namespace={_NAMESPACE}"
 
 _END = """
 The cluster stays up:
-  make cluster-shell    kubectl and helm for it; try `kubectl -n demo describe pod one-card`
+  make cluster-shell    kubectl and helm for it; try `kubectl -n demo describe pod drs-size-3`
   make cluster-down     remove it
 The examples are in examples/, each with a README. What is simulated: docs/user/simulated-machine.md
 """
@@ -65,8 +79,8 @@ class Demo:
             file = CHECKOUT / "examples" / name / f"{name}.yaml"
             cluster.kubectl("apply", _SCOPE, f"--filename={file}")
         self._tell("waiting for the pods")
-        deployment = f"deployment/{_EXAMPLES[-1]}"
-        cluster.kubectl("rollout", "status", _SCOPE, deployment, "--timeout=90s")
+        for workload in _WORKLOADS:
+            cluster.kubectl("rollout", "status", _SCOPE, workload, "--timeout=90s")
         wait = ("wait", _SCOPE, "--for=condition=Ready", "--timeout=90s", "pods", "--all")
         cluster.kubectl(*wait)
         self._tell("all pods run")
@@ -78,10 +92,10 @@ class Demo:
 
         show("get", "resourceslices")
         show("get", "resourceclaims", _SCOPE)
+        show("get", "resourceclaims", _SCOPE, f"--output=custom-columns={','.join(_GRANTS)}")
         show("get", "pods", _SCOPE, "--output=wide")
-        for name in _EXAMPLES[:-1]:
-            show("logs", _SCOPE, name, "--all-containers", "--prefix")
-        show("logs", _SCOPE, f"deployment/{_EXAMPLES[-1]}", "--all-pods", "--prefix")
+        for pod in cluster.kubectl("get", "pods", _SCOPE, "--output=name").split():
+            show("logs", _SCOPE, pod)
 
     def _tell(self, line: str) -> None:
         print(f"[{time.monotonic() - self._started:6.1f} s] {line}", flush=True)
