@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed
 from dra_driver.hardware.machine import Inventory, Machine
@@ -11,6 +13,17 @@ from dra_driver.model.effects import Effects
 from dra_driver.simulator.machine import SimulatedMachine
 
 Edit = Callable[[str], str]
+
+# Version 1.2 in all that can be told apart.
+OLD_TOOL = {
+    "header": "DEV",
+    "banner": False,
+    "json": False,
+    "keys": "old",
+    "vendorInName": False,
+    "temperatureUnit": "C",
+    "instanceRows": False,
+}
 
 
 class DoctoredEfsmi(Efsmi):
@@ -38,3 +51,25 @@ class DoctoredEfsmi(Efsmi):
 def inventory(simulated: SimulatedMachine, edits: Mapping[str, Edit] | None = None) -> Inventory:
     """What the driver sees of the machine."""
     return Machine(Sysfs(simulated.root), DoctoredEfsmi(simulated, edits or {})).inventory()
+
+
+def simulated(root: Path, source: str | dict[str, Any] = "s60-4") -> SimulatedMachine:
+    """A machine below `root`, device nodes as plain files."""
+    return SimulatedMachine.create(source, root / "machine", plain_device_files=True)
+
+
+def three(root: Path, card: dict[str, Any] | None = None, **keys: Any) -> SimulatedMachine:
+    """Cards 0000:0d:00.0, 0000:0e:00.0 and 0000:0f:00.0; the first has index 2, the last 0."""
+    cards = [
+        {"bdf": f"0000:{0x0D + at:02x}:00.0", "model": "S60", "index": 2 - at, **(card or {})}
+        for at in range(3)
+    ]
+    return simulated(root, {"cards": cards, **keys})
+
+
+def addresses(found: Inventory) -> list[str]:
+    return [str(card.address) for card in found.cards]
+
+
+def reasons(found: Inventory) -> dict[str, str]:
+    return {str(address): reason for address, reason in found.unusable.items()}

@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed
+from dra_driver.hardware.efsmi import Efsmi
 from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Ecc, Virtualization
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
-from dra_driver.simulator.machine import SimulatedMachine
-from tests.unit.hardware.doctored import DoctoredEfsmi, Edit, inventory
-
-OLD_TOOL = {
-    "header": "DEV",
-    "banner": False,
-    "json": False,
-    "keys": "old",
-    "vendorInName": False,
-    "temperatureUnit": "C",
-    "instanceRows": False,
-}
-
-
-def simulated(root: Path, source: str | dict[str, Any] = "s60-4") -> SimulatedMachine:
-    return SimulatedMachine.create(source, root / "machine", plain_device_files=True)
-
-
-def three(root: Path, card: dict[str, Any] | None = None, **keys: Any) -> SimulatedMachine:
-    """Cards 0000:0d:00.0, 0000:0e:00.0 and 0000:0f:00.0; the first has index 2, the last 0."""
-    cards = [
-        {"bdf": f"0000:{0x0D + at:02x}:00.0", "model": "S60", "index": 2 - at, **(card or {})}
-        for at in range(3)
-    ]
-    return simulated(root, {"cards": cards, **keys})
-
-
-def addresses(found: Inventory) -> list[str]:
-    return [str(card.address) for card in found.cards]
-
-
-def reasons(found: Inventory) -> dict[str, str]:
-    return {str(address): reason for address, reason in found.unusable.items()}
+from tests.unit.hardware.doctored import (
+    OLD_TOOL,
+    DoctoredEfsmi,
+    addresses,
+    inventory,
+    reasons,
+    simulated,
+    three,
+)
 
 
 @pytest.mark.parametrize("name", ["s60-ecc-8", "s60-4", "mixed-t20"])
@@ -143,131 +118,6 @@ def test_ecc_is_told_now_and_after_the_reset(tmp_path: Path) -> None:
     assert inventory(machine).cards[0].ecc == Ecc(current=True, pending=False)
 
 
-def test_a_value_that_is_not_understood_taints_that_card_alone(tmp_path: Path) -> None:
-    edit = {"-q": in_block(2, "Health                  : True", "Health : Degraded")}
-    first, *others = inventory(three(tmp_path, efsmi={"json": False}), edit).cards
-    (problem,) = first.problems
-    assert (problem.value, problem.text.endswith("Device Info / Health is 'Degraded'")) == (
-        "efsmi",
-        True,
-    )
-    assert [other.problems for other in others] == [(), ()]
-
-
-def in_block(index: int, old: str, new: str) -> Edit:
-    """Replace text in the block of one card."""
-
-    def edit(text: str) -> str:
-        head, block = text.split(f"DEV ID {index}\n")
-        block, next_block, rest = block.partition("DEV ID")
-        assert old in block, old
-        return f"{head}DEV ID {index}\n{block.replace(old, new)}{next_block}{rest}"
-
-    return edit
-
-
-def replaced(old: str, new: str) -> Edit:
-    def edit(text: str) -> str:
-        assert old in text, old
-        return text.replace(old, new)
-
-    return edit
-
-
-def without_json(text: str) -> str:
-    raise EfsmiFailed("`efsmi -q --json-format` ended with 2: unknown arguments", 2)
-
-
-ODDITIES = [
-    pytest.param(
-        {"-q": in_block(2, "Bus                     : 0d", "Bus : zz")},
-        {"0000:0d:00.0": r"of DEV ID 2 PCIe Info / Domain Bus Dev Func is '0000 zz 00 0'"},
-        id="an address that is none",
-    ),
-    pytest.param(
-        {"-q": in_block(2, "Bus                     : 0d", "Bus : 0e")},
-        {
-            "0000:0d:00.0": "efsmi does not list card 0000:0d:00.0",
-            "0000:0e:00.0": "PCI address 0000:0e:00.0 to several cards (DEV ID 1 and 2)",
-        },
-        id="two cards of one address",
-    ),
-    pytest.param(
-        {"-q": replaced("DEV ID 2", "DEV ID 1")},
-        {
-            "0000:0d:00.0": "DEV ID 1 for card 0000:0d:00.0 and for another",
-            "0000:0e:00.0": "DEV ID 1 for card 0000:0e:00.0 and for another",
-        },
-        id="two cards of one index",
-    ),
-    pytest.param(
-        {"-q": in_block(2, "Total Size              : 42976 MiB", "Total Size : 42 GiB")},
-        {"0000:0d:00.0": "(index 2); Device Mem Info / Total Size is '42 GiB'"},
-        id="memory in another unit",
-    ),
-    pytest.param(
-        {"-q": in_block(2, "Dev UUID ", "UUID ")},
-        {"0000:0d:00.0": "does not tell name, uuid and memory of card 0000:0d:00.0 (index 2)"},
-        id="no uuid",
-    ),
-    pytest.param(
-        {"-q": lambda text: text[: text.index("DEV ID 2") + 40]},
-        {"0000:0d:00.0": "not tell name, uuid and memory of card 0000:0d:00.0 (index 2)"},
-        id="output cut off in the last card",
-    ),
-    pytest.param(
-        {"-q": lambda text: text[: text.index("DEV ID 2")]},
-        {"0000:0d:00.0": "efsmi does not list card 0000:0d:00.0"},
-        id="a card in sysfs alone",
-    ),
-    pytest.param(
-        {"": replaced("42976MiB Disable | 0%          SN", "42976MiB vGCU    | 0%          SN")},
-        {"0000:0d:00.0": "no known GCU Virt for card 0000:0d:00.0 (index 2), but 'vGCU'"},
-        id="an unknown mode",
-    ),
-    pytest.param(
-        {"": replaced("00:0d:00.0", "00:1d:00.0")},
-        {"0000:0d:00.0": "shows 1d:00.0 at index 2, where card 0000:0d:00.0 was"},
-        id="indexes moved between two calls",
-    ),
-    pytest.param(
-        {"": replaced("| 2      Enflame S60", "| 1      Enflame S60")},
-        {
-            "0000:0d:00.0": "shows card 0000:0d:00.0 (index 2) not at all",
-            "0000:0e:00.0": "shows card 0000:0e:00.0 (index 1) several times",
-        },
-        id="an index twice in the summary",
-    ),
-    pytest.param(
-        {"": replaced("42976MiB Disable | 0%          SN", "42976MiB SRIOV   | 0%          SN")},
-        {"0000:0d:00.0": "is in SR-IOV mode, which this driver does not serve"},
-        id="SR-IOV",
-    ),
-]
-
-
-@pytest.mark.parametrize(("edits", "told"), ODDITIES)
-def test_what_is_wrong_with_one_card_costs_no_other(
-    tmp_path: Path, edits: dict[str, Edit], told: dict[str, str]
-) -> None:
-    machine = three(tmp_path, efsmi={"json": False})
-    # The first card's cell in the summary is known by its serial number.
-    machine_edits = {
-        call: (lambda text, edit=edit: edit(text.replace(serial(machine, 0), "SN")))
-        for call, edit in edits.items()
-    }
-    found = inventory(machine, machine_edits)
-    assert sorted(reasons(found)) == sorted(told)
-    for address, reason in told.items():
-        assert reason in reasons(found)[address]
-    everyone = {"0000:0d:00.0", "0000:0e:00.0", "0000:0f:00.0"}
-    assert addresses(found) == sorted(everyone - told.keys())
-
-
-def serial(machine: SimulatedMachine, at: int) -> str:
-    return machine.state().cards[at].serial
-
-
 def test_a_card_in_efsmi_alone_is_told(tmp_path: Path) -> None:
     machine = three(tmp_path)
     (machine.root / "sys/bus/pci/devices/0000:0e:00.0").unlink()
@@ -291,91 +141,6 @@ def test_a_card_without_its_device_node(tmp_path: Path) -> None:
     found = inventory(machine)
     assert "gcu1 does not exist" in reasons(found)["0000:0e:00.0"]
     assert addresses(found) == ["0000:0d:00.0", "0000:0f:00.0"]
-
-
-def test_addresses_that_q_does_not_print_come_from_the_list(tmp_path: Path) -> None:
-    machine = three(tmp_path, efsmi=OLD_TOOL)
-    found = inventory(machine, {"-q": lambda text: text.replace("PCIe Info", "Something Else")})
-    assert not found.unusable
-    assert [(str(card.address), card.index) for card in found.cards] == [
-        ("0000:0d:00.0", 2),
-        ("0000:0e:00.0", 1),
-        ("0000:0f:00.0", 0),
-    ]
-
-
-@pytest.mark.parametrize(
-    "listed",
-    [
-        pytest.param(lambda _: "", id="not listed"),
-        pytest.param(lambda text: text.replace(" 1  ", " 2  "), id="listed twice"),
-        pytest.param(without_json, id="list refused"),
-    ],
-)
-def test_without_a_usable_list_only_cards_without_address_are_lost(
-    tmp_path: Path, listed: Edit
-) -> None:
-    edits = {"-q": in_block(2, "PCIe Info", "Something Else"), "-L": listed}
-    found = inventory(three(tmp_path, efsmi={"json": False}), edits)
-    assert addresses(found) == ["0000:0e:00.0", "0000:0f:00.0"]
-    assert reasons(found)["0000:0d:00.0"].endswith(
-        "of DEV ID 2 neither `efsmi -q` nor `-L` tells its address"
-    )
-
-
-def without_memory(text: str) -> str:
-    document = json.loads(text)
-    del document["devices"][0]["Device Mem Info"]
-    return json.dumps(document)
-
-
-@pytest.mark.parametrize(
-    ("edits", "calls"),
-    [
-        pytest.param({}, ["-q --json-format", ""], id="JSON tells all"),
-        pytest.param(
-            {"-q --json-format": without_json}, ["-q --json-format", "-q", ""], id="refused"
-        ),
-        pytest.param(
-            {"-q --json-format": lambda _: "DEV ID 0\n"},
-            ["-q --json-format", "-q", ""],
-            id="answered with text",
-        ),
-        pytest.param(
-            {"-q --json-format": without_memory}, ["-q --json-format", "-q", ""], id="incomplete"
-        ),
-    ],
-)
-def test_text_is_asked_only_where_json_does_not_do(
-    tmp_path: Path, edits: dict[str, Edit], calls: list[str]
-) -> None:
-    machine = three(tmp_path)
-    efsmi = DoctoredEfsmi(machine, edits)
-    found = Machine(Sysfs(machine.root), efsmi).inventory()
-    assert len(found.cards) == 3
-    assert efsmi.calls == calls
-
-
-@pytest.mark.parametrize("call", ["-q --json-format", "-q", ""], ids=["JSON", "text", "summary"])
-def test_a_tool_that_prints_garbage_is_not_a_machine_without_cards(
-    tmp_path: Path, call: str
-) -> None:
-    edits = {call: lambda _: "\ufffd\ufffd\x00 oops\n"}
-    if call == "-q":
-        edits["-q --json-format"] = without_json
-    machine = three(tmp_path)
-    if call == "-q --json-format":
-        assert len(inventory(machine, edits).cards) == 3
-    else:
-        with pytest.raises(HardwareError, match="printed: \ufffd\ufffd\ufffd oops"):
-            inventory(machine, edits)
-
-
-def test_a_simulated_fault_of_the_tool_is_one_error(tmp_path: Path) -> None:
-    machine = three(tmp_path)
-    machine.set_fault("efsmi-garbage")
-    with pytest.raises(HardwareError, match="shows no card"):
-        inventory(machine)
 
 
 def test_a_lost_card_is_not_found(tmp_path: Path) -> None:
