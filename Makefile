@@ -35,7 +35,7 @@ test-unit: ## unit tests: seconds, no root, no cluster
 	@$(PY) -m pytest tests/unit
 
 .PHONY: test-property
-test-property: ## hold the allocator against trying everything, on 100,000 random states
+test-property: ## allocator against trying everything, node against random histories: thousands
 	@$(PY) -m pytest tests/property
 
 .PHONY: test-control-plane

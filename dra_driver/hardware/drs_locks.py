@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from dra_driver.hardware.drs_errors import CardBusy
+from dra_driver.hardware.lock_file import open_lock
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 
@@ -44,8 +45,7 @@ class DrsLocks:
         end in time, HardwareError where the file cannot be used."""
         path = self._directory / f"efsmi-{address.slug}.lock"
         try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = open_lock(path)
         except OSError as error:
             raise HardwareError(
                 f"the lock {path} cannot be taken: {error.strerror}",

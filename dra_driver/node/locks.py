@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from dra_driver.hardware.lock_file import open_lock
 from dra_driver.model.errors import JournalError
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.logfile import is_at
@@ -71,9 +72,8 @@ class Locks:
 
     def _acquire(self, path: Path) -> int:
         try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             while True:
-                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fd = open_lock(path)
                 fcntl.flock(fd, fcntl.LOCK_EX)
                 if is_at(fd, path):
                     return fd

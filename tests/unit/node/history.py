@@ -7,9 +7,12 @@ differ; once it is `calm` again, nothing may.
 
 from __future__ import annotations
 
+import logging
 import random
 import re
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ from dra_driver.simulator.drs import new_uuid, place, taken
 from dra_driver.simulator.state import Instance, Machine
 from tests.unit.memory_efsmi import MemoryEfsmi
 from tests.unit.node.drs_world import SLICES, DrsWorld, instance, share, slices, tool, whole
+from tests.unit.node.folders import fast_folder
 from tests.unit.node.world import CARDS, Crash, Kill, claim, pod
 
 NODE_CARDS = CARDS[:2]
@@ -56,6 +60,35 @@ def _machines() -> tuple[Machine, ...]:
 
 
 _MACHINES = _machines()
+
+
+_MOST_STEPS = 10
+
+
+def play(seeds: Iterable[int]) -> None:
+    """Play the history of each seed; raises AssertionError, with its past, for one that goes
+    wrong."""
+    with fast_folder() as folder, _quiet():
+        for seed in seeds:
+            history = History(folder / str(seed), seed)
+            try:
+                history.run(_MOST_STEPS)
+            except Exception as error:
+                past = "\n".join(history.told)
+                raise AssertionError(f"{error!r} after\n{past}") from error
+            shutil.rmtree(folder / str(seed))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the driver warns of is what is done to it here."""
+    logger = logging.getLogger("dra_driver")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 class History:

@@ -1,0 +1,16 @@
+"""Opening a lock's file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def open_lock(path: Path) -> int:
+    """A descriptor of the file, made with its folder when it is first needed; raises OSError."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, flags, 0o600)
