@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,20 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from dra_driver.model.card import Problem
-from dra_driver.model.claim import ClaimRef, Result, results
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.drs import new_uuid, place, taken
 from dra_driver.simulator.state import Instance, Machine
 from tests.unit.memory_efsmi import MemoryEfsmi
-from tests.unit.node.drs_world import SLICES, DrsWorld, instance, share, slices, tool, whole
+from tests.unit.node.drs_world import DrsWorld, instance, share, slices, tool, whole
 from tests.unit.node.folders import fast_folder
-from tests.unit.node.world import CARDS, Crash, Kill, claim, pod
+from tests.unit.node.outside import NODE_CARDS, SIZES, Outside
+from tests.unit.node.world import Crash, Kill, claim, pod
 
-NODE_CARDS = CARDS[:2]
-SIZES = 6
 FAULTS = (
     "create-fails",
     "create-hangs",
@@ -45,8 +42,6 @@ FAULTS = (
     "efsmi-exit",
     "efsmi-garbage",
 )
-_TOPS = re.compile(r"TOPS_VISIBLE_DEVICES=DRS-([0-9a-f-]+)")
-_PREFIX = "gcu.enflame.com-claim-"
 _NO_KILL = 0
 
 
@@ -97,8 +92,7 @@ class History:
     def __init__(self, root: Path, seed: int) -> None:
         self.random = random.Random(seed)
         self.world = DrsWorld(root, tool=MemoryEfsmi(self.random.choice(_MACHINES)))
-        self.claims: dict[str, dict[str, Any]] = {}
-        self.foreign: dict[str, PciAddress] = {}
+        self.outside = Outside(self.world)
         self.disturbed = False
         self.told: list[str] = [f"seed {seed}"]
         self._serial = 0
@@ -114,54 +108,13 @@ class History:
             weights = (8, 5, 2, 1, 1, 1) if often else (2, 2, 3, 3, 3)
             (action,) = self.random.choices(actions if often else disasters, weights)
             action()
-            self.check()
+            self._check()
         self._calm()
-        self.check()
+        self._check()
         self._end()
 
-    def check(self) -> None:
-        """Nothing is given twice, and nobody else's instance is touched; when undisturbed, what is
-        there is exactly what prepared claims have."""
-        files = self.world.files()
-        shown = {uid: _TOPS.findall(files[f"{_PREFIX}{uid}.json"]) for uid in self._prepared()}
-        prepared = set(shown)
-        assert len(files) == len(prepared), "an unfinished CDI file"
-        assert prepared <= self.claims.keys(), "a CDI file without claim"
-        for address in NODE_CARDS:
-            self._check_card(address, shown)
-        uuids = [uuid for each in shown.values() for uuid in each]
-        assert len(set(uuids)) == len(uuids), "one instance for two devices"
-        if not self.disturbed:
-            held = self.agent.held()
-            assert set(held.values()) <= {"prepared"}, held
-            assert held.keys() == prepared, (held, prepared)
-
-    def _check_card(self, address: PciAddress, shown: dict[str, list[str]]) -> None:
-        card = self.world.tool.card(str(address))
-        there = {one.uuid: one.profile for one in card.instances}
-        for uuid, where in self.foreign.items():
-            assert where != address or uuid in there, "a foreign instance is gone"
-        given = [r for uid in shown for r in self._results(uid) if _card(r) == address]
-        modes = {_mode(result) for result in given}
-        assert len(modes) <= 1, f"card {address} is in two modes"
-        assert Mode.WHOLE not in modes or len(given) == 1, f"card {address} is given twice"
-        assert sum(map(_amount, given)) <= SIZES == SLICES, f"too much of card {address} is given"
-        assert len({r.share_id for r in given}) == len(given), "a share is given twice"
-        ours = set(there) - self.foreign.keys()
-        if modes & {Mode.WHOLE, Mode.SHARED} and not set(there) & self.foreign.keys():
-            assert card.virtualization == "Disable", f"card {address} is given in DRS mode"
-        if self.disturbed:
-            return
-        told = {
-            uuid
-            for uid, uuids in shown.items()
-            for uuid in uuids
-            if _card(self._results(uid)[0]) == address
-        }
-        assert ours == told, f"card {address} has {ours}, files tell of {told}"
-        sizes = sorted(int(there[uuid][0]) for uuid in ours)
-        assert sizes == sorted(_amount(r) for r in given if modes == {Mode.DRS})
-        assert (card.virtualization == "DRS") == bool(there), card.virtualization
+    def _check(self) -> None:
+        self.outside.check(disturbed=self.disturbed, held=self.agent.held())
 
     def _come(self) -> None:
         """A claim, allocated by somebody who does not look at others."""
@@ -172,8 +125,10 @@ class History:
             name, card
         )
         uid = self._add(made)
-        fits = self._fits(uid)
-        self.told.append(f"{name}: {[(r.device, dict(r.consumed)) for r in self._results(uid)]}")
+        fits = self.outside.fits(uid)
+        self.told.append(
+            f"{name}: {[(r.device, dict(r.consumed)) for r in self.outside.results(uid)]}"
+        )
         done = self._prepare(uid)
         if None not in (done, fits) and not self.disturbed:
             assert done == fits, self.told[-1]
@@ -181,16 +136,16 @@ class History:
     def _again(self) -> None:
         for uid in self._one():
             self.told.append(f"{uid}: prepare again")
-            known = uid in self._prepared()
+            known = uid in self.outside.prepared()
             done = self._prepare(uid)
             assert done is not False or not known or self.disturbed, self.told[-1]
 
     def _go(self) -> None:
         for uid in self._one():
             self.told.append(f"{uid}: unprepare")
-            refs = [ClaimRef.of(self.claims[uid])]
+            refs = [ClaimRef.of(self.outside.claims[uid])]
             if self._call(partial(self._unprepare, refs)):
-                del self.claims[uid]
+                del self.outside.claims[uid]
 
     def _unprepare(self, refs: list[ClaimRef]) -> object:
         (answer,) = self.agent.preparer.unprepare(refs).values()
@@ -201,7 +156,7 @@ class History:
         for uid in self._one():
             self.told.append(f"{uid}: deleted and made anew")
             self._serial += 1
-            former = self.claims[uid]
+            former = self.outside.claims[uid]
             metadata = {**former["metadata"], "uid": f"uid-again-{self._serial}"}
             self._prepare(self._add({**former, "metadata": metadata}))
 
@@ -217,7 +172,9 @@ class History:
         self.told.append("reboot")
         self.world.reboot()
         here = {one.uuid for card in NODE_CARDS for one in self.world.tool.instances(str(card))}
-        self.foreign = {uuid: card for uuid, card in self.foreign.items() if uuid in here}
+        self.outside.foreign = {
+            uuid: card for uuid, card in self.outside.foreign.items() if uuid in here
+        }
         self._start(0.3)
 
     def _lose(self) -> None:
@@ -232,18 +189,18 @@ class History:
         card = self.world.tool.card(str(address))
         if card.lost or self.disturbed:
             return
-        mine = [one for one in card.instances if one.uuid in self.foreign]
+        mine = [one for one in card.instances if one.uuid in self.outside.foreign]
         slots = place(1, taken(card), SIZES, "any")
         left = [one for one in card.instances if one not in mine]
         if mine:
             self.told.append(f"foreign instance of {address} goes")
             mode = "DRS" if left else "Disable"
             self.world.tool.set_card(str(address), instances=tuple(left), virtualization=mode)
-            del self.foreign[mine[0].uuid]
-        elif slots and not self._given(address, Mode.WHOLE, Mode.SHARED):
+            del self.outside.foreign[mine[0].uuid]
+        elif slots and not self.outside.given(address, Mode.WHOLE, Mode.SHARED):
             self.told.append(f"foreign instance on {address}")
             made = Instance(card.next_instance_id + 90, "1g.6gb", new_uuid(), slots)
-            self.foreign[made.uuid] = address
+            self.outside.foreign[made.uuid] = address
             there = (*card.instances, made)
             self.world.tool.set_card(str(address), instances=there, virtualization="DRS")
         if self.random.random() < 0.7:
@@ -268,10 +225,10 @@ class History:
     def _end(self) -> None:
         """All pods end."""
         self.told.append("end")
-        for uid, each in list(self.claims.items()):
+        for uid, each in list(self.outside.claims.items()):
             assert self.agent.preparer.unprepare([ClaimRef.of(each)]) == {uid: None}
-            del self.claims[uid]
-            self.check()
+            del self.outside.claims[uid]
+            self._check()
         self.agent.journal.close()
 
     def _whole(self, name: str, card: int) -> dict[str, Any]:
@@ -297,11 +254,11 @@ class History:
 
     def _add(self, made: dict[str, Any]) -> str:
         ref = self.world.api.add(made)
-        self.claims[ref.uid] = made
+        self.outside.claims[ref.uid] = made
         return ref.uid
 
     def _prepare(self, uid: str) -> bool | None:
-        ref = ClaimRef.of(self.claims[uid])
+        ref = ClaimRef.of(self.outside.claims[uid])
         return self._call(lambda: self.agent.preparer.prepare([ref])[uid])
 
     def _call(self, call: Callable[[], object]) -> bool | None:
@@ -342,59 +299,6 @@ class History:
         }
         self.world.cards.problems = kept | {a: (p,) for a, p in found.foreign.items()}
 
-    def _fits(self, uid: str) -> bool | None:
-        """Whether the node can give it, everything being at rest; None where either is right."""
-        wanted = self._results(uid)
-        address, mode = _card(wanted[0]), _mode(wanted[0])
-        card = self.world.tool.card(str(address))
-        others = {other: _mode(r) for other, r in self._given(address)}
-        if self.world.cards.problems.get(address) or set(others.values()) - {mode}:
-            return False
-        if address in self.foreign.values():
-            # Unseen so far; only who makes instances must look.
-            return False if mode is Mode.DRS else None
-        if mode is Mode.WHOLE:
-            return not others
-        if mode is Mode.SHARED:
-            given = sum(_amount(r) for _, r in self._given(address))
-            return given + _amount(wanted[0]) <= SLICES
-        occupied = taken(card)
-        for result in wanted:
-            slots = place(_amount(result), occupied, SIZES, self.world.tool.machine.placement)
-            if slots is None:
-                return False
-            occupied |= set(slots)
-        return True
-
-    def _given(self, address: PciAddress, *modes: Mode) -> list[tuple[str, Result]]:
-        return [
-            (uid, result)
-            for uid in self._prepared()
-            for result in self._results(uid)
-            if _card(result) == address and (not modes or _mode(result) in modes)
-        ]
-
-    def _prepared(self) -> set[str]:
-        cdi = self.world.root / "cdi"
-        names = [path.name for path in cdi.iterdir()] if cdi.exists() else []
-        ours = (name for name in names if name.endswith(".json"))
-        return {name.removeprefix(_PREFIX).removesuffix(".json") for name in ours}
-
-    def _results(self, uid: str) -> tuple[Result, ...]:
-        return results(self.claims[uid])
-
     def _one(self) -> Iterator[str]:
-        if self.claims:
-            yield self.random.choice(list(self.claims))
-
-
-def _card(result: Result) -> PciAddress:
-    return parse_device_name(result.device)[1]
-
-
-def _mode(result: Result) -> Mode:
-    return parse_device_name(result.device)[0]
-
-
-def _amount(result: Result) -> int:
-    return sum(map(int, result.consumed.values()))
+        if self.outside.claims:
+            yield self.random.choice(list(self.outside.claims))
