@@ -72,8 +72,8 @@ def _shape(
 
 
 def device_variable(entries: Iterable[Entry], values: Iterable[Value]) -> dict[str, Value]:
-    """The variable ``device`` with these values. Raises RefusedError for one that is not known
-    here: upstream, too, then evaluates no expression."""
+    """The variable ``device`` with these values. Raises RefusedError for one that cannot be read:
+    upstream then evaluates no expression at all, here those that do not ask for it are."""
     device: dict[str, Value] = {"attributes": DomainMap(), "capacity": DomainMap()}
     for entry, value in zip(entries, values, strict=True):
         *parents, name = entry.path

@@ -38,6 +38,10 @@ _FIELDS: Final = {
     "attributes": map_of(STRING, map_of(STRING, DYN)),
     "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
 }
+_TYPE_NAMES: Final = frozenset(
+    {"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"}
+)
+
 Scope = Mapping[str, Type]
 Overloads = Mapping[int, Overload]
 """By the id() of a call's node, which lives as long as the tree."""
@@ -83,9 +87,11 @@ class _Checker:
         return LITERAL_TYPES[type(node.value)]
 
     def _name(self, node: syntax.Name, scope: Scope) -> Type:
-        if node.name not in scope:
-            raise RefusedError(f"undeclared reference to {node.name!r}")
-        return scope[node.name]
+        if node.name in scope:
+            return scope[node.name]
+        if node.name in _TYPE_NAMES:
+            raise RefusedError(f"the type {node.name} as a value is not supported")
+        raise RefusedError(f"undeclared reference to {node.name!r}")
 
     def _select(self, node: syntax.Select, scope: Scope) -> Type:
         operand = self.check(node.operand, scope)
@@ -145,11 +151,14 @@ class _Checker:
         return BOOL
 
     def _call(self, node: syntax.Call, scope: Scope) -> Type:
-        operands = node.arguments if node.target is None else (node.target, *node.arguments)
+        target = node.target
+        if isinstance(target, syntax.Name) and target.name not in scope:
+            raise RefusedError(f"the function {target.name}.{node.function}() is not supported")
+        operands = node.arguments if target is None else (target, *node.arguments)
         self._formats += node.function == "format"
         kinds = [self.check(each, scope) for each in operands]
         self._formats -= node.function == "format"
-        table = LIBRARY.functions if node.target is None else LIBRARY.methods
+        table = LIBRARY.functions if target is None else LIBRARY.methods
         if node.function not in table:
             raise RefusedError(f"the function {node.function}() is not supported")
         fitting = self._fitting(node.function, table[node.function], kinds)

@@ -104,7 +104,7 @@ class _Compiler:
             created: dict[Value, Value] = {}
             for key, value in entries:
                 found = _literal_key(key(frame))
-                if any(type(found) is not type(each) for each in created if each == found):
+                if found in created and not any(_same(found, each) for each in created):
                     raise RefusedError(f"a map with an int and a uint {found} is not supported")
                 created[found] = value(frame)
             frame.budget.weigh(created)
@@ -195,6 +195,10 @@ class _Compiler:
     def _slot(self) -> int:
         self.variables += 1
         return self.variables - 1
+
+
+def _same(one: Value, other: Value) -> bool:
+    return type(one) is type(other) and bool(one == other)
 
 
 def _literal_key(key: Value) -> Value:

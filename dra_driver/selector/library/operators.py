@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dra_driver.selector.errors import EvaluationError
 from dra_driver.selector.library.overload import Library, Overload
+from dra_driver.selector.library.times import timestamp_of
 from dra_driver.selector.types import (
     BOOL,
     BYTES,
@@ -142,7 +143,12 @@ def _ordering(holds: Callable[[int, int], bool]) -> tuple[Overload, ...]:
 
 
 def _moved(sign: int) -> Callable[[Timestamp, Duration], Timestamp]:
-    return lambda time, by: Timestamp(time.nanoseconds + sign * by.nanoseconds, time.offset)
+    def move(time: Timestamp, by: Duration) -> Timestamp:
+        nanoseconds = time.nanoseconds + sign * by.nanoseconds
+        timestamp_of(nanoseconds // 10**9)  # which refuses what is out of range
+        return Timestamp(nanoseconds, time.offset)
+
+    return move
 
 
 def _longer(sign: int) -> Callable[[Duration, Duration], Duration]:

@@ -10,6 +10,7 @@ from typing import Final
 import lark
 
 from dra_driver.selector.errors import RefusedError
+from dra_driver.selector.library import LIBRARY
 from dra_driver.selector.parser import syntax
 from dra_driver.selector.parser.literals import number
 from dra_driver.selector.parser.source import Parsed, Tree
@@ -158,13 +159,13 @@ class _Builder:
         name = text(tree, 1)
         receiver = self.node(child(tree, 0), depth)
         arguments = self._arguments(tree, 2, depth)
-        namespace = receiver.name if isinstance(receiver, syntax.Name) else ""
-        if (namespace, name) == ("cel", "bind"):
-            return _bind(arguments)
-        if namespace in {"lists", "strings", "sets", "optional", "format"}:
-            return syntax.Call(f"{namespace}.{name}", None, arguments)
-        if name in _TWO_VARIABLES or (name in _COMPREHENSIONS and len(arguments) > 1):
+        if name in _COMPREHENSIONS or name in _TWO_VARIABLES:
             return _comprehension(name, receiver, arguments)
+        qualified = f"{receiver.name}.{name}" if isinstance(receiver, syntax.Name) else name
+        if qualified == "cel.bind":
+            return _bind(arguments)
+        if qualified in LIBRARY.functions and qualified != name:
+            return syntax.Call(qualified, None, arguments)
         return syntax.Call(name, receiver, arguments)
 
     def _arguments(self, tree: Tree, position: int, depth: int) -> tuple[Node, ...]:

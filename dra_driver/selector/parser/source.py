@@ -46,7 +46,11 @@ class Parsed:
 
 def parse(text: str) -> Parsed:
     """Raises RefusedError for a text that is too long or not CEL."""
-    if len(text.encode()) > LONGEST:
+    try:
+        length = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise RefusedError("it has half of a surrogate pair") from error
+    if length > LONGEST:
         raise RefusedError(f"it is longer than {LONGEST} bytes")
     literals: dict[int, Value] = {}
 

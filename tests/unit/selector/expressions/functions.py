@@ -181,6 +181,8 @@ CONVERSIONS: Final = Theme(
         'string(GCU.firmware) == "1.2.3"',
         'duration("1") == duration("1s")',
         'timestamp("2020-13-01T00:00:00Z") == timestamp(0)',
+        'timestamp("9999-12-31T23:59:59Z") + duration("1h") == timestamp(0)',
+        'duration("290000h") + duration("2500000h") > duration("0")',
     ),
 )
 

@@ -112,6 +112,7 @@ MACROS: Final = Theme(
         '{"b": 1}.all(x, x == "b") && {"a": 1, "b": 2}.exists(k, k == "b")',
         "[1].all(nullable, nullable == 1) && [1].all(inner, inner == 1)",
         "[1].all(trueish, trueish == 1) && [1].all(_x, _x == 1)",
+        '["a"].all(lists, lists.size() == 1) && [1].all(format, format + 1 == 2)',
     ),
     fails=(
         "[0, 2].all(x, 4 / x == 2)",

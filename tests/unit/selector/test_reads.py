@@ -1,0 +1,72 @@
+"""Which values of a device an expression is said to read, and whether it reads no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.model.errors import InvalidValue
+from dra_driver.selector.device import SelectorInput
+from dra_driver.selector.parser.build import build
+from dra_driver.selector.parser.source import parse
+from dra_driver.selector.reads import Path, reads
+from dra_driver.selector.selector import Selectors
+from tests.unit.selector.expressions.table import DEVICE, DRIVER, THEMES, spelled
+
+ATTRIBUTES = ("attributes", DRIVER)
+
+
+@pytest.mark.parametrize(
+    ("expression", "paths"),
+    {
+        "1 == 1": set(),
+        'device.driver == "x"': {("driver",)},
+        "GCU.model == GCU['type']": {(*ATTRIBUTES, "model"), (*ATTRIBUTES, "type")},
+        "has(GCU.model)": {(*ATTRIBUTES, "model")},
+        'GCU.model.x == 1 || "x" in GCU': {(*ATTRIBUTES, "model"), ATTRIBUTES},
+        'device.attributes["a" + "b"].c': {("attributes",)},
+        "cel.bind(gcu, GCU, gcu.model == gcu.type)": {
+            (*ATTRIBUTES, "model"),
+            (*ATTRIBUTES, "type"),
+        },
+        "cel.bind(gcu, GCU, size(gcu) == 1)": {ATTRIBUTES},
+        "cel.bind(x, GCU.model == 'S60', true)": {(*ATTRIBUTES, "model")},
+        "[1].exists(device, device == 1)": set(),
+        "GCU.all(name, GCU[name] != 1)": {ATTRIBUTES},
+        "{device.driver: [CAPACITY.memory]}.size() == 1 ? !GCU.x : -GCU.y == 1": {
+            ("driver",),
+            ("capacity", DRIVER, "memory"),
+            (*ATTRIBUTES, "x"),
+            (*ATTRIBUTES, "y"),
+        },
+        "[device].size() == 1": {()},
+    }.items(),
+)
+def test_paths(expression: str, paths: set[Path]) -> None:
+    assert reads(build(parse(spelled(expression)))) == paths
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_an_answer_does_not_depend_on_what_is_not_read(theme: str) -> None:
+    """`device == device` reads everything, and so the expression sees the whole device."""
+    selectors = Selectors()
+    devices = [
+        SelectorInput.of(DRIVER, {**DEVICE, "attributes": attributes})
+        for attributes in (DEVICE["attributes"], {"type": {"string": "whole"}}, {})
+    ]
+    for expression in (spelled(each) for part in _parts(theme) for each in part):
+        whole = f"cel.bind(all, device == device, true) && ({expression}\n)"
+        for device in devices:
+            answer = _answer(selectors, expression, device)
+            assert answer == _answer(selectors, whole, device), expression
+
+
+def _parts(theme: str) -> tuple[tuple[str, ...], ...]:
+    found = THEMES[theme]
+    return found.matches, found.differs, found.fails
+
+
+def _answer(selectors: Selectors, expression: str, device: SelectorInput) -> bool | None:
+    try:
+        return selectors.matches(expression, device)
+    except InvalidValue:
+        return None
