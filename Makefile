@@ -50,6 +50,9 @@ test-cluster: ## tests on real control planes and clusters
 	@$(PY) -m tests.cluster build
 	@$(PY) -m pytest tests/chart tests/control_plane tests/cluster tests/e2e
 
+bench-%: ## run one measurement: a table, then JSON on the last line
+	@$(PY) -m bench.$*
+
 .PHONY: lint
 lint: ## ruff, mypy --strict, import-linter
 	@$(VENV)/bin/ruff check .

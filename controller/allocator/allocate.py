@@ -16,6 +16,7 @@ from controller.allocator.reasons import explain
 from controller.allocator.request import Wanted
 from controller.allocator.score import score
 from controller.allocator.search import Grant, Grants, NodeSearch
+from controller.allocator.single import pick, score_single, single_request
 from controller.allocator.state import State
 
 MOST_STEPS = 100_000
@@ -50,14 +51,17 @@ def allocate(
 
     All or nothing. Finds an allocation whenever one exists, unless `steps` choices that turned
     out wrong did not suffice, which the reason then says. `peers` are cards that replicas of the
-    same workload use; a policy that spreads keeps away from them and their nodes.
+    same workload use; a policy that spreads keeps away from them and their nodes. A set of many
+    `nodes` is quicker than a list of them.
     """
+    state.settle()
+    allowed = frozenset(nodes) if isinstance(nodes, Sequence) else nodes
     decision = _Decision(state, wanted, policy or Policy(), frozenset(peers), Budget(steps))
-    for node in decision.ordered(nodes):
+    for node in decision.ordered(allowed):
         grants = decision.grants(node)
         if grants is not None:
             return Allocation(node, grants)
-    return Unsatisfied(explain(state, wanted, nodes, decision.stopped))
+    return Unsatisfied(explain(state, wanted, allowed, decision.stopped))
 
 
 class _Decision:
@@ -74,6 +78,7 @@ class _Decision:
         self._policy = policy
         self._peers = peers if Packing.SPREAD in {policy.nodes, policy.cards} else frozenset()
         self._budget = budget
+        self._single = single_request(wanted)
         self._limited: set[str] = set()
 
     @property
@@ -96,12 +101,15 @@ class _Decision:
         self._limited = ranking.limited
         with suppress(SearchLimitReached):
             ranking.look(self._score)
-        allowed = frozenset(nodes) if isinstance(nodes, Sequence) else nodes
-        return self._apart(node for node in ranking.nodes() if node in allowed)
+        return self._apart(node for node in ranking.nodes() if node in nodes)
 
     def grants(self, node: str) -> Grants | None:
         """What the node would give; None where the search was stopped."""
-        order = self._order(node, self._peers)
+        return self._search(node, self._order(node, self._peers))
+
+    def _search(self, node: str, order: Order) -> Grants | None:
+        if self._single is not None:
+            return pick(self._state, self._wanted[0], self._single, node, order)
         self._budget.begin_node()
         try:
             return NodeSearch(self._state, self._wanted, node, order, self._budget).run()
@@ -121,9 +129,12 @@ class _Decision:
     def _score(self, node: str) -> Score | None:
         """Raises SearchLimitReached where nothing is left to spend on any node."""
         self._limited.discard(node)
-        grants = self.grants(node)
+        order = self._order(node, ())
+        if self._single is not None:
+            return score_single(self._state, self._wanted[0], self._single, node, order)
+        grants = self._search(node, order)
         if grants is not None:
-            return score(self._order(node, ()), self._wanted, grants)
+            return score(order, self._wanted, grants)
         if self._budget.exhausted:
             raise SearchLimitReached
         return None

@@ -5,18 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from controller.allocator.candidates import Candidate
 from controller.allocator.counters import CounterLedger
-from controller.allocator.demand import Offer
 from controller.allocator.device import CardKey, Device, DeviceId
 from controller.allocator.state import State
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A device that could serve a demand, as far as what is held tells."""
-
-    device: Device
-    offer: Offer
 
 
 class Asker(NamedTuple):

@@ -11,15 +11,21 @@ from controller.allocator.amount import Amount
 from controller.allocator.device import DeviceKind, Taint
 from controller.allocator.taints import untolerated
 
+WHOLE = 1000  # a device, or all of one of its capacities, where parts are compared
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What a grant takes of a device's capacities: of a device for one claim alone nothing is
     counted, but what is asked must still fit. `amounts` has for each capacity its name, what is
-    taken and what there is in all, in nano units. `taints` are those not tolerated."""
+    taken and what there is in all, in nano units; `share` the same without the last. `left` is
+    what stays of a free device, in thousandths of each capacity. `taints` are those not
+    tolerated."""
 
     consumed: Mapping[str, Amount]
     amounts: tuple[tuple[str, int, int], ...]
+    share: frozenset[tuple[str, int]]
+    left: int
     taints: tuple[Taint, ...]
 
 
@@ -58,7 +64,9 @@ class Demand:
             consumed[name] = amount
             amounts.append((name, amount.value, capacity.total.value))
         taints = untolerated(kind.taints, json.loads(self.tolerations))
-        return Offer(consumed, tuple(amounts), taints)
+        share = frozenset((name, amount) for name, amount, _ in amounts)
+        left = sum((total - amount) * WHOLE // total for _, amount, total in amounts if total)
+        return Offer(consumed, tuple(amounts), share, left, taints)
 
 
 @lru_cache(1024)

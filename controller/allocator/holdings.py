@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.allocator.amount import Amount
-from controller.allocator.device import CardKey, DeviceId
+from controller.allocator.device import DeviceId
 from dra_driver.model.claim import Object, results
 
 
@@ -28,6 +28,19 @@ class Use:
     shares: Counter[frozenset[tuple[str, int]]] = field(default_factory=Counter)
     consumed: dict[str, int] = field(default_factory=dict)
 
+    def count(self, consumed: Mapping[str, int] | None, by: int) -> None:
+        if consumed is None:
+            self.whole += by
+            return
+        share = frozenset(consumed.items())
+        self.shares[share] += by
+        if not self.shares[share]:
+            del self.shares[share]
+        for name, amount in consumed.items():
+            self.consumed[name] = self.consumed.get(name, 0) + by * amount
+            if not self.consumed[name]:
+                del self.consumed[name]
+
 
 def holds_of(claim: Object) -> tuple[Hold, ...]:
     """What `claim` holds of this driver's devices; administrative access holds nothing."""
@@ -43,69 +56,76 @@ def holds_of(claim: Object) -> tuple[Hold, ...]:
     )
 
 
-class Holdings:
-    """Counts holds. A device stays held after it vanished from its slice: the card is known by
-    the device's name, so that nothing else is placed there."""
+class PoolHoldings:
+    """What is held of one pool's devices, by their names. `named_after` has the names of held
+    devices by the card that the name tells, as that is all that is left of one that vanished."""
+
+    __slots__ = ("named_after", "uses")
 
     def __init__(self) -> None:
-        self._uses: dict[DeviceId, Use] = {}
-        self._by_card: dict[CardKey, set[DeviceId]] = {}
+        self.uses: dict[str, Use] = {}
+        self.named_after: dict[str, set[str]] = {}
+
+    def count(self, hold: Hold, by: int) -> None:
+        name = hold.device.name
+        use = self.uses.get(name)
+        if use is None:
+            use = self.uses[name] = Use()
+            card = hold.device.card_by_name
+            if card is not None:
+                self.named_after.setdefault(card, set()).add(name)
+        use.count(hold.consumed, by)
+        if not use.whole and not use.shares:
+            self._forget(hold.device)
+
+    def _forget(self, device: DeviceId) -> None:
+        del self.uses[device.name]
+        card = device.card_by_name
+        if card is not None:
+            self.named_after[card].discard(device.name)
+            if not self.named_after[card]:
+                del self.named_after[card]
+
+
+_NOTHING = PoolHoldings()
+
+
+class Holdings:
+    """Counts holds. A device stays held after it vanished from its slice."""
+
+    def __init__(self) -> None:
+        self._pools: dict[str, PoolHoldings] = {}
         self._watchers: list[set[str]] = []
 
     def add(self, hold: Hold) -> None:
-        use = self._uses.get(hold.device)
-        if use is None:
-            use = self._uses[hold.device] = Use()
-            self._enter(hold.device)
-        self._count(use, hold, 1)
+        self._count(hold, 1)
 
     def remove(self, hold: Hold) -> None:
         """Take back what was added."""
-        use = self._uses[hold.device]
-        self._count(use, hold, -1)
-        if not use.whole and not use.shares:
-            del self._uses[hold.device]
-            self._leave(hold.device)
+        self._count(hold, -1)
 
     def watch(self, changed: set[str]) -> None:
         """From now on, put the names of pools whose holds change into `changed`."""
         self._watchers.append(changed)
 
+    def in_pool(self, pool: str) -> PoolHoldings:
+        """To be read, and not kept."""
+        return self._pools.get(pool, _NOTHING)
+
     def use(self, device: DeviceId) -> Use | None:
         """What is held of the device; None where nothing is."""
-        return self._uses.get(device)
+        return self.in_pool(device.pool).uses.get(device.name)
 
     def holds(self, device: DeviceId) -> bool:
-        return device in self._uses
+        return self.use(device) is not None
 
-    def named_after(self, card: CardKey) -> Collection[DeviceId]:
-        """Held devices whose names tell that they belong to the card."""
-        return self._by_card.get(card, ())
-
-    def _count(self, use: Use, hold: Hold, by: int) -> None:
+    def _count(self, hold: Hold, by: int) -> None:
+        pool = hold.device.pool
         for changed in self._watchers:
-            changed.add(hold.device.pool)
-        if hold.consumed is None:
-            use.whole += by
-            return
-        share = frozenset(hold.consumed.items())
-        use.shares[share] += by
-        if not use.shares[share]:
-            del use.shares[share]
-        for name, amount in hold.consumed.items():
-            use.consumed[name] = use.consumed.get(name, 0) + by * amount
-            if not use.consumed[name]:
-                del use.consumed[name]
-
-    def _enter(self, device: DeviceId) -> None:
-        card = device.card_by_name
-        if card is not None:
-            self._by_card.setdefault((device.pool, card), set()).add(device)
-
-    def _leave(self, device: DeviceId) -> None:
-        card = device.card_by_name
-        if card is not None:
-            held = self._by_card[device.pool, card]
-            held.discard(device)
-            if not held:
-                del self._by_card[device.pool, card]
+            changed.add(pool)
+        found = self._pools.get(pool)
+        if found is None:
+            found = self._pools[pool] = PoolHoldings()
+        found.count(hold, by)
+        if not found.uses:
+            del self._pools[pool]

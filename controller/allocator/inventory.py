@@ -28,6 +28,7 @@ class Inventory:
         self._pools_of_node: defaultdict[str, set[str]] = defaultdict(set)
         self._by_node: dict[str, tuple[Device, ...]] = {}
         self._roaming: dict[str, tuple[Device, ...]] = {}
+        self._counting: set[str] = set()
         self._problems: dict[str, str] = {}
         self._watchers: list[set[str]] = []
 
@@ -94,6 +95,12 @@ class Inventory:
         return bool(self._roaming)
 
     @property
+    def counts(self) -> bool:
+        """Whether any pool has counters."""
+        self.settle()
+        return bool(self._counting)
+
+    @property
     def problems(self) -> Mapping[str, str]:
         """Pools that cannot be used, and why."""
         self.settle()
@@ -136,6 +143,8 @@ class Inventory:
         self._by_id.update((device.id, device) for device in pool.devices)
         if pool.problem:
             self._problems[pool.name] = pool.problem
+        if pool.counters:
+            self._counting.add(pool.name)
         roaming = tuple(device for device in pool.devices if not device.scope.node)
         if roaming:
             self._roaming[pool.name] = roaming
@@ -148,6 +157,7 @@ class Inventory:
         for device in pool.devices:
             del self._by_id[device.id]
         self._problems.pop(pool.name, None)
+        self._counting.discard(pool.name)
         self._roaming.pop(pool.name, None)
         for node in _local_nodes(pool):
             self._pools_of_node[node].discard(pool.name)

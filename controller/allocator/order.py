@@ -12,13 +12,19 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from controller.allocator.attempt import Candidate
-from controller.allocator.device import CardKey, Device, Place
+from controller.allocator.candidates import Candidate
+from controller.allocator.demand import WHOLE, Demand, Offer
+from controller.allocator.device import CardKey, Device, DeviceKind, Place
+from controller.allocator.holdings import Use
+from controller.allocator.openings import NodeOpenings
 from controller.allocator.policy import Packing, Policy
-from controller.allocator.state import State
-from controller.allocator.summary import WHOLE, NodeSummary, levels
+from controller.allocator.state import State, has_room
+from controller.allocator.summary import NodeSummary, levels
 
 Key = tuple[int | str, ...]
+Fill = tuple[int, int, int]
+"""Is the device free (1) or in use (0); how much of it is left after the grant, in thousandths;
+and minus the number of shares of the same size that it holds."""
 _NO_LEVEL = 3  # farther than any that `levels` gives
 
 
@@ -35,37 +41,58 @@ class Order:
         """`candidates` for a claim of `count` cards in the order in which they are tried."""
         if len(candidates) < 2:
             return list(candidates)
-        if candidates[0].device.multiple:
-            return sorted(candidates, key=self._shared)
-        return sorted(candidates, key=lambda each: (self._peer(each), *self.near(each, count)))
+        return sorted(candidates, key=lambda each: (*self._first(each), self.near(each, count)))
 
-    def _peer(self, candidate: Candidate) -> bool:
-        return bool(self.peers) and candidate.device.card in self.peers
+    def best(self, candidates: Sequence[Candidate]) -> Candidate:
+        """The first of `devices` for a claim of one card. `candidates` must not be empty."""
+        keys = [self._first(each) for each in candidates]
+        least = min(keys)
+        ties = [each for each, key in zip(candidates, keys, strict=True) if key == least]
+        return ties[0] if len(ties) == 1 else min(ties, key=lambda each: self.near(each, 1))
 
-    def _shared(self, candidate: Candidate) -> tuple[bool, Key, Key]:
-        free, left, others = self.fill(candidate)
+    def best_fill(self, demand: Demand, openings: NodeOpenings) -> Fill | None:
+        """The fill of `best` among `openings`, where there are no peers; None where nothing has
+        room for the demand."""
+        fills: list[Fill] = []
+        for kind in openings.free:
+            offer = demand.offer(kind)
+            if offer is not None and not offer.taints:
+                fills.append(fill_of(kind, offer, None))
+        for kind, use in openings.shared:
+            offer = demand.offer(kind)
+            if offer is not None and not offer.taints and has_room(offer, use):
+                fills.append(fill_of(kind, offer, use))
         if self.policy.cards is Packing.SPREAD:
-            return self._peer(candidate), (-free, -left), self.near(candidate, 1)
-        return self._peer(candidate), (free, left, others), self.near(candidate, 1)
+            return min(fills, key=_emptiest, default=None)
+        return min(fills, default=None)
 
-    def fill(self, candidate: Candidate) -> tuple[int, int, int]:
-        """Is the device free (1) or in use (0); how much of it is left after the grant, in
-        thousandths; and minus the number of shares of the same size that it holds."""
-        device, offer = candidate.device, candidate.offer
-        use = self.state.holdings.use(device.id)
-        consumed = use.consumed if use is not None else {}
-        left = 0
-        for name, amount, total in offer.amounts:
-            if total:
-                left += (total - consumed.get(name, 0) - amount) * WHOLE // total
-        if use is None:
-            return 1, left, 0
-        same = use.shares[frozenset((name, amount) for name, amount, _ in offer.amounts)]
-        return 0, left, -same
+    def _first(self, candidate: Candidate) -> tuple[int, ...]:
+        """All that counts before the card's place."""
+        peer = bool(self.peers) and candidate.device.card in self.peers
+        fill = fill_of(candidate.device.kind, candidate.offer, candidate.use)
+        return (peer, *(_emptiest(fill) if self.policy.cards is Packing.SPREAD else fill))
 
     def near(self, candidate: Candidate, count: int) -> Key:
         """Sorts cards by the groups in which they stand."""
         return near(self.summary, candidate.device, count)
+
+
+def fill_of(kind: DeviceKind, offer: Offer, use: Use | None) -> Fill:
+    """Of a device that is not shared it means nothing."""
+    if not kind.multiple:
+        return 0, 0, 0
+    if use is None:
+        return 1, offer.left, 0
+    left = offer.left
+    for name, _, total in offer.amounts:
+        if total:
+            left -= use.consumed.get(name, 0) * WHOLE // total
+    return 0, left, -use.shares.get(offer.share, 0)
+
+
+def _emptiest(fill: Fill) -> tuple[int, int]:
+    free, left, _ = fill
+    return -free, -left
 
 
 def near(summary: NodeSummary, device: Device, count: int) -> Key:
@@ -73,7 +100,7 @@ def near(summary: NodeSummary, device: Device, count: int) -> Key:
     one group stay together."""
     groups = levels(device.place)
     for nth, (level, group) in enumerate(groups):
-        cards = summary.free_at[group]
+        cards = summary.free_at.get(group, 0)
         if cards >= count:
             return level, cards, *group, *_largest_first(summary, groups[:nth])
     return _NO_LEVEL, *_largest_first(summary, groups)
@@ -82,5 +109,5 @@ def near(summary: NodeSummary, device: Device, count: int) -> Key:
 def _largest_first(summary: NodeSummary, groups: tuple[tuple[int, Place], ...]) -> Key:
     key: list[int | str] = []
     for _, group in reversed(groups):
-        key += [-summary.free_at[group], *group]
+        key += [-summary.free_at.get(group, 0), *group]
     return tuple(key)

@@ -15,6 +15,7 @@ def is_ours(claim: Object, state: State) -> bool:
     """Whether this driver is to serve the claim. Raises Refused for a claim that also needs
     another driver, be it as an alternative: no allocator could write its allocation in one
     piece."""
+    state.settle()
     served = {name: _serves(entry, state) for name, entry in _exact_requests(claim)}
     if not any(served.values()):
         return False

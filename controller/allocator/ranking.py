@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Set as AbstractSet
 
-from controller.allocator.changes import Changes
-from controller.allocator.holdings import Holdings
+from controller.allocator.changes import ALL_NODES, Changed
 from controller.allocator.inventory import Inventory
 
 _MOST_RANKINGS = 32  # different shapes; a ranking has an entry for each node
@@ -35,11 +35,11 @@ class Ranking:
         """Those that serve the shape, the best first."""
         return (node for _, node in self._order)
 
-    def changed(self, nodes: set[str]) -> None:
-        """These are to be looked at again; the empty name stands for all known ones."""
+    def forget(self, nodes: AbstractSet[str]) -> None:
+        """These are to be looked at again."""
         self.unseen.update(nodes)
-        if "" in nodes:
-            self.unseen.discard("")
+        if ALL_NODES in nodes:
+            self.unseen.discard(ALL_NODES)
             self.unseen.update(self._scores)
 
     def _replace(self, node: str, score: Score | None) -> None:
@@ -54,16 +54,15 @@ class Ranking:
 class Rankings:
     """One for each shape that was asked lately."""
 
-    def __init__(self, inventory: Inventory, holdings: Holdings) -> None:
+    def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
-        self._changes = Changes(inventory, holdings)
         self._known: OrderedDict[Hashable, Ranking] = OrderedDict()
 
+    def forget(self, changed: Changed) -> None:
+        for each in self._known.values():
+            each.forget(changed.nodes)
+
     def of(self, shape: Hashable) -> Ranking:
-        changed = self._changes.take()
-        if changed:
-            for each in self._known.values():
-                each.changed(changed)
         found = self._known.get(shape)
         if found is None:
             found = self._known[shape] = Ranking(set(self._inventory.nodes))

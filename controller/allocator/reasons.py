@@ -115,7 +115,7 @@ def _word(state: State, verdict: Verdict, demand: Demand, device: Device) -> str
 
 
 def _mode_of_holder(state: State, device: Device) -> str:
-    holder = state.holder_of_card(device)
+    holder = state.openings.holder_of_card(device)
     assert holder is not None  # or the device would not be excluded
     known = state.inventory.by_id.get(holder)
     mode = known.text(ATTR_TYPE) if known is not None else holder.name.partition("-")[0]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.allocator.attempt import Candidate
-from controller.allocator.order import Order
+from controller.allocator.order import Fill, Order, fill_of
 from controller.allocator.policy import Packing
 from controller.allocator.ranking import Score
 from controller.allocator.request import Wanted
@@ -16,15 +15,17 @@ def score(order: Order, wanted: Sequence[Wanted], grants: Grants) -> Score:
     """The least is the best: first the earlier alternatives (the sum of their indices, as
     kube-scheduler scores them), then as the policy says, then how near the cards are."""
     whole, shared = _split(grants)
+    return rate(order, _fill(order, shared), _alternatives(wanted, grants), _spread_out(whole))
+
+
+def rate(order: Order, fill: Fill, alternatives: int, spread_out: int) -> Score:
+    """The parts of a score in the order that the policy gives them."""
     summary, policy = order.summary, order.policy
-    fill = _fill(order, shared)
     if policy.nodes is Packing.SPREAD:
-        preferred: tuple[int, ...] = (summary.load, -summary.free, *fill)
-    elif policy.cards is Packing.SPREAD:
-        preferred = (summary.free, -summary.load)
-    else:
-        preferred = (*fill, summary.free, -summary.load)
-    return (_alternatives(wanted, grants), *preferred, _spread_out(whole))
+        return (alternatives, summary.load, -summary.free, *fill, spread_out)
+    if policy.cards is Packing.SPREAD:
+        return (alternatives, summary.free, -summary.load, *fill, spread_out)
+    return (alternatives, *fill, summary.free, -summary.load, spread_out)
 
 
 def _alternatives(wanted: Sequence[Wanted], grants: Grants) -> int:
@@ -32,6 +33,8 @@ def _alternatives(wanted: Sequence[Wanted], grants: Grants) -> int:
     for each, granted in zip(wanted, grants, strict=True):
         chosen = {grant.request.name for grant in granted}
         for request in each.requests:
+            if len(request.alternatives) == 1:
+                continue
             total += next(n for n, sub in enumerate(request.alternatives) if sub.name in chosen)
     return total
 
@@ -42,14 +45,15 @@ def _split(grants: Grants) -> tuple[list[Grant], list[Grant]]:
     return whole, [grant for grant in given if grant.device.multiple]
 
 
-def _fill(order: Order, shared: Sequence[Grant]) -> tuple[int, int, int]:
+def _fill(order: Order, shared: Sequence[Grant]) -> Fill:
     """How many free cards would be opened for shares, what would be left of the cards in all,
     and minus the shares of the same size beside which they would stand."""
     opened, left, same = 0, 0, 0
     for grant in shared:
         offer = grant.request.demand.offer(grant.device.kind)
         assert offer is not None  # it was granted
-        is_free, rest, equal = order.fill(Candidate(grant.device, offer))
+        use = order.state.holdings.use(grant.device.id)
+        is_free, rest, equal = fill_of(grant.device.kind, offer, use)
         opened, left, same = opened + is_free, left + rest, same + equal
     return opened, left, same
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from controller.allocator.amount import Amount
-from controller.allocator.attempt import Asker, Attempt, Candidate
+from controller.allocator.attempt import Asker, Attempt
 from controller.allocator.budget import Budget
+from controller.allocator.candidates import Candidate, all_devices, free_devices
 from controller.allocator.constraint import Standing
 from controller.allocator.demand import Demand
 from controller.allocator.device import Device
 from controller.allocator.order import Order
 from controller.allocator.request import MOST_RESULTS, ExactRequest, Request, Wanted
-from controller.allocator.state import State, Verdict
+from controller.allocator.state import State
 from controller.allocator.twins import Twins
 
 
@@ -104,36 +105,13 @@ class NodeSearch:
     def _candidates_for(self, demand: Demand) -> Sequence[Candidate] | None:
         """None where all devices are asked, and not all can be had."""
         if demand not in self._candidates:
-            find = self._free if demand.count is not None else self._all
-            found = find(demand)
-            if found is not None and demand.count is not None:
-                found = self._order.devices(found, self._whole_cards())
-            self._candidates[demand] = found
+            if demand.count is None:
+                self._candidates[demand] = all_devices(self._state, demand, self._node)
+            else:
+                free = free_devices(self._state, demand, self._node)
+                free = [each for each in free if self._attempt.allows(each.device)]
+                self._candidates[demand] = self._order.devices(free, self._whole_cards())
         return self._candidates[demand]
-
-    def _free(self, demand: Demand) -> list[Candidate]:
-        free: list[Candidate] = []
-        for device in self._state.selected(demand, self._node).devices:
-            if self._state.verdict(demand, device) is Verdict.FREE and self._attempt.allows(device):
-                offer = demand.offer(device.kind)
-                assert offer is not None  # or it would be too small
-                free.append(Candidate(device, offer))
-        return free
-
-    def _all(self, demand: Demand) -> list[Candidate] | None:
-        """Devices that are too small, or that have too little left to share, do not count."""
-        if self._state.inventory.problem_on(self._node):
-            return None
-        wanted: list[Candidate] = []
-        for device in self._state.selected(demand, self._node).devices:
-            verdict = self._state.verdict(demand, device)
-            if verdict in {Verdict.TOO_SMALL, Verdict.FULL}:
-                continue
-            offer = demand.offer(device.kind)
-            if verdict is not Verdict.FREE or offer is None:
-                return None
-            wanted.append(Candidate(device, offer))
-        return wanted if 0 < len(wanted) <= MOST_RESULTS else None
 
     def _whole_cards(self) -> int:
         """Of how many cards the node should have a near place for."""

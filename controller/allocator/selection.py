@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controller.allocator.changes import Changed
 from controller.allocator.device import Device
 from controller.allocator.inventory import Inventory
+from controller.allocator.tables import Tables
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.selector import Selectors
 
-_MOST_TABLES = 32  # different sets of selectors; a table has an entry for each node
 _MOST_ANSWERS = 1024
 
 
@@ -31,10 +31,13 @@ class Selection:
     def __init__(self, inventory: Inventory, selectors: Selectors) -> None:
         self._inventory = inventory
         self._selectors = selectors
-        self._tables: OrderedDict[tuple[str, ...], dict[str, Selected]] = OrderedDict()
+        self._tables: Tables[tuple[str, ...], Selected] = Tables()
         self._anywhere: dict[tuple[str, ...], bool] = {}
-        self._changed: set[str] = set()
-        inventory.watch(self._changed)
+
+    def forget(self, changed: Changed) -> None:
+        if changed.published:
+            self._tables.forget(changed.published)
+            self._anywhere.clear()
 
     def selected(
         self, expressions: tuple[str, ...], node: str, found: Mapping[str, Any] | None = None
@@ -42,14 +45,7 @@ class Selection:
         """The devices of `node` (`found` is its object) that all `expressions` select."""
         if self._inventory.roams:
             return self._select(expressions, self._inventory.devices_of(node, found))
-        self._settle()
-        table = self._tables.get(expressions)
-        if table is None:
-            table = self._tables[expressions] = {}
-            if len(self._tables) > _MOST_TABLES:
-                self._tables.popitem(last=False)
-        else:
-            self._tables.move_to_end(expressions)
+        table = self._tables.of(expressions)
         known = table.get(node)
         if known is None:
             devices = self._inventory.devices_of(node)
@@ -58,24 +54,12 @@ class Selection:
 
     def selects_any(self, expressions: tuple[str, ...]) -> bool:
         """Whether any published device is selected."""
-        self._settle()
         if expressions not in self._anywhere:
             if len(self._anywhere) >= _MOST_ANSWERS:
                 self._anywhere.clear()
             devices = tuple(self._inventory.by_id.values())
             self._anywhere[expressions] = bool(self._select(expressions, devices).devices)
         return self._anywhere[expressions]
-
-    def _settle(self) -> None:
-        self._inventory.settle()
-        if self._changed:
-            self._anywhere.clear()
-            for table in self._tables.values():
-                for node in self._changed:
-                    table.pop(node, None)
-            if "" in self._changed:
-                self._tables.clear()
-            self._changed.clear()
 
     def _select(self, expressions: tuple[str, ...], devices: tuple[Device, ...]) -> Selected:
         selected: list[Device] = []

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from controller.allocator.changes import Changes
 from controller.allocator.demand import Demand, Offer
-from controller.allocator.device import Device, DeviceId
+from controller.allocator.device import Device
 from controller.allocator.holdings import Holdings, Use
 from controller.allocator.inventory import Inventory
+from controller.allocator.openings import Openings
 from controller.allocator.ranking import Rankings
 from controller.allocator.selection import Selected, Selection
 from controller.allocator.summary import Summaries
@@ -45,19 +47,33 @@ class State:
     selectors: Selectors
     nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     selection: Selection = field(init=False)
+    openings: Openings = field(init=False)
     summaries: Summaries = field(init=False)
     rankings: Rankings = field(init=False)
     tallies: Tallies = field(init=False)
+    _changes: Changes = field(init=False)
 
     def __post_init__(self) -> None:
         # What is derived stands in fields of its own, which a frozen class sets only like this.
         for name, derived in (
             ("selection", Selection(self.inventory, self.selectors)),
-            ("summaries", Summaries(self.inventory, self.holdings)),
-            ("rankings", Rankings(self.inventory, self.holdings)),
-            ("tallies", Tallies(self.inventory, self.holdings)),
+            ("openings", Openings(self.inventory, self.holdings)),
+            ("summaries", Summaries(self.holdings)),
+            ("rankings", Rankings(self.inventory)),
+            ("tallies", Tallies(self.inventory)),
+            ("_changes", Changes(self.inventory, self.holdings)),
         ):
             object.__setattr__(self, name, derived)
+
+    def settle(self) -> None:
+        """Forget what is no longer true; to be called before each decision."""
+        changed = self._changes.take()
+        if changed is not None:
+            self.selection.forget(changed)
+            self.openings.forget(changed)
+            self.summaries.forget(changed)
+            self.rankings.forget(changed)
+            self.tallies.forget(changed)
 
     def selected(self, demand: Demand, node: str) -> Selected:
         """The devices of `node` that the demand's selectors allow."""
@@ -74,22 +90,9 @@ class State:
         if not demand.admin_access:
             if use is not None and (use.whole or not device.multiple):
                 return Verdict.HELD
-            if self.holder_of_card(device) is not None:
+            if self.openings.holder_of_card(device) is not None:
                 return Verdict.EXCLUDED
         return Verdict.TAINTED if offer.taints else Verdict.FREE
-
-    def holder_of_card(self, device: Device) -> DeviceId | None:
-        """Another device of the same card that is held: a card is in one mode at a time. One
-        that vanished from its slice is known by its name."""
-        for sibling in device.siblings:
-            if self.holdings.holds(sibling):
-                return sibling
-        if device.card is None:
-            return None
-        for named in self.holdings.named_after(device.card):
-            if named != device.id and named not in self.inventory.by_id:
-                return named
-        return None
 
 
 def has_room(offer: Offer, use: Use) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from controller.allocator.changes import Changes
+from controller.allocator.changes import ALL_NODES, Changed
 from controller.allocator.demand import Demand
-from controller.allocator.holdings import Holdings
 from controller.allocator.inventory import Inventory
 
 _MOST_TABLES = 32  # different demands; a table has an entry for each node
@@ -53,26 +53,26 @@ class _Table:
 class Tallies:
     """A claim that waits is looked at with each change, so what did not change is kept."""
 
-    def __init__(self, inventory: Inventory, holdings: Holdings) -> None:
+    def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
-        self._changes = Changes(inventory, holdings)
         self._tables: OrderedDict[Demand, _Table] = OrderedDict()
+
+    def forget(self, changed: Changed) -> None:
+        if ALL_NODES in changed.nodes:
+            self._tables.clear()
+        for table in self._tables.values():
+            table.unseen |= changed.nodes
 
     def total(self, demand: Demand, nodes: Collection[str], count: Callable[[str], Tally]) -> Total:
         """Over `nodes`; `count` gives the tally of one that is not known."""
         if self._inventory.roams:
             return _sum(count(node) for node in nodes)
-        table = self._settled(demand, count)
-        if len(nodes) >= len(table.tallies) and all(node in nodes for node in table.tallies):
+        table = self._complete(demand, count)
+        if isinstance(nodes, AbstractSet) and nodes >= table.tallies.keys():
             return table.total
         return _sum(table.tallies[node] for node in nodes if node in table.tallies)
 
-    def _settled(self, demand: Demand, count: Callable[[str], Tally]) -> _Table:
-        changed = self._changes.take()
-        if "" in changed:
-            self._tables.clear()
-        for table in self._tables.values():
-            table.unseen |= changed
+    def _complete(self, demand: Demand, count: Callable[[str], Tally]) -> _Table:
         found = self._tables.pop(demand, None) or _Table(set(self._inventory.nodes))
         self._tables[demand] = found
         if len(self._tables) > _MOST_TABLES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from controller.allocator.attempt import Candidate
+from controller.allocator.candidates import Candidate
 from controller.allocator.demand import Demand
 from controller.allocator.device import Device, DeviceId
 from controller.allocator.request import Wanted

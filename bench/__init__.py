@@ -1,0 +1,1 @@
+"""Measurements: `make bench-NAME` prints a table for people, then one JSON object."""

@@ -1,0 +1,177 @@
+"""How long a decision takes in clusters of several sizes, half of whose slices are held.
+
+Each decision is granted, and an earlier claim given back for it, so that the load stays and the
+next decision finds a changed cluster. The time is that of parsing the claim and of deciding, with
+all that follows from the changes before it. `start_s` is what it takes to read the listed (decoded)
+objects, up to and including the first decision of each shape.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench import fleet
+from bench.report import percentile, result, table
+from controller.allocator.allocate import Allocation, allocate
+from controller.allocator.holdings import Holdings, holds_of
+from controller.allocator.inventory import Inventory
+from controller.allocator.request import Wanted, parse_claim
+from controller.allocator.results import allocation_status
+from controller.allocator.state import State
+from dra_driver.model.claim import Object
+from dra_driver.selector.selector import Selectors
+
+SIZES = (100, 1_000, 5_000)
+DECISIONS = 2_000
+WARM_UP = 200
+CLAIMS_PER_NODE = 8  # held when a measurement starts: 40,000 claims on 5,000 nodes
+SHAPES: dict[str, Callable[[random.Random], Object]] = {
+    "shared": lambda draw: fleet.claim([fleet.request("shared", draw.randint(1, 3))]),
+    "drs": lambda draw: fleet.claim([fleet.request("drs", draw.choice((1, 3)))]),
+    "whole": lambda _: fleet.claim([fleet.request("whole")]),
+    "whole8": lambda _: fleet.claim(
+        [fleet.request("whole", cards=8)], [{"matchAttribute": "gcu.enflame.com/model"}]
+    ),
+    "impossible": lambda _: fleet.claim(
+        [fleet.request("whole", cards=8)], [{"matchAttribute": fleet.NUMA}]
+    ),
+}
+
+
+class Cluster:
+    """What the controller's cache would keep, without the objects that the allocator ignores."""
+
+    def __init__(self, nodes: int, draw: random.Random) -> None:
+        self._draw = draw
+        self._inventory = Inventory()
+        self._holdings = Holdings()
+        self._held: list[Object] = []
+        self.state = State(self._inventory, self._holdings, fleet.classes(), Selectors())
+        for number in range(nodes):
+            self._inventory.put(fleet.resource_slice(number))
+        for each in held_claims(nodes, draw):
+            self.hold(each)
+        self.nodes = frozenset(fleet.node_name(number) for number in range(nodes))
+
+    def hold(self, claim: Object) -> None:
+        self._held.append(claim)
+        for each in holds_of(claim):
+            self._holdings.add(each)
+
+    def release(self, claim: Object) -> None:
+        for each in holds_of(claim):
+            self._holdings.remove(each)
+
+    def release_any(self) -> None:
+        """A claim ends somewhere."""
+        number = self._draw.randrange(len(self._held))
+        self._held[number], self._held[-1] = self._held[-1], self._held[number]
+        self.release(self._held.pop())
+
+    def decide(self, claim: Object) -> tuple[Wanted, Allocation] | None:
+        """What the claim would get; None where that is nothing."""
+        wanted = parse_claim(claim, self.state.classes)
+        outcome = allocate(self.state, [wanted], self.nodes)
+        return (wanted, outcome) if isinstance(outcome, Allocation) else None
+
+    def grant(self, wanted: Wanted, outcome: Allocation) -> None:
+        allocation = allocation_status(
+            wanted,
+            outcome.grants[0],
+            outcome.node,
+            self.state.classes,
+            timestamp="2026-01-01T00:00:00Z",
+            new_share_id=lambda: "share",
+        )
+        self.hold(wanted.claim | {"status": {"allocation": allocation}})
+
+
+def held_claims(nodes: int, draw: random.Random) -> Iterator[Object]:
+    """Half of each node's cards is in use, in all three modes: 8 claims a node; one node in ten is
+    empty."""
+    for node in range(nodes):
+        if draw.random() < 0.1:
+            continue
+        whole, shared, drs = draw.sample(range(fleet.CARDS), 3)
+        yield _held(node, whole, "whole", 1)
+        for _ in range(draw.randint(3, 5)):
+            yield _held(node, shared, "shared", 1)
+        for _ in range(draw.randint(2, 4)):
+            yield _held(node, drs, "drs", 1)
+
+
+def _held(node: int, card: int, mode: str, amount: int) -> Object:
+    claim = fleet.claim([fleet.request(mode, amount)])
+    devices = {"results": list(fleet.results(node, card, mode, amount))}
+    return claim | {"status": {"allocation": {"devices": devices}}}
+
+
+def measure(nodes: int) -> dict[str, Any]:
+    """The figures of one size; start from a fresh process to tell its memory."""
+    draw = random.Random(nodes)
+    started = time.perf_counter()
+    cluster = Cluster(nodes, draw)
+    for make in SHAPES.values():
+        for _ in range(3):
+            cluster.decide(make(draw))
+    figures: dict[str, Any] = {"start_s": round(time.perf_counter() - started, 2)}
+    gc.collect()
+    gc.freeze()
+    for name, make in SHAPES.items():
+        times = [_one(cluster, make(draw)) for _ in range(WARM_UP + DECISIONS)][WARM_UP:]
+        figures[f"{name}_p50_us"] = round(percentile(times, 0.5), 1)
+        figures[f"{name}_p99_us"] = round(percentile(times, 0.99), 1)
+    figures["rss_mib"] = _rss_mib()
+    figures["rss_peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return figures
+
+
+def _one(cluster: Cluster, claim: Object) -> float:
+    """Microseconds of this thread: neighbours on the machine do not count."""
+    started = time.thread_time_ns()
+    found = cluster.decide(claim)
+    spent = time.thread_time_ns() - started
+    if found is not None:
+        cluster.grant(*found)
+        cluster.release_any()
+    return spent / 1_000
+
+
+def _rss_mib() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() // 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, help="one size, figures as JSON only")
+    given = parser.parse_args()
+    if given.nodes:
+        result(measure(given.nodes))
+        return
+    figures: dict[str, dict[str, Any]] = {}
+    for nodes in SIZES:
+        command = [sys.executable, "-m", "bench.allocator", "--nodes", str(nodes)]
+        told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        figures[str(nodes)] = json.loads(told.splitlines()[-1])
+    rows = [[name, *(figures[str(each)][name] for each in SIZES)] for name in figures["100"]]
+    table(
+        f"One decision, 50 % load, {DECISIONS} decisions (CPU time)",
+        ["", *(f"{each:,} nodes" for each in SIZES)],
+        rows,
+    )
+    result(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""A cluster of made-up nodes, as the API server would list it: 8 cards a node, 3 devices a card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import count
+from typing import Any, Final
+
+from dra_driver.model.names import DRIVER
+
+Object = dict[str, Any]
+
+CARDS: Final = 8
+MODES: Final = ("whole", "shared", "drs")
+CLASS: Final = {"whole": DRIVER, "shared": f"shared-{DRIVER}", "drs": f"drs-{DRIVER}"}
+SLICES: Final = 6
+NUMA: Final = "resource.kubernetes.io/numaNode"
+SWITCH: Final = f"{DRIVER}/pcieSwitch"
+_TAINTS: Final = [
+    {"key": f"{DRIVER}/allocated-by", "value": "controller", "effect": "NoSchedule"},
+]
+_CAPACITY: Final[dict[str, Object]] = {
+    "whole": {"memory": {"value": "42976Mi"}},
+    "shared": {
+        "slices": {
+            "value": str(SLICES),
+            "requestPolicy": {
+                "default": "1",
+                "validRange": {"min": "1", "max": str(SLICES), "step": "1"},
+            },
+        }
+    },
+    "drs": {
+        "size": {
+            "value": "6",
+            "requestPolicy": {"default": "1", "validValues": ["1", "3", "6"]},
+        }
+    },
+}
+_numbers = count()
+
+
+def classes() -> dict[str, Object]:
+    """The DeviceClasses of the chart."""
+    found = {}
+    for mode, name in CLASS.items():
+        expression = (
+            f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].type == "{mode}"'
+        )
+        selectors = [{"cel": {"expression": expression}}]
+        found[name] = {"metadata": {"name": name}, "spec": {"selectors": selectors}}
+    return found
+
+
+def node_name(number: int) -> str:
+    return f"node-{number:05}"
+
+
+@lru_cache(64)
+def device_name(mode: str, card: int) -> str:
+    return f"{mode}-0000-{_bus(card)}-00-0"
+
+
+def resource_slice(number: int) -> Object:
+    """A node's pool: 4 cards on each of 2 NUMA nodes, 2 behind each PCIe switch."""
+    node = node_name(number)
+    return {
+        "metadata": {"name": f"{node}-0", "resourceVersion": "1", "uid": f"slice-{number}"},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": f"{DRIVER}/{node}", "generation": 1, "resourceSliceCount": 1},
+            "devices": [_device(mode, number, card) for card in range(CARDS) for mode in MODES],
+        },
+    }
+
+
+def claim(requests: list[Object], constraints: list[Object] | None = None) -> Object:
+    """A claim of a name of its own."""
+    name = f"claim-{next(_numbers)}"
+    devices: Object = {"requests": requests}
+    if constraints:
+        devices["constraints"] = constraints
+    metadata = {"namespace": "default", "name": name, "uid": f"uid-{name}", "resourceVersion": "1"}
+    return {"metadata": metadata, "spec": {"devices": devices}}
+
+
+def request(mode: str, amount: int = 1, *, cards: int = 1) -> Object:
+    """`amount` slices, or an instance of that size; of whole cards only `cards` counts."""
+    exactly: Object = {
+        "deviceClassName": CLASS[mode],
+        "allocationMode": "ExactCount",
+        "count": cards,
+    }
+    if mode != "whole":
+        name = "slices" if mode == "shared" else "size"
+        exactly["capacity"] = {"requests": {name: str(amount)}}
+    return {"name": "gcu", "exactly": exactly}
+
+
+def results(node: int, card: int, mode: str, amount: int) -> Iterator[Object]:
+    """What the allocation of one card of the node says."""
+    pool = f"{DRIVER}/{node_name(node)}"
+    found: Object = {
+        "request": "gcu",
+        "driver": DRIVER,
+        "pool": pool,
+        "device": device_name(mode, card),
+    }
+    if mode != "whole":
+        name = "slices" if mode == "shared" else "size"
+        share = f"share-{next(_numbers)}"
+        found |= {"shareID": share, "consumedCapacity": {name: str(amount)}}
+    yield found
+
+
+def _bus(card: int) -> str:
+    return f"{0x0D + card * 8:02x}"
+
+
+# A decoder that keeps one object for equal values makes a list as small as this.
+@lru_cache(1024)
+def _value(kind: str, value: str | int) -> Object:
+    return {kind: value}
+
+
+def _device(mode: str, node: int, card: int) -> Object:
+    address = f"0000:{_bus(card)}:00.0"
+    attributes: Object = {
+        "type": _value("string", mode),
+        "card": _value("string", address),
+        "model": _value("string", "S60"),
+        "uuid": {"string": f"GCU-{node:08x}-{card:04x}"},
+        "memoryMiB": _value("int", 42976),
+        "driverVersion": _value("string", "1.2.4.12"),
+        "pcieSwitch": _value("string", f"0000:{_bus(card // 2 * 2)}:1f.0"),
+        "resource.kubernetes.io/pciBusID": _value("string", address),
+        "resource.kubernetes.io/pcieRoot": _value("string", f"pci0000:{card // 2:02x}"),
+        NUMA: _value("int", card // 4),
+    }
+    match mode:
+        case "shared":
+            attributes["memoryPerSliceMiB"] = _value("int", 42976 // SLICES)
+        case "drs":
+            attributes["profiles"] = _value("string", "1g.6gb,3g.20gb,6g.40gb")
+    device: Object = {
+        "name": device_name(mode, card),
+        "attributes": attributes,
+        "taints": _TAINTS,
+        "capacity": _CAPACITY[mode],
+    }
+    if mode != "whole":
+        device["allowMultipleAllocations"] = True
+    return device

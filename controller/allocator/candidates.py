@@ -1,0 +1,63 @@
+"""Which devices of a node could serve a demand, as far as what is held tells."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from controller.allocator.demand import Demand, Offer
+from controller.allocator.device import Device
+from controller.allocator.holdings import Use
+from controller.allocator.request import MOST_RESULTS
+from controller.allocator.state import State, Verdict, has_room
+
+
+class Candidate(NamedTuple):
+    """A device, what it would give, and what is held of it. A tuple, because a decision makes
+    some dozens."""
+
+    device: Device
+    offer: Offer
+    use: Use | None
+
+
+def free_devices(state: State, demand: Demand, node: str) -> list[Candidate]:
+    """In the order of pools, slices and lists; counters are not looked at."""
+    devices = state.selected(demand, node).devices
+    if demand.admin_access:
+        return [
+            _candidate(state, demand, each) for each in devices if _is_free(state, demand, each)
+        ]
+    free: list[Candidate] = []
+    offer_of = demand.offer
+    for device, use in state.openings.among(demand.selectors, node, devices).devices:
+        offer = offer_of(device.kind)
+        if offer is None or offer.taints or (use is not None and not has_room(offer, use)):
+            continue
+        free.append(Candidate(device, offer, use))
+    return free
+
+
+def all_devices(state: State, demand: Demand, node: str) -> list[Candidate] | None:
+    """All that are asked with allocationMode All, at least one; None where not all of them can be
+    had. Devices that are too small, or that have too little left to share, do not count."""
+    if state.inventory.problem_on(node):
+        return None
+    wanted: list[Candidate] = []
+    for device in state.selected(demand, node).devices:
+        verdict = state.verdict(demand, device)
+        if verdict in {Verdict.TOO_SMALL, Verdict.FULL}:
+            continue
+        if verdict is not Verdict.FREE:
+            return None
+        wanted.append(_candidate(state, demand, device))
+    return wanted if 0 < len(wanted) <= MOST_RESULTS else None
+
+
+def _is_free(state: State, demand: Demand, device: Device) -> bool:
+    return state.verdict(demand, device) is Verdict.FREE
+
+
+def _candidate(state: State, demand: Demand, device: Device) -> Candidate:
+    offer = demand.offer(device.kind)
+    assert offer is not None  # or it would be too small
+    return Candidate(device, offer, state.holdings.use(device.id))

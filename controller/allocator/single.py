@@ -1,0 +1,68 @@
+"""The common case, one device for one request: the best that is free, without a search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.allocator.attempt import Attempt
+from controller.allocator.candidates import Candidate, free_devices
+from controller.allocator.order import Order
+from controller.allocator.ranking import Score
+from controller.allocator.request import ExactRequest, Wanted
+from controller.allocator.score import rate, score
+from controller.allocator.search import Grant, Grants
+from controller.allocator.state import State
+
+
+def single_request(wanted: Sequence[Wanted]) -> ExactRequest | None:
+    """The request, where one device is all that is asked and there is no alternative."""
+    if len(wanted) != 1 or len(wanted[0].requests) != 1:
+        return None
+    first, *others = wanted[0].requests[0].alternatives
+    if others or first.demand.count != 1 or first.demand.admin_access:
+        return None
+    return first
+
+
+def score_single(
+    state: State, wanted: Wanted, request: ExactRequest, node: str, order: Order
+) -> Score | None:
+    """The score of what `pick` would give."""
+    if wanted.constraints or state.inventory.counts:
+        grants = pick(state, wanted, request, node, order)
+        return None if grants is None else score(order, [wanted], grants)
+    demand = request.demand
+    devices = state.selected(demand, node).devices
+    fill = order.best_fill(demand, state.openings.among(demand.selectors, node, devices))
+    return None if fill is None else rate(order, fill, 0, 0)
+
+
+def pick(
+    state: State, wanted: Wanted, request: ExactRequest, node: str, order: Order
+) -> Grants | None:
+    """What a NodeSearch would find for the claim of that one request."""
+    found = _candidates(state, wanted, request, node)
+    if not found:
+        return None
+    best = order.best(found)
+    shared = best.offer.consumed if best.device.multiple else None
+    return ((Grant(request, best.device, shared),),)
+
+
+def _candidates(state: State, wanted: Wanted, request: ExactRequest, node: str) -> list[Candidate]:
+    found = free_devices(state, request.demand, node)
+    if found and state.inventory.counts:
+        fresh = Attempt(state)
+        found = [each for each in found if fresh.allows(each.device)]
+    if wanted.constraints:
+        found = [each for each in found if _satisfies(wanted, request, each)]
+    return found
+
+
+def _satisfies(wanted: Wanted, request: ExactRequest, candidate: Candidate) -> bool:
+    """One device breaks a constraint only by not having the attribute."""
+    return all(
+        each.add((), candidate.device) is not None
+        for each in wanted.constraints
+        if each.applies(request.name)
+    )
