@@ -44,8 +44,10 @@ _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _INT: Final = re.compile(r"[+-]?[0-9]{1,4000}")
 _UINT: Final = re.compile(r"[0-9]{1,4000}")
+_DIGITS: Final = r"[0-9]+(?:_[0-9]+)*"
 _DOUBLE: Final = re.compile(
-    r"[+-]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)(?:e[+-]?[0-9_]+)?|[+-]?inf(?:inity)?|nan",
+    rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:e[+-]?{_DIGITS})?"
+    r"|[+-]?inf(?:inity)?|nan",
     re.IGNORECASE,
 )
 
@@ -82,10 +84,9 @@ def to_double(value: Value) -> float:
         return float(value)
     if value.lstrip("+-")[:2].lower() == "0x":
         raise RefusedError("a hexadecimal double is not supported")
-    try:
-        number = float(value) if _DOUBLE.fullmatch(value) else math.inf
-    except ValueError:  # an underscore that does not stand between two digits
-        raise _failed("double", value) from None
+    if not _DOUBLE.fullmatch(value):
+        raise _failed("double", value)
+    number = float(value)
     if math.isinf(number) and "n" not in value.lower():
         raise _failed("double", value)  # digits that amount to infinity are out of range
     return number

@@ -3,13 +3,14 @@ v0.26.0, ext/lists.go version 3; k8s.io/dynamic-resource-allocation, cel/compile
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cmp_to_key
 from itertools import pairwise
 from typing import Final
 
 from dra_driver.selector.errors import EvaluationError
 from dra_driver.selector.library.operators import LIBRARY as OPERATORS
-from dra_driver.selector.library.operators import not_equal
+from dra_driver.selector.library.operators import surely_equal
 from dra_driver.selector.library.overload import Library, Overload
 from dra_driver.selector.types import (
     BOOL,
@@ -26,7 +27,7 @@ from dra_driver.selector.types import (
     list_of,
     map_of,
 )
-from dra_driver.selector.values import Duration, Uint, Value, compare, has_order, kind, no_overload
+from dra_driver.selector.values import Duration, Uint, Value, compare, has_order, no_overload
 
 _LONGEST_INCLUDES: Final = 48  # resource.k8s.io/v1, ResourceSliceMaxAttributeValuesPerDevice
 _COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
@@ -41,11 +42,11 @@ def size(value: Value) -> int:
 def includes(target: Value, item: Value) -> bool:
     """Whether a list has the item, or a single value is it."""
     if not isinstance(target, list):
-        return not not_equal(target, item)
+        return surely_equal(target, item)
     for position, each in enumerate(target):
         if position >= _LONGEST_INCLUDES:
             raise EvaluationError(f"includes: a list of more than {_LONGEST_INCLUDES} values")
-        if not not_equal(each, item):
+        if surely_equal(each, item):
             return True
     return False
 
@@ -72,25 +73,27 @@ def _extreme(name: str, values: list[Value], sign: int) -> Value:
     return best
 
 
-def total(values: list[Value], zero: Value) -> Value:
-    result = zero
-    for each in values:
-        for overload in OPERATORS.functions["_+_"]:
-            if overload.result.name == kind(result) == kind(each):
-                result = overload.compute(result, each)
-                break
-        else:
-            raise no_overload("sum", result, each)
-    return result
+def total(zero: Value, add: Callable[[Value, Value], Value]) -> Callable[[list[Value]], Value]:
+    """The function that adds up a list of values of the zero's type."""
+
+    def add_up(values: list[Value]) -> Value:
+        result = zero
+        for each in values:
+            if type(each) is not type(zero):
+                raise no_overload("sum", zero, each)
+            result = add(result, each)
+        return result
+
+    return add_up
 
 
 def index_of(values: list[Value], item: Value) -> int:
-    return next((n for n, each in enumerate(values) if not not_equal(each, item)), -1)
+    return next((n for n, each in enumerate(values) if surely_equal(each, item)), -1)
 
 
 def last_index_of(values: list[Value], item: Value) -> int:
     backwards = range(len(values) - 1, -1, -1)
-    return next((n for n in backwards if not not_equal(values[n], item)), -1)
+    return next((n for n in backwards if surely_equal(values[n], item)), -1)
 
 
 def slice_of(values: list[Value], start: int, end: int) -> list[Value]:
@@ -149,8 +152,9 @@ LIBRARY: Final = Library(
         "min": tuple(Overload((list_of(each),), each, least) for each in _COMPARABLE),
         "max": tuple(Overload((list_of(each),), each, greatest) for each in _COMPARABLE),
         "sum": tuple(
-            Overload((list_of(each),), each, lambda values, zero=zero: total(values, zero))
-            for each, zero in _ZEROS.items()
+            Overload((list_of(plus.result),), plus.result, total(_ZEROS[plus.result], plus.compute))
+            for plus in OPERATORS.functions["_+_"]
+            if plus.arguments == (plus.result, plus.result) and plus.result in _ZEROS
         ),
         "indexOf": (Overload((_LIST, A), INT, index_of),),
         "lastIndexOf": (Overload((_LIST, A), INT, last_index_of),),

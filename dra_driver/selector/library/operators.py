@@ -50,11 +50,17 @@ _ORDERED: Final = (
 _INDEXES: Final = frozenset({int, Uint, float})
 
 
-def not_equal(left: Value, right: Value) -> bool:
+def surely_equal(left: Value, right: Value) -> bool:
+    """Whether they are equal; what cannot be compared is not."""
     try:
-        return not equal(left, right)
+        return equal(left, right)
     except EvaluationError:
-        return True  # upstream asks whether it is anything but equal
+        return False
+
+
+def not_equal(left: Value, right: Value) -> bool:
+    """``!=``: upstream asks whether it is anything but equal, and so there is no error."""
+    return not surely_equal(left, right)
 
 
 def contained(item: Value, container: Value) -> bool:
@@ -63,7 +69,7 @@ def contained(item: Value, container: Value) -> bool:
         return _known(container, item)
     if not isinstance(container, list):
         raise no_overload("in", item, container)
-    return any(not not_equal(item, each) for each in container)
+    return any(surely_equal(item, each) for each in container)
 
 
 def index(container: Value, key: Value) -> Value:
