@@ -77,7 +77,7 @@ class Agent:
             sysfs,
             presence_interval=settings.presence_interval,
             inventory_interval=settings.inventory_interval,
-            changed=self._on_cards,
+            changed=self._wake,
             reports=self._reports,
         )
         self._statuses = ClaimStatuses(api, ledger=self._journal.snapshot, cards=self._by_address)
@@ -99,7 +99,7 @@ class Agent:
         )
         self._keeper = preparer.keeper
         self._plugin = KubeletPlugin(
-            Followed(preparer, self._statuses.wake),
+            Followed(preparer, self._wake),
             Sockets.of(settings.kubelet_root, settings.pod_uid),
             silence=settings.registration_timeout,
             effects=effects,
@@ -118,7 +118,7 @@ class Agent:
                 free=_free_where_unheld,
             ),
             reports=self._reports,
-            changed=self._publisher.wake,
+            changed=self._wake,
             interval=settings.care_interval,
         )
         self._startup = Startup(
@@ -214,10 +214,12 @@ class Agent:
         holdings = self._journal.snapshot().claims.values()
         return frozenset(card for holding in holdings for card in holding.cards)
 
-    def _by_address(self) -> Mapping[PciAddress, Card]:
-        return {card.address: card for card in self._cards.latest or ()}
+    def _by_address(self) -> Mapping[PciAddress, Card] | None:
+        cards = self._cards.latest
+        return None if cards is None else {card.address: card for card in cards}
 
-    def _on_cards(self) -> None:
+    def _wake(self) -> None:
+        """A card has changed, or what is held of one: both are published, and told of claims."""
         self._publisher.wake()
         self._statuses.wake()
 

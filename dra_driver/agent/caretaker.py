@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.offers import Offers
 from dra_driver.agent.reports import CARD_FOREIGN, CARD_WITHOUT_DRS, RECOVERY_FAILED, Reports
+from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError
 from dra_driver.model.card import Card
 from dra_driver.model.errors import GcuError
@@ -22,8 +23,9 @@ logger = logging.getLogger(__name__)
 
 
 class Caretaker:
-    """Runs at `interval` seconds, in a thread of its own. `changed` is called when something that
-    is published may have become another."""
+    """Looks every `interval` seconds, in a thread of its own, and sooner while it is unknown what
+    the node's cards are offered as. `changed` is called when something that is published or told
+    of a claim may have become another."""
 
     def __init__(
         self,
@@ -35,7 +37,10 @@ class Caretaker:
         reports: Reports,
         changed: Callable[[], None],
         interval: float,
+        backoff: Backoff | None = None,
+        wait: Callable[[float], bool] | None = None,
     ) -> None:
+        """`wait(seconds)` sleeps, and returns True when the caretaker was stopped."""
         self._cards = cards
         self._offers = offers
         self._reconciler = reconciler
@@ -43,11 +48,13 @@ class Caretaker:
         self._reports = reports
         self._changed = changed
         self._interval = interval
+        self._backoff = backoff or Backoff(first=1.0, longest=interval)
         self._told: dict[PciAddress, str] = {}
         # Set where the journal may have lost what it said of cards; see `Reconciler.run`.
         self.adopt = False
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="caretaker", daemon=True)
+        self._wait = wait or self._stop.wait
+        self._thread = threading.Thread(target=self.run, name="caretaker", daemon=True)
 
     def start(self) -> None:
         """Go on looking; the first look was made with `look`."""
@@ -61,18 +68,32 @@ class Caretaker:
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
+    def run(self) -> None:
+        """The thread's work."""
+        while not self._wait(self._pause()):
+            try:
+                self.look()
+            except GcuError as error:
+                logger.warning("the node could not be looked after: %s", error)
+
     def look(self) -> None:
         """One look. Raises JournalError."""
         with new_call("look"):
             self._refresh()
             cards = self._cards.latest or ()
-            self._take(self._reconciler.run(cards, adopt=self.adopt))
-            self.adopt = False
-            divisible = [card for card in cards if Mode.DRS in self._offers.of(card.address).modes]
-            if self._examiner.run(divisible):
-                self._changed()
-            for card in divisible:
-                self._tell_drs(card)
+            findings = self._reconciler.run(cards, adopt=self.adopt)
+            # A card that could not be seen may be one that was to be taken back.
+            self.adopt = self.adopt and (not cards or bool(findings.unknown))
+            self._take(findings)
+            if self._offers.known:
+                self._examine(cards)
+
+    def _examine(self, cards: Sequence[Card]) -> None:
+        divisible = [card for card in cards if Mode.DRS in self._offers.of(card.address).modes]
+        if self._examiner.run(divisible):
+            self._changed()
+        for card in divisible:
+            self._tell_drs(card)
 
     def _refresh(self) -> None:
         try:
@@ -89,6 +110,8 @@ class Caretaker:
             if before.get(card) != problem:
                 self._reports.warning(CARD_FOREIGN, f"card {card}: {problem.text}")
         self._cards.foreign = kept | findings.foreign
+        if findings.settled:
+            self._changed()
 
     def _tell_drs(self, card: Card) -> None:
         reason = self._examiner.reason(card)
@@ -97,9 +120,8 @@ class Caretaker:
             self._reports.normal(CARD_WITHOUT_DRS, note)
         self._told[card.address] = reason or ""
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._interval):
-            try:
-                self.look()
-            except GcuError as error:
-                logger.warning("the node could not be looked after: %s", error)
+    def _pause(self) -> float:
+        if self._offers.known:
+            self._backoff.reset()
+            return self._interval
+        return self._backoff.next()

@@ -14,10 +14,10 @@ from typing import Final
 
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.backoff import Backoff
-from dra_driver.kube.errors import KubeError, NotFound
+from dra_driver.kube.errors import KubeError, NotFound, TooManyRequests, Unavailable
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.card import Card
-from dra_driver.model.claim import Object
+from dra_driver.model.claim import Object, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
@@ -32,8 +32,9 @@ _MANAGER: Final = "gcu-dra-agent"
 class ClaimStatuses:
     """Writes the statuses of the claims in `ledger`, in a thread of its own, whenever it is woken.
 
-    `cards` has the cards that can be read now. The API server keeps other drivers' entries and
-    drops ours by itself when the claim is released.
+    `cards` has the cards that can be read now; None while none has been read yet, which says
+    nothing of them, and nothing is written. The API server keeps other drivers' entries and drops
+    ours by itself when the claim is released.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class ClaimStatuses:
         api: Api,
         *,
         ledger: Callable[[], Ledger],
-        cards: Callable[[], Mapping[PciAddress, Card]],
+        cards: Callable[[], Mapping[PciAddress, Card] | None],
         backoff: Backoff | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        wait: Callable[[float], bool] | None = None,
     ) -> None:
+        """`wait(seconds)` sleeps, and returns True when the writer was stopped."""
         self._api = api
         self._ledger = ledger
         self._cards = cards
@@ -53,7 +56,8 @@ class ClaimStatuses:
         self._told: dict[str, Sequence[Object]] = {}
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="claim-status", daemon=True)
+        self._wait = wait or self._stop.wait
+        self._thread = threading.Thread(target=self.run, name="claim-status", daemon=True)
 
     def start(self) -> None:
         self._wake.set()
@@ -72,21 +76,55 @@ class ClaimStatuses:
         """Something was prepared or unprepared, or a card has changed."""
         self._wake.set()
 
+    def run(self) -> None:
+        """The thread's work."""
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._stop.is_set():
+                return
+            try:
+                self.write()
+            except GcuError as error:
+                log = logger.info if isinstance(error, KubeError) else logger.warning
+                log("the status of a claim is written later: %s", error)
+                if self._wait(self._backoff.next()):
+                    return
+                self._wake.set()
+            else:
+                self._backoff.reset()
+
     def write(self) -> None:
-        """Write what is not told yet. Raises KubeError or JournalError; what was written by then
-        is not written again."""
+        """Write what is not told yet. What was written is not written again.
+
+        A claim that the API server refuses keeps no other one waiting: the first such error is
+        raised when all were tried. Raises Unavailable or TooManyRequests at once, and
+        JournalError.
+        """
+        cards = self._cards()
+        if cards is None:
+            return
         held = {
             uid: holding
             for uid, holding in self._ledger().claims.items()
             if holding.state is State.PREPARED
         }
         self._told = {uid: told for uid, told in self._told.items() if uid in held}
-        cards = self._cards()
+        refusal: KubeError | None = None
         for uid, holding in held.items():
             news = device_statuses(holding.holds, cards, now="")
-            if self._told.get(uid) != news:
+            if self._told.get(uid) == news:
+                continue
+            try:
                 self._write(holding, cards)
+            except (Unavailable, TooManyRequests):
+                raise
+            except KubeError as error:
+                refusal = refusal or error
+            else:
                 self._told[uid] = news
+        if refusal is not None:
+            raise refusal
 
     def _write(self, holding: Holding, cards: Mapping[PciAddress, Card]) -> None:
         ref = holding.claim
@@ -94,7 +132,8 @@ class ClaimStatuses:
             claim = self._api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
         except NotFound:
             return
-        if claim["metadata"]["uid"] != ref.uid:
+        # Of a claim that was released nothing is to be told, and the server would refuse it.
+        if claim["metadata"]["uid"] != ref.uid or allocation(claim) is None:
             return
         before = (claim.get("status") or {}).get("devices") or []
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -118,20 +157,3 @@ class ClaimStatuses:
             force=True,
         )
         logger.info("told in the status of claim %s what it has", ref)
-
-    def _run(self) -> None:
-        while True:
-            self._wake.wait()
-            self._wake.clear()
-            if self._stop.is_set():
-                return
-            try:
-                self.write()
-            except GcuError as error:
-                log = logger.info if isinstance(error, KubeError) else logger.warning
-                log("the status of a claim is written later: %s", error)
-                if self._stop.wait(self._backoff.next()):
-                    return
-                self._wake.set()
-            else:
-                self._backoff.reset()
