@@ -41,8 +41,9 @@ class Publisher:
     `held` are the cards that claims hold on this node.
 
     What stands on the server is known from one watch, so that comparing costs no request. After
-    every write and every failure it waits, longer each time until all is as it should be: where
-    somebody else writes the same slices all the time, the server sees few writes of ours.
+    every failure, and after writing the same once more, it waits, longer each time until all is
+    as it should be: where somebody else writes the same slices all the time, the server sees few
+    writes of ours.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Publisher:
         self._thread = threading.Thread(target=self.run, name="publisher", daemon=True)
         self._server_checked = False
         self._node: Object | None = None
+        self._written: Devices | None = None
         self._published_once = False
         self._failure: str | None = None
 
@@ -116,8 +118,8 @@ class Publisher:
             if self._stop.is_set():
                 return
             with new_call("publish"):
-                settled = self._attempt()
-            if settled:
+                well = self._attempt()
+            if well:
                 self._backoff.reset()
                 continue
             if self._wait(self._backoff.next()):
@@ -146,7 +148,7 @@ class Publisher:
         return changes
 
     def _attempt(self) -> bool:
-        """Whether there was nothing to do, so that nothing needs to be looked at again."""
+        """Whether all is well: nothing was to be written, or only what is news of ours."""
         try:
             changes = self.publish()
         except Conflict as error:
@@ -161,9 +163,12 @@ class Publisher:
         if changes is None:
             return True
         self._published_once = True
-        if changes:
-            _tell(changes)
-        return not changes
+        if not changes:
+            return True
+        _tell(changes)
+        devices = _devices_of(changes.desired)
+        again, self._written = self._written == devices, devices
+        return not again
 
 
 def _tell(changes: Changes) -> None:

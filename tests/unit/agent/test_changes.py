@@ -99,9 +99,25 @@ def test_an_update_is_of_just_what_was_seen() -> None:
     )
 
 
-def test_a_slice_that_is_none_of_the_pool_goes() -> None:
+def test_a_taint_that_stays_keeps_its_time() -> None:
+    changes = plan_changes(NODE, [device(1, taints=[LOST, {"key": "k"}])], with_time(ONE))
+    [devices] = [each["spec"]["devices"] for each in changes.update]
+    assert devices[0]["taints"] == [LOST, {"key": "k", "timeAdded": "2026-01-01T00:00:00Z"}]
+    assert "timeAdded" not in str(changes.desired)
+
+
+@pytest.mark.parametrize(
+    ("name", "creates"),
+    [("n1-stray", 0), ("n1-gcu.enflame.com-000", 1)],
+    ids=["another name", "our name"],
+)
+def test_a_slice_that_is_none_of_the_pool_goes(name: str, creates: int) -> None:
+    """Its pool cannot be changed, and its generation is another pool's."""
     [stray] = deepcopy(ONE)
-    stray["metadata"]["name"] = "n1-stray"
+    stray["metadata"]["name"] = name
     stray["spec"]["pool"] |= {"name": "gcu.enflame.com/n1-old", "generation": 9}
-    changes = plan_changes(NODE, [device(1)], (*ONE, stray))
-    assert [each["metadata"]["name"] for each in changes.delete] == ["n1-stray"]
+    own = [each for each in ONE if each["metadata"]["name"] != name]
+    changes = plan_changes(NODE, [device(1)], (*own, stray))
+    assert [each["metadata"]["name"] for each in changes.delete] == [name]
+    assert len(changes.create) == creates
+    assert {each["spec"]["pool"]["generation"] for each in changes.desired} == {2}

@@ -136,13 +136,11 @@ def test_a_refusal_is_told_and_tried_again_ever_more_slowly(
 
 
 def test_publication_is_retried_until_the_server_has_it() -> None:
-    api = ScriptedApi(create=[Unavailable("away"), Unavailable("still")])
-    rig = Rig(api, waits=4).listed()
-    refused = api.refusals["create"]
-    rig.on_wait = lambda: refused.clear() if len(rig.waits) == 3 else None
-    # The fourth wait follows the write: what it did is looked at once more.
-    assert rig.run() == [1, 2, 4, 8]
-    assert api.calls[-2:] == ["dry run", "create"]
+    rig = Rig(ScriptedApi(create=[Unavailable("away")]), waits=3).listed()
+    assert rig.run() == [1, 2, 4]
+    rig.api.refusals.clear()
+    assert rig.publisher._attempt()
+    assert rig.api.calls[-2:] == ["dry run", "create"]
     assert rig.publisher.problem is None
 
 
@@ -180,21 +178,18 @@ def test_a_held_card_that_is_lost_keeps_its_device() -> None:
     ids=["changed meanwhile", "deleted meanwhile"],
 )
 def test_a_race_is_compared_again_without_a_word(error: GcuError, writes: list[str]) -> None:
-    rig = Rig(ScriptedApi(replace=[error, error]), waits=2).listed(*published(device(2)))
-    problems: list[str | None] = []
-
-    def look() -> None:
-        problems.append(rig.publisher.problem)
-        rig.api.refusals["replace"].clear()
-
-    rig.on_wait = look
-    rig.run()
-    assert problems == [UNPUBLISHED, None]
+    rig = Rig(ScriptedApi(replace=[error]), waits=1).listed(*published(device(2)))
+    assert rig.run() == [1]
+    before = rig.publisher.problem
+    rig.api.refusals.clear()
+    assert rig.publisher._attempt()
+    assert (before, rig.publisher.problem) == (UNPUBLISHED, None)
     assert rig.api.calls == ["version", "get nodes", "replace", "get nodes", *writes]
 
 
 def test_somebody_who_writes_the_same_slices_all_the_time_sees_few_writes() -> None:
     rig = Rig(ScriptedApi(), waits=9).listed()
+    assert rig.publisher._attempt()
 
     def somebody() -> None:
         [ours] = rig.publisher.published.slices or ()
@@ -203,8 +198,17 @@ def test_somebody_who_writes_the_same_slices_all_the_time_sees_few_writes() -> N
         theirs["metadata"]["resourceVersion"] = f"{1000 + len(rig.waits)}"
         rig.publisher.published.on_event(Change.MODIFIED, theirs)
 
+    somebody()
     rig.on_wait = somebody
     assert rig.run() == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert rig.api.calls.count("replace") == 9
+
+
+def test_news_of_ours_waits_for_nothing() -> None:
+    rig = Rig(ScriptedApi()).listed()
+    for bus in range(9):
+        rig.devices = [device(bus)]
+        assert rig.publisher._attempt()
     assert rig.api.calls.count("replace") == 8
 
 
