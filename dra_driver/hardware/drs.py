@@ -125,7 +125,7 @@ class Drs:
             self._run(address, "--drs", "--create-instance", str(profile.id))
         except (EfsmiFailed, EfsmiHung) as error:
             failure = error
-        new = made(self.instances(address), before, profile.name)
+        new = _made(self.instances(address), before, profile.name)
         what = f"DRS instance {profile.name} on card {address}"
         if isinstance(failure, EfsmiHung):
             raise CreateHung(f"making {what} did not end: {failure}") from failure
@@ -227,6 +227,6 @@ class Drs:
         return self._indexes[address]
 
 
-def made(listed: Instances, before: Instances, profile: str) -> Instances:
+def _made(listed: Instances, before: Instances, profile: str) -> Instances:
     """What of `listed` a create of `profile` can have made that found `before` there."""
     return tuple(one for one in listed if one.profile == profile and not one.is_in(before))

@@ -49,6 +49,22 @@ def test_planned(object_: dict[str, Any], holds: tuple[object, ...]) -> None:
     assert planned(object_) == holds
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"consumedCapacity": {"slices": "2"}}, id="no share"),
+        pytest.param({"shareID": "a"}, id="no amount"),
+        pytest.param({"shareID": "a", "consumedCapacity": {"size": "2"}}, id="another capacity"),
+        pytest.param({"shareID": "a", "consumedCapacity": {"slices": "1500m"}}, id="half a slice"),
+    ],
+)
+def test_a_share_that_does_not_say_what_was_granted(more: dict[str, Any]) -> None:
+    ref = ClaimRef("team", "one", "uid-one")
+    told = claim("one", result("shared-0000-0d-00-0", **more))
+    with pytest.raises(Refused, match="does not say which share"):
+        holds_of(told, ref, pool=POOL, modes=set(Mode))
+
+
 UNALLOCATED = {"metadata": {"namespace": "team", "name": "one", "uid": "uid-one"}}
 
 
