@@ -113,7 +113,9 @@ class Keeper:
                 return
             try:
                 self._take_back(held)
-            except CardGone as error:
+            except HardwareError as error:
+                if not isinstance(error, CardGone) and self._are_there(held.cards):
+                    raise
                 logger.warning("claim %s is unprepared but for a card: %s", claim, error)
 
     def settle(self, claim: ClaimRef, *, trust_file: bool = False, examine: bool = True) -> Outcome:
@@ -244,6 +246,13 @@ class Keeper:
         except InvalidValue:
             logger.exception("the CDI file of claim %s says nothing", claim)
             return None
+
+    def _are_there(self, cards: Collection[PciAddress]) -> bool:
+        try:
+            self._read_cards(cards)
+        except HardwareError:
+            return False
+        return True
 
     def _read_cards(self, addresses: Collection[PciAddress]) -> dict[PciAddress, Card]:
         return {address: self._hardware.card(address) for address in sorted(addresses)}

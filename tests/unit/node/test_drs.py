@@ -237,17 +237,31 @@ def test_reconcile_ends_drs_mode_after_a_restart(world: DrsWorld, agent: Agent) 
     assert again.journal.snapshot().switched == frozenset()
 
 
-def test_a_lost_card_keeps_no_pod_waiting(world: DrsWorld, agent: Agent) -> None:
+@pytest.mark.parametrize("fault", ["", "efsmi-exit", "efsmi-garbage"], ids=lambda f: f or "efsmi")
+def test_a_lost_card_keeps_no_pod_waiting(world: DrsWorld, agent: Agent, fault: str) -> None:
+    """Also where efsmi fails altogether when cards are lost."""
     ref = world.api.add(instance("a", 0, 1))
     errors(agent, ref)
     world.tool.set_card(ONE, lost=True)
+    if fault:
+        world.tool.set_fault(fault)
     assert errors(agent, ref) == [""]
     assert agent.preparer.unprepare([ref]) == {"uid-a": None}
     assert (world.files(), agent.held()) == ({}, {"uid-a": "unpreparing"})
     assert len(world.tool.instances(ONE)) == 1
+    world.tool.clear_faults()
     world.tool.set_card(ONE, lost=False, efsmi_index=9)
     world.reconcile(agent)
     assert (world.tool.instances(ONE), agent.held()) == ((), {})
+
+
+def test_a_tool_that_fails_is_told(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_fault("efsmi-exit")
+    assert "efsmi-exit" in str(agent.preparer.unprepare([ref])["uid-a"])
+    world.tool.clear_faults()
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
 
 
 def test_a_destroy_that_fails_is_told_and_tried_again(world: DrsWorld, agent: Agent) -> None:
