@@ -25,12 +25,14 @@ S60 = {"model": "S60"}
 
 
 class MemoryEfsmi:
-    """Plays `dra_driver.hardware.efsmi.Efsmi`; `machine` is the truth, `calls` all arguments."""
+    """Plays `dra_driver.hardware.efsmi.Efsmi`; `machine` is the truth, `calls` all arguments,
+    `refusals` the commands that the machine itself refused, with its words."""
 
     def __init__(self, machine: Machine, effects: Effects | None = None) -> None:
         self.machine = machine
         self.effects = effects or Effects()
         self.calls: list[tuple[str, ...]] = []
+        self.refusals: list[tuple[str, str]] = []
         self._mutex = threading.Lock()
 
     @classmethod
@@ -102,6 +104,8 @@ class MemoryEfsmi:
             if faults.seconds(met) >= faults.HANG_SECONDS:
                 raise EfsmiHung(f"{command.name} hangs")
             effect = perform(self.machine, command, met, 0.0)
+            if effect.exit_code and not met:
+                self.refusals.append((command.name, effect.error))
         except UsageError as error:
             return Effect(self.machine, "usage", error=str(error), exit_code=2)
         self.machine = effect.machine

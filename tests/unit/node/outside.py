@@ -38,6 +38,9 @@ class Outside:
         prepared = set(shown)
         assert len(files) == len(prepared), "an unfinished CDI file"
         assert prepared <= self.claims.keys(), "a CDI file without claim"
+        # What must never be tried; a create may find no place, and a lost card no index.
+        tried = [name for name, words in self.world.tool.refusals if "not found" not in words]
+        assert not set(tried) - {"create-instance"}, self.world.tool.refusals
         for address in NODE_CARDS:
             self._check_card(address, shown, disturbed=disturbed)
         uuids = [uuid for each in shown.values() for uuid in each]
