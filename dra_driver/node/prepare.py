@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from types import MappingProxyType
 from typing import Final, ParamSpec, TypeVar
 
@@ -30,6 +33,8 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 Prepared = tuple[PreparedDevice, ...]
+
+_MOST_AT_ONCE: Final = 16
 
 WHOLE_ONLY: Final[Mapping[Mode, ModeSteps]] = MappingProxyType({Mode.WHOLE: WholeCard()})
 
@@ -81,8 +86,10 @@ class Preparer:
                 call.held[uid] = held
             else:
                 self._plan(call, ref)
-        for uid, sighted in self._sight(call, ledger).items():
-            answers[uid] = _attempt(self._prepare, call.refs[uid], sighted)
+        sighted = self._sight(call, ledger)
+        prepare = {uid: partial(self._prepare, call.refs[uid], sighted[uid]) for uid in sighted}
+        slow = {uid for uid, holds in sighted.items() if _is_slow(holds)}
+        answers |= _attempt_all(prepare, slow)
         for uid, held in call.held.items():
             answers[uid] = _attempt(self._keep, held.claim)
         return answers | call.failed
@@ -90,9 +97,12 @@ class Preparer:
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
         """Take back what the claims have; by UID None, or why it is still prepared.
 
-        Works without the API server, where the claim may be long gone.
+        Works without the API server, where the claim may be long gone. Raises JournalError when
+        the journal cannot be read.
         """
-        return {ref.uid: _attempt(self.keeper.unprepare, ref) for ref in refs}
+        held = self._journal.snapshot().claims if len(refs) > 1 else {}
+        slow = {uid for uid, holding in held.items() if _is_slow(holding.holds)}
+        return _attempt_all({ref.uid: partial(self.keeper.unprepare, ref) for ref in refs}, slow)
 
     def _plan(self, call: Call, ref: ClaimRef) -> None:
         planned = _attempt(self._read, call, ref)
@@ -141,6 +151,27 @@ def _devices(ref: ClaimRef, holds: Holds) -> Prepared:
         )
         for hold in holds
     )
+
+
+def _is_slow(holds: Holds) -> bool:
+    """Whether it takes calls of efsmi, which cards can have at the same time."""
+    return any(hold.mode is Mode.DRS for hold in holds)
+
+
+def _attempt_all(
+    steps: Mapping[str, Callable[[], R]], slow: Collection[str]
+) -> dict[str, R | GcuError]:
+    """What each step gives, or its error; those that are `slow` beside each other."""
+    apart = [key for key in steps if key in slow]
+    if len(apart) < 2:
+        return {key: _attempt(step) for key, step in steps.items()}
+    with ThreadPoolExecutor(min(len(apart), _MOST_AT_ONCE), thread_name_prefix="claim") as pool:
+        # The context has the call's identifier, which stands in each line of the log.
+        begun = {
+            key: pool.submit(copy_context().run, partial(_attempt, steps[key])) for key in apart
+        }
+        done = {key: _attempt(step) for key, step in steps.items() if key not in begun}
+        return done | {key: future.result() for key, future in begun.items()}
 
 
 def _attempt(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | GcuError:

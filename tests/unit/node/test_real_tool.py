@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from dra_driver.hardware.drs import Drs, Tool
+import pytest
+
+from dra_driver.hardware.drs import Drs
 from dra_driver.hardware.drs_locks import DrsLocks
 from dra_driver.hardware.efsmi import Efsmi, EfsmiHung
 from dra_driver.hardware.machine import Machine
@@ -30,7 +33,7 @@ from dra_driver.node.steps import ModeSteps
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.memory_efsmi import MemoryEfsmi
 from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, whole
-from tests.unit.node.world import CARDS, Agent, World
+from tests.unit.node.world import CARDS, Agent, World, pod
 
 
 @dataclass
@@ -126,35 +129,44 @@ def test_a_create_that_hangs_leaves_nothing(tmp_path: Path) -> None:
 
 
 class Together(MemoryEfsmi):
-    """A tool whose creates end only when two are running."""
+    """A tool whose creates and destroys end only when two are running."""
 
     barrier: threading.Barrier
 
     def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str:
-        if "--create-instance" in arguments:
+        if {"--create-instance", "--destroy-instance"} & set(arguments):
             self.barrier.wait(timeout=20)
         return super().run(*arguments, inherit=inherit)
 
 
-def test_cards_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    both: Tool = Together(tool().machine)
-    assert isinstance(both, Together)
+def prepare_in_one_call(agent: Agent, refs: list[ClaimRef]) -> dict[str, object]:
+    return dict(agent.preparer.prepare(refs))
+
+
+def prepare_in_calls_of_their_own(agent: Agent, refs: list[ClaimRef]) -> dict[str, object]:
+    with ThreadPoolExecutor(len(refs)) as pool:
+        answers = list(pool.map(lambda ref: agent.preparer.prepare([ref]), refs))
+    return {uid: answer for each in answers for uid, answer in each.items()}
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [prepare_in_one_call, prepare_in_calls_of_their_own],
+    ids=["one call", "a call for each"],
+)
+def test_cards_do_not_wait_for_each_other(
+    tmp_path: Path, prepare: Callable[[Agent, list[ClaimRef]], dict[str, object]]
+) -> None:
+    both = Together(tool().machine)
     both.barrier = threading.Barrier(2)
     world = DrsWorld(tmp_path, tool=both)
     agent = world.start()
+    world.api.pods["team", "pod"] = pod({"x": "a", "y": "b"}, ("x",), ("y",))
     refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 1, 1))]
-    answers: dict[str, object] = {}
-    threads = [threading.Thread(target=prepare, args=(agent, ref, answers)) for ref in refs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
+    answers = prepare(agent, refs)
     assert [answer for answer in answers.values() if isinstance(answer, GcuError)] == []
     assert set(answers) == {"uid-a", "uid-b"}
-
-
-def prepare(agent: Agent, ref: ClaimRef, answers: dict[str, object]) -> None:
-    answers |= agent.preparer.prepare([ref])
+    assert agent.preparer.unprepare(refs) == {"uid-a": None, "uid-b": None}
 
 
 def test_a_card_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
