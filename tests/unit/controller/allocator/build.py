@@ -25,6 +25,7 @@ def device(
     bus: int,
     *,
     switch: str = "",
+    root: str = "",
     numa: int | None = None,
     taints: Sequence[Mapping[str, str]] = (),
     slices: int = 6,
@@ -37,6 +38,8 @@ def device(
     }
     if switch:
         attributes["pcieSwitch"] = {"string": switch}
+    if root:
+        attributes["resource.kubernetes.io/pcieRoot"] = {"string": root}
     if numa is not None:
         attributes["resource.kubernetes.io/numaNode"] = {"int": numa}
     found: Object = {

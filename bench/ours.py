@@ -1,0 +1,45 @@
+"""The real allocator, fed with jobs of the trace."""
+
+from __future__ import annotations
+
+from bench import fleet
+from bench.trace import Job
+from controller.allocator.allocate import Allocation, allocate
+from controller.allocator.holdings import Hold, Holdings
+from controller.allocator.inventory import Inventory
+from controller.allocator.policy import Policy
+from controller.allocator.request import parse_claim
+from controller.allocator.state import State
+from dra_driver.selector.selector import Selectors
+
+
+class Ours:
+    """Nodes of 8 cards as the agent publishes them."""
+
+    def __init__(self, cards: int, policy: Policy) -> None:
+        nodes = cards // fleet.CARDS
+        self._policy = policy
+        self._holdings = Holdings()
+        inventory = Inventory.of(fleet.resource_slice(number) for number in range(nodes))
+        self._state = State(inventory, self._holdings, fleet.classes(), Selectors())
+        self._nodes = frozenset(fleet.node_name(number) for number in range(nodes))
+        self._running: dict[int, Hold] = {}
+
+    def start(self, number: int, job: Job) -> bool:
+        claim = fleet.claim([fleet.request(job.mode, job.slices)])
+        wanted = parse_claim(claim, self._state.classes)
+        outcome = allocate(self._state, [wanted], self._nodes, policy=self._policy)
+        if not isinstance(outcome, Allocation):
+            return False
+        [[grant]] = outcome.grants
+        consumed = grant.consumed
+        hold = Hold(
+            grant.device.id,
+            None if consumed is None else {name: each.value for name, each in consumed.items()},
+        )
+        self._holdings.add(hold)
+        self._running[number] = hold
+        return True
+
+    def stop(self, number: int) -> None:
+        self._holdings.remove(self._running.pop(number))

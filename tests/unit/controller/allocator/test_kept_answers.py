@@ -1,0 +1,125 @@
+"""What is kept from one decision to the next is what a fresh look would give."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from controller.allocator.allocate import Allocation, Unsatisfied, allocate
+from controller.allocator.holdings import Hold, holds_of
+from controller.allocator.policy import Packing, Policy
+from controller.allocator.request import parse_claim
+from dra_driver.model.claim import Object
+from tests.unit.controller.allocator.build import (
+    CLASSES,
+    UNHEALTHY,
+    allocated,
+    claim,
+    device,
+    pool,
+    request,
+    state,
+)
+from tests.unit.controller.allocator.decide import DRS, MODES, SAME_SWITCH, SELECTORS, SHARED
+
+NODES = tuple(f"n{number:02}" for number in range(24))
+CLAIMS = [
+    [claim("whole")],
+    [claim("two", [request(count=2)], constraints=[SAME_SWITCH])],
+    [claim("one", [request()], constraints=[SAME_SWITCH])],
+    [claim("share", [request(cls=SHARED, capacity={"slices": "2"})])],
+    [claim("instance", [request(cls=DRS, capacity={"size": "3"})])],
+    [claim("all", [request(allocationMode="All")])],
+    [claim("mixed", [request("w"), request("s", cls=SHARED)]), claim("more")],
+]
+POLICIES = [
+    Policy(nodes, cards)
+    for nodes in (Packing.BINPACK, Packing.SPREAD)
+    for cards in (Packing.BINPACK, Packing.SPREAD)
+]
+
+
+def published(node: str, draw: random.Random) -> Object:
+    devices = [
+        device(
+            mode,
+            bus,
+            switch=str(bus // 2),
+            numa=bus // 2,
+            taints=[UNHEALTHY] if draw.random() < 0.1 else [],
+        )
+        for bus in range(draw.choice((2, 3, 4)))
+        for mode in MODES
+    ]
+    return pool(node, devices)[0]
+
+
+def held(number: int, draw: random.Random) -> Object:
+    mode = draw.choice(MODES)
+    consumed = {"shared": {"slices": "2"}, "drs": {"size": "3"}}.get(mode)
+    name = f"{mode}-0000-{draw.randrange(4):02x}-00-0"
+    return allocated(f"held-{number}", draw.choice(NODES), name, consumed=consumed)
+
+
+def steps(draw: random.Random) -> Iterator[tuple[list[Object], list[Object]]]:
+    """Slices and claims as they are after one event and the next."""
+    slices = {node: published(node, draw) for node in NODES}
+    claims: list[Object] = []
+    for number in range(40):
+        match draw.choice(("hold", "hold", "hold", "release", "publish")):
+            case "hold":
+                claims.append(held(number, draw))
+            case "release" if claims:
+                claims.pop(draw.randrange(len(claims)))
+            case _:
+                node = draw.choice(NODES)
+                slices[node] = published(node, draw)
+        yield list(slices.values()), list(claims)
+
+
+def said(outcome: Allocation | Unsatisfied) -> object:
+    if isinstance(outcome, Unsatisfied):
+        return outcome.reason
+    return outcome.node, [grant.device.id for each in outcome.grants for grant in each]
+
+
+def holds(claims: list[Object]) -> list[Hold]:
+    return [hold for each in claims for hold in holds_of(each)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_as_a_fresh_look(seed: int) -> None:
+    draw = random.Random(seed)
+    kept = state([], selectors=SELECTORS)
+    counted: list[Hold] = []
+    for slices, claims in steps(draw):
+        for each in slices:
+            kept.inventory.put(each)
+        for hold in counted:
+            kept.holdings.remove(hold)
+        counted = holds(claims)
+        for hold in counted:
+            kept.holdings.add(hold)
+        wanted = [parse_claim(each, kept.classes) for each in draw.choice(CLAIMS)]
+        policy = draw.choice(POLICIES)
+        nodes = frozenset(NODES if draw.random() < 0.7 else draw.sample(NODES, 18))
+        fresh = state(slices, claims, selectors=SELECTORS)
+        expected = said(allocate(fresh, wanted, nodes, policy=policy))
+        assert said(allocate(kept, wanted, nodes, policy=policy)) == expected
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: f"{policy.nodes}-{policy.cards}")
+def test_one_device_is_chosen_as_a_search_would(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(0)
+    for slices, claims in steps(draw):
+        node = draw.randrange(len(NODES))
+        wanted = [parse_claim(each, CLASSES) for each in draw.choice(CLAIMS[:5])]
+        found = state(slices[node : node + 1], claims, selectors=SELECTORS)
+        quick = said(allocate(found, wanted, [NODES[node]], policy=policy))
+        with monkeypatch.context() as patched:
+            patched.setattr("controller.allocator.allocate.single_request", lambda _: None)
+            assert said(allocate(found, wanted, [NODES[node]], policy=policy)) == quick
