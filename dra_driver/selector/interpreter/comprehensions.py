@@ -74,7 +74,6 @@ def _mapped(slot: int, body: Run, condition: Run | None) -> Loop:
                 if not value:
                     continue
             mapped.append(body(frame))
-        frame.budget.weigh(mapped)
         return mapped
 
     return loop

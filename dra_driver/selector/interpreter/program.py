@@ -92,7 +92,7 @@ class _Compiler:
             created = []
             for each in elements:
                 created.append(each(frame))  # noqa: PERF401 - a comprehension deepens the stack
-            frame.budget.weigh(created)
+            frame.budget.spend(1 + len(created))
             return created
 
         return create
@@ -107,7 +107,7 @@ class _Compiler:
                 if found in created and not any(_same(found, each) for each in created):
                     raise RefusedError(f"a map with an int and a uint {found} is not supported")
                 created[found] = value(frame)
-            frame.budget.weigh(created)
+            frame.budget.spend(1 + len(created))
             return created
 
         return create

@@ -108,6 +108,7 @@ LISTS: Final = Theme(
         "[1, 2, 3].slice(1, 4) == []",
         "dyn([null]).max() == null",
         "dyn([[1]]).isSorted()",
+        'dyn(["a"]).reverse().isSorted()',
         '{"a": 1}.sortBy(z, z) == []',
     ),
 )
