@@ -87,6 +87,7 @@ REASONS = {
     "GCU.nothing == 1": "no such key: nothing",
     "GCU.model": "its result is not a bool but a string",
     "device.driver": "its result is not a bool but a string",
+    'GCU.nothing == 1 ? "a" : "b"': "its result is not a bool but a string",
     "GCU.model < 1": "no such overload: _<_(string, int)",
     "device.driver == 1": "found no matching overload for == of (string, int)",
     "devices.driver == 'x'": "undeclared reference to 'devices'",
