@@ -1,0 +1,82 @@
+"""One of our programs as a process of its own, as a pod would run it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from tests.cluster.waiting import wait_until
+
+_CHECKOUT = Path(__file__).parents[2]
+_START_SECONDS = 30.0
+_STOP_SECONDS = 15.0
+
+
+class ProgramProcess:
+    """``python -m <module>``, started at once; it logs to the file, and to the end of it where
+    there is one already."""
+
+    def __init__(self, module: str, log: Path, *flags: str) -> None:
+        self._log = log
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, *flags],
+                cwd=_CHECKOUT,
+                stdout=output,
+                stderr=output,
+            )
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def wait_for_log(self, text: str, timeout: float = _START_SECONDS) -> None:
+        """Return when a line of the log has `text`."""
+        wait_until(lambda: text in self.log(), timeout, f"{text!r} in the log", seen=self.log)
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def wait_stopped(self, timeout: float = _START_SECONDS) -> None:
+        """Return when the process is stopped, by itself or by another."""
+
+        def is_stopped() -> bool:
+            _, _, rest = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")
+            return rest.split()[0] == "T"
+
+        wait_until(is_stopped, timeout, "the program stopped", seen=self.log)
+
+    def stop(self) -> int:
+        """SIGTERM, and its exit code."""
+        self._process.terminate()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended by itself."""
+        return self._process.wait(_STOP_SECONDS)
+
+    def end(self) -> None:
+        """Make sure that nothing is left of it; asked first, it leaves in order."""
+        if self._process.poll() is None:
+            self.signal(signal.SIGCONT)  # a stopped one would not hear
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_STOP_SECONDS)
+
+    def probe(self, path: str) -> tuple[int, str]:
+        """Status and body of an HTTP path of its probe server."""
+        found = re.findall(r"probes on port (\d+)", self.log())
+        assert found
+        try:
+            url = f"http://127.0.0.1:{found[-1]}{path}"
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()

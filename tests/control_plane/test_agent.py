@@ -1,0 +1,255 @@
+"""The agent beside a real API server: as a process of its own, and its requests when idle."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from dra_driver.agent.agent import Agent
+from dra_driver.agent.publisher import own_slices
+from dra_driver.agent.settings import AgentSettings
+from dra_driver.kube.api import Api
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.resources import EVENTS, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.effects import Effects
+from dra_driver.model.names import DRIVER
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import wait_until
+from tests.control_plane.driver import Driver
+from tests.control_plane.objects import claim
+from tests.control_plane.program_process import ProgramProcess
+from tests.control_plane.tapped import Tapped
+from tests.unit.kubelet_api import fake_kubelet
+
+pytestmark = pytest.mark.control_plane
+
+CARDS = ("0000:0d:00.0", "0000:0e:00.0")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A Node object, a simulated machine for it, and the folders of a kubelet that is played."""
+
+    node: str
+    root: Path
+    machine: SimulatedMachine
+    kubeconfig: Path
+
+    @property
+    def sockets(self) -> Sockets:
+        return Sockets.of(self.root / "kubelet")
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return {
+            "node_name": self.node,
+            "host_root": self.machine.root,
+            "efsmi_path": str(self.machine.efsmi_path),
+            "kubelet_root": self.root / "kubelet",
+            "cdi_dir": self.root / "cdi",
+        }
+
+    def process(self) -> ProgramProcess:
+        flags = [f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()]
+        return ProgramProcess(
+            "dra_driver.agent.main",
+            self.root / "agent.log",
+            f"--kubeconfig={self.kubeconfig}",
+            "--probe-port=0",
+            *flags,
+        )
+
+
+@pytest.fixture
+def place(
+    control_plane: Cluster,
+    driver: Driver,
+    api: Client,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Place]:
+    name = f"served-{secrets.token_hex(3)}"
+    control_plane.add_node_object(name)
+    root = tmp_path_factory.mktemp("n")  # a short path, as sockets lie below it
+    for folder in ("plugins", "plugins_registry"):
+        (root / "kubelet" / folder).mkdir(parents=True)
+    described = [{"bdf": bdf, "model": "S60"} for bdf in CARDS]
+    machine = SimulatedMachine.create(
+        {"cards": described}, root / "machine", plain_device_files=True
+    )
+    kubeconfig = driver.kubeconfig("agent", root / "kubeconfig", node=name)
+    yield Place(name, root, machine, kubeconfig)
+    for each in api.list(RESOURCE_SLICES, field_selector=own_slices(name)).items:
+        api.delete(RESOURCE_SLICES, each["metadata"]["name"])
+    api.delete(NODES, name)
+
+
+@pytest.fixture
+def start(place: Place) -> Iterator[Callable[[], ProgramProcess]]:
+    started: list[ProgramProcess] = []
+
+    def begin() -> ProgramProcess:
+        started.append(place.process())
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.end()
+    print((place.root / "agent.log").read_text())  # shown by pytest when the test failed
+
+
+def register(place: Place, process: ProgramProcess) -> None:
+    """Play the kubelet, and wait until the agent is ready."""
+    registration = place.sockets.registration
+    wait_until(registration.exists, 30.0, "the registration socket", seen=process.log)
+    fake_kubelet.notify(registration, registered=True)
+    wait_until(
+        lambda: process.probe("/readyz") == (200, "ok"),
+        30.0,
+        "the agent ready",
+        seen=lambda: process.probe("/readyz")[1],
+    )
+
+
+def slices(api: Client, place: Place) -> tuple[Object, ...]:
+    return api.list(RESOURCE_SLICES, field_selector=own_slices(place.node)).items
+
+
+def allocated(api: Client, place: Place, namespace: str, name: str) -> ClaimRef:
+    """A claim that has the first card, as our controller would have written it."""
+    made = api.create(RESOURCE_CLAIMS, claim(name, namespace))
+    result = {
+        "request": "gcu",
+        "driver": DRIVER,
+        "pool": f"{DRIVER}/{place.node}",
+        "device": "whole-0000-0d-00-0",
+    }
+    made["status"] = {"allocation": {"devices": {"results": [result]}}}
+    api.replace(RESOURCE_CLAIMS, made, subresource="status")
+    return ClaimRef(namespace, name, made["metadata"]["uid"])
+
+
+def test_from_start_to_end(
+    place: Place, api: Client, start: Callable[[], ProgramProcess], namespace: str
+) -> None:
+    process = start()
+    process.wait_for_log("serving on")
+    register(place, process)
+    assert process.probe("/healthz") == (200, "ok")
+    [published] = slices(api, place)
+    names = [device["name"] for device in published["spec"]["devices"]]
+    assert {"whole-0000-0d-00-0", "whole-0000-0e-00-0"} <= set(names)
+    ref = allocated(api, place, namespace, "one")
+    reply = fake_kubelet.prepare_v1(place.sockets.service, ref)
+    assert reply.claims[ref.uid].error == ""
+    begun = time.monotonic()
+    assert process.stop() == 0
+    assert time.monotonic() - begun < 12
+    assert not place.sockets.service.exists()
+    assert not place.sockets.registration.exists()
+    assert process.log().rstrip().endswith("stopped")
+    assert slices(api, place) == (published,)
+    again = start()
+    register(place, again)
+    assert fake_kubelet.prepare_v1(place.sockets.service, ref) == reply
+    # Not even an empty write: that would show in managedFields.
+    assert slices(api, place) == (published,)
+    unprepared = fake_kubelet.unprepare_v1(place.sockets.service, ref)
+    assert unprepared.claims[ref.uid].error == ""
+    assert again.stop() == 0
+
+
+def test_readiness_tells_the_truth(
+    place: Place, api: Client, start: Callable[[], ProgramProcess]
+) -> None:
+    place.machine.set_machine(driverLoaded=False)
+    process = start()
+
+    def wait_unready(text: str) -> None:
+        def told() -> bool:
+            status, body = process.probe("/readyz")
+            return status == 503 and text in body
+
+        wait_until(told, 30.0, f"not ready: {text}", seen=process.log)
+
+    process.wait_for_log("probes on port")
+    wait_unready("the GCU kernel driver is not loaded")
+    assert slices(api, place) == ()
+    place.machine.set_machine(driverLoaded=True)
+    wait_unready("waiting for the kubelet to register the driver")
+    fake_kubelet.notify(place.sockets.registration, registered=False, error="too new")
+    wait_unready("the kubelet refused to register gcu.enflame.com: too new")
+    register(place, process)
+    assert process.probe("/healthz") == (200, "ok")
+    wait_until(lambda: slices(api, place), 20.0, "the slices")
+
+
+def test_a_node_that_does_not_serve_is_told_on_the_node(
+    place: Place, api: Client, start: Callable[[], ProgramProcess]
+) -> None:
+    place.machine.set_machine(driverLoaded=False)
+    start()
+
+    def told() -> list[str]:
+        return [
+            each["note"]
+            for each in api.list(EVENTS, namespace="default").items
+            if each["reason"] == "GcuNotServing" and each["regarding"]["name"] == place.node
+        ]
+
+    [note] = wait_until(told, 40.0, "an event on the node")
+    assert "kernel driver is not loaded" in note
+
+
+def test_a_tool_that_hangs_does_not_hold_up_the_end(
+    place: Place, start: Callable[[], ProgramProcess]
+) -> None:
+    called = place.root / "called"
+    place.machine.efsmi_path.write_text(f"#!/bin/sh\ntouch {called}\nexec sleep 30\n")
+    process = start()
+    wait_until(called.exists, 30.0, "a call of efsmi", seen=process.log)
+    assert "the agent is starting" in process.probe("/readyz")[1]
+    assert process.probe("/healthz") == (200, "ok")
+    begun = time.monotonic()
+    assert process.stop() == 0
+    assert time.monotonic() - begun < 12
+
+
+def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client) -> None:
+    """While it looks at its cards all the time; then a change costs what it must."""
+    client = connect(place.kubeconfig, effects=Effects(), user_agent="tests/1")
+    tapped = Tapped(client)
+    looks = {"presence_interval": 0.05, "inventory_interval": 0.1, "care_interval": 0.2}
+    settings = AgentSettings.model_validate({**place.settings, **looks})
+    agent = Agent(settings, cast("Api", tapped), effects=Effects())
+    agent.start()
+    try:
+        wait_until(place.sockets.registration.exists, 30.0, "the registration socket")
+        fake_kubelet.notify(place.sockets.registration, registered=True)
+        wait_until(lambda: agent.ready() is None, 30.0, "ready", seen=lambda: str(agent.ready()))
+        assert sorted(tapped.requests) == [
+            "create resourceslices",
+            "create resourceslices",  # after a dry run
+            "get nodes",
+            "list resourceslices",
+            "server_version",
+            "watch resourceslices",
+        ]
+        tapped.requests.clear()
+        before = len(place.machine.record())
+        wait_until(lambda: len(place.machine.record()) > before + 12, 60.0, "looks at the cards")
+        assert tapped.requests == []
+        place.machine.set_card(CARDS[0], health=False)
+        wait_until(lambda: "unhealthy" in str(slices(api, place)), 30.0, "the taint")
+        assert tapped.requests == ["get nodes", "replace resourceslices"]
+    finally:
+        agent.stop()
+        client.close()
