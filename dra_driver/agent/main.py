@@ -28,12 +28,18 @@ def main() -> None:
     run_program(run)
 
 
-def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) -> None:
+def run(
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    stop: threading.Event,
+    *,
+    effects: Effects | None = None,
+) -> None:
     """Serve until `stop` is set. Raises GcuError where the settings are not such that the agent
     can ever work; what may still come (folders, hardware, API server) it waits for."""
     settings = load(AgentSettings, argv, environ, prog="gcu-dra-agent", description=_DESCRIPTION)
     logs.configure(settings.log_level)
-    effects = Effects()
+    effects = effects or Effects()
     api = connect(settings.kubeconfig, effects=effects, user_agent=f"gcu-dra-agent/{VERSION}")
     agent = Agent(settings, api, effects=effects)
     probes = ProbeServer(
