@@ -36,8 +36,8 @@ AWAY, REFUSED = "server away", "kubelet refused"
             id="over",
         ),
         pytest.param(
-            [(0, AWAY), (10, None), (12, AWAY), (20, AWAY), (27, AWAY)],
-            [f"GcuNotServing {AWAY}"],
+            [(0, AWAY), (10, None), (12, AWAY), (26, AWAY)],
+            [],
             id="counted anew after a good look",
         ),
     ],
