@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
@@ -18,12 +18,14 @@ from controller.memory import Memory
 from controller.narrator import Narrator
 from controller.reconciler import Reconciler
 from controller.settings import ControllerSettings
+from controller.takeover import Takeover
 from controller.triggers import Triggers
 from controller.worker import Worker
 from controller.writer import ClaimWriter
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.kube.watch import Reflector
+from dra_driver.model.claim import Object
 from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
 
@@ -32,6 +34,11 @@ _EVENT_SPACING = 30.0  # seconds between two different reasons told about one po
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _one_by_one(call: Callable[[Object], None], claims: Iterable[Object]) -> None:
+    for claim in claims:
+        call(claim)
 
 
 class Controller:
@@ -67,15 +74,24 @@ class Controller:
             draw=random.random,
         )
         fenced = FencedApi(api, self._fence)
+        writer = ClaimWriter(fenced, now=now)
         reconciler = Reconciler(
             api=fenced,
             cache=cache,
-            writer=ClaimWriter(fenced, now=now),
+            writer=writer,
             memory=memory,
             agenda=agenda,
             narrator=narrator,
             patience=settings.scheduling_patience,
             clock=clock,
+        )
+        takeover = Takeover(
+            api=fenced,
+            writer=writer,
+            fence=self._fence,
+            inbox=self._inbox,
+            state=cache.state(),
+            for_each=_one_by_one,
         )
         self._worker = Worker(
             inbox=self._inbox,
@@ -83,6 +99,7 @@ class Controller:
             agenda=agenda,
             triggers=Triggers(cache, memory, reconciler.waiting),
             reconciler=reconciler,
+            takeover=takeover,
             fence=self._fence,
             narrator=narrator,
             clock=clock,

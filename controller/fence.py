@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from dra_driver.kube.api import Api, Listing, PatchType, ServerVersion, Watch
+from dra_driver.kube.api import NOTHING, Api, Listing, PatchType, ServerVersion, Watch
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
@@ -22,13 +22,26 @@ def boottime() -> float:
 
 class Fence:
     """Open until a deadline on `clock`, which must count suspended time: a process that was
-    stopped in the middle must not find its fence still open when it goes on."""
+    stopped in the middle must not find its fence still open when it goes on.
+
+    It opens for a *term* of leadership, which has a name that no other term has. What is written
+    belongs to the term that was accepted last; a write of an older one is refused even where
+    this replica leads again, because another may have led in between.
+    """
 
     def __init__(self, clock: Callable[[], float] = boottime) -> None:
         self._clock = clock
         self._deadline = 0.0
+        self._term = ""
+        self._accepted: str | None = None
 
-    def open_until(self, deadline: float) -> None:
+    @property
+    def term(self) -> str:
+        """The term for which the fence was opened last."""
+        return self._term
+
+    def open_until(self, deadline: float, term: str) -> None:
+        self._term = term
         self._deadline = deadline
 
     def close(self) -> None:
@@ -37,9 +50,14 @@ class Fence:
     def is_open(self) -> bool:
         return self._clock() < self._deadline
 
+    def accept(self) -> str:
+        """From now on, write in the present term; gives it."""
+        term = self._accepted = self._term
+        return term
+
     def check(self) -> None:
-        """Raises NotLeader when the deadline has passed."""
-        if not self.is_open():
+        """Raises NotLeader when the deadline has passed, or another term has begun."""
+        if not self.is_open() or self._accepted != self._term:
             raise NotLeader("this replica does not hold the lease: nothing was written")
 
 
@@ -61,9 +79,16 @@ class FencedApi:
         self._fence.check()
         return self._api.replace(resource, body, subresource=subresource)
 
-    def add_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
+    def add_metadata(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        finalizers: Sequence[str] = (),
+        annotations: Mapping[str, str] = NOTHING,
+    ) -> Object:
         self._fence.check()
-        return self._api.add_finalizer(resource, obj, finalizer)
+        return self._api.add_metadata(resource, obj, finalizers=finalizers, annotations=annotations)
 
     def patch(
         self,

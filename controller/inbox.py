@@ -41,6 +41,10 @@ class Inbox:
             self._news.append(news)
             self._condition.notify()
 
+    def __len__(self) -> int:
+        with self._condition:
+            return len(self._news)
+
     def wake(self) -> None:
         """Let `take` return, though there is nothing new."""
         with self._condition:

@@ -30,6 +30,10 @@ class LeaseTimes:
 class LeaderElector:
     """Acquires and renews the lease in a thread of its own; opens and closes the fence.
 
+    A term's name is ``leaseTransitions`` and the lease's own identity, so that a lease which was
+    deleted and made anew repeats none. A process begins a term of its own, even under the name of
+    the one before it.
+
     Clocks of different machines are never compared: another holder's lease ends `duration`
     seconds after this process saw it change. `on_leading` is called whenever the lease was won.
     """
@@ -58,6 +62,7 @@ class LeaderElector:
         self._clock = clock
         self._seen: Object | None = None
         self._seen_at = 0.0
+        self._has_led = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self.run, name="leader", daemon=True)
 
@@ -90,7 +95,8 @@ class LeaderElector:
             logger.warning("cannot renew the lease %s/%s: %s", self._namespace, self._name, error)
             return
         if held:
-            self._fence.open_until(begun + self._times.renew_deadline)
+            self._has_led = True
+            self._fence.open_until(begun + self._times.renew_deadline, self._term())
             if not led:
                 logger.info("%s leads", self._identity)
                 self._on_leading()
@@ -145,13 +151,18 @@ class LeaderElector:
             self._seen_at = self._clock()
         self._seen = lease
 
+    def _term(self) -> str:
+        assert self._seen is not None  # it was just written
+        transitions = self._seen["spec"]["leaseTransitions"]
+        return f"{transitions}.{self._seen['metadata']['uid'][:8]}"
+
     def _expiry(self, lease: Object) -> float:
         duration = lease["spec"].get("leaseDurationSeconds") or self._times.duration
         return self._seen_at + float(duration)
 
     def _spec(self, lease: Object) -> Object:
         spec = lease.get("spec") or {}
-        mine = spec.get("holderIdentity") == self._identity
+        mine = self._has_led and spec.get("holderIdentity") == self._identity
         now = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {
             "holderIdentity": self._identity,

@@ -80,6 +80,11 @@ class Narrator:
         self._errors.inc()
         logger.warning("%s is looked at again in %.1f s: %s", key, again_in, error)
 
+    def takeover_failed(self, error: Exception, again_in: float) -> None:
+        """A call of the new leader failed, before its first grant."""
+        self._errors.inc()
+        logger.warning("this leader's term begins later, in %.1f s: %s", again_in, error)
+
     def waiting(self, count: int) -> None:
         self._waiting.set(count)
 

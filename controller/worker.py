@@ -13,6 +13,7 @@ from controller.fence import Fence, NotLeader
 from controller.inbox import Event, Inbox, Replaced
 from controller.narrator import Narrator
 from controller.reconciler import Reconciler
+from controller.takeover import Takeover
 from controller.triggers import Triggers
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError, TooManyRequests
@@ -34,6 +35,7 @@ class Worker:
         agenda: Agenda,
         triggers: Triggers,
         reconciler: Reconciler,
+        takeover: Takeover,
         fence: Fence,
         narrator: Narrator,
         clock: Callable[[], float],
@@ -44,12 +46,15 @@ class Worker:
         self._agenda = agenda
         self._triggers = triggers
         self._reconciler = reconciler
+        self._takeover = takeover
         self._fence = fence
         self._narrator = narrator
         self._clock = clock
         self._draw = draw
         self._listed: set[Resource] = set()
         self._failing: dict[Key, Backoff] = {}
+        self._takeover_backoff = Backoff(first=0.1, draw=draw)
+        self._takeover_at = 0.0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self.run, name="worker", daemon=True)
 
@@ -73,21 +78,27 @@ class Worker:
     def run(self) -> None:
         """The thread's work; returns after `stop`."""
         while not self._stopped.is_set():
-            self.turn(self._patience())
+            self.turn(self.patience())
 
     def turn(self, timeout: float | None) -> None:
         """Take in the news, waiting for them up to `timeout` seconds, and look at one key."""
         for news in self._inbox.take(timeout):
             self._learn(news)
-        if self._may_act():
-            key = self._agenda.pop(self._clock())
-            if key is not None:
-                self._look_at(key)
+        if not self._may_act():
+            return
+        if not self._takeover.is_complete():
+            self._take_over()
+            return
+        key = self._agenda.pop(self._clock())
+        if key is not None:
+            self._look_at(key)
 
-    def _patience(self) -> float | None:
+    def patience(self) -> float | None:
+        """Seconds until there is something to do without news; None where only news help."""
         if not self._may_act():
             return None  # winning the lease wakes the inbox
-        due = self._agenda.next_due()
+        complete = self._takeover.is_complete()
+        due = self._agenda.next_due() if complete else self._takeover_at
         return None if due is None else max(0.0, due - self._clock())
 
     def _may_act(self) -> bool:
@@ -105,6 +116,20 @@ class Worker:
             return self._cache.replace(news.resource, news.items)
         changed = self._cache.apply(news.resource, news.change, news.object)
         return [] if changed is None else [changed]
+
+    def _take_over(self) -> None:
+        if self._clock() < self._takeover_at:
+            return
+        try:
+            self._takeover.run()
+        except NotLeader as error:
+            logger.info("the term ended before it began: %s", error)
+        except KubeError as error:
+            delay = self._takeover_backoff.next()
+            self._takeover_at = self._clock() + delay
+            self._narrator.takeover_failed(error, delay)
+        else:
+            self._takeover_backoff.reset()
 
     def _look_at(self, key: Key) -> None:
         with new_call(str(key)):

@@ -11,10 +11,10 @@ from uuid import uuid4
 from controller.allocator.request import Wanted
 from controller.allocator.results import allocation_status
 from controller.allocator.search import Grant
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import NOTHING, Api
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.names import FINALIZER
+from dra_driver.model.names import ANNOTATION_TERM, FINALIZER
 
 logger = logging.getLogger(__name__)
 
@@ -54,14 +54,32 @@ class ClaimWriter:
         return stored
 
     def _protected(self, claim: Object) -> Object:
-        metadata = claim["metadata"]
-        finalizers = metadata.get("finalizers") or []
-        if FINALIZER in finalizers:
+        if FINALIZER in (claim["metadata"].get("finalizers") or ()):
             return claim
+        return self._add(claim, finalizers=(FINALIZER,))
+
+    def mark(self, claim: Object, term: str) -> Object:
+        """Write the leader's term into the claim, so that whatever was to be written over the
+        version that was read meets a conflict."""
+        return self._add(claim, annotations={ANNOTATION_TERM: term})
+
+    def _add(
+        self,
+        claim: Object,
+        *,
+        finalizers: Sequence[str] = (),
+        annotations: Mapping[str, str] = NOTHING,
+    ) -> Object:
         if claim["spec"]["devices"].get("config"):
-            return self._api.add_finalizer(RESOURCE_CLAIMS, claim, FINALIZER)
-        protected = metadata | {"finalizers": [*finalizers, FINALIZER]}
-        return self._api.replace(RESOURCE_CLAIMS, claim | {"metadata": protected})
+            return self._api.add_metadata(
+                RESOURCE_CLAIMS, claim, finalizers=finalizers, annotations=annotations
+            )
+        metadata = dict(claim["metadata"])
+        if finalizers:
+            metadata["finalizers"] = [*(metadata.get("finalizers") or ()), *finalizers]
+        if annotations:
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
+        return self._api.replace(RESOURCE_CLAIMS, claim | {"metadata": metadata})
 
     def release(self, claim: Object, why: str) -> Object:
         """Take the allocation away. The caller has made sure that nobody reserved the claim; a

@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue
+
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Change(StrEnum):
@@ -100,9 +103,17 @@ class Api(Protocol):
     def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         """PUT. Raises Conflict unless the body's resourceVersion is the current one."""
 
-    def add_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
-        """PUT the stored object with one more finalizer, whatever its opaque parts are (see
-        `dra_driver.kube.exact`). Raises Conflict unless `obj` has the current resourceVersion."""
+    def add_metadata(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        finalizers: Sequence[str] = (),
+        annotations: Mapping[str, str] = NOTHING,
+    ) -> Object:
+        """PUT the stored object with these besides its own finalizers and annotations, whatever
+        its opaque parts are (see `dra_driver.kube.exact`). Raises Conflict unless `obj` has the
+        current resourceVersion."""
 
     def patch(
         self,

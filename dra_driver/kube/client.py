@@ -19,7 +19,7 @@ from kubernetes.client.rest import RESTClientObject, RESTResponse
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
 from dra_driver.kube import exact
-from dra_driver.kube.api import Change, Listing, PatchType, ServerVersion, WatchEvent
+from dra_driver.kube.api import NOTHING, Change, Listing, PatchType, ServerVersion, WatchEvent
 from dra_driver.kube.errors import KubeError, NotFound, Unavailable, from_response
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
@@ -102,11 +102,20 @@ class Client:
         path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
         return self._json("PUT", path, body=body)
 
-    def add_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
+    def add_metadata(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        finalizers: Sequence[str] = (),
+        annotations: Mapping[str, str] = NOTHING,
+    ) -> Object:
         metadata = obj["metadata"]
         path = resource.path(metadata.get("namespace", ""), metadata["name"])
         encoded = self._read(self._send("GET", path, {}, accept=exact.MEDIA_TYPE), f"GET {path}")
-        body = exact.with_finalizer(encoded, finalizer, metadata["resourceVersion"])
+        body = exact.with_metadata(
+            encoded, metadata["resourceVersion"], finalizers=finalizers, annotations=annotations
+        )
         return self._json("PUT", path, body=body, media_type=exact.MEDIA_TYPE)
 
     def patch(

@@ -1,4 +1,4 @@
-"""Adding a finalizer to an object whose JSON cannot be sent back.
+"""Adding metadata to an object whose JSON cannot be sent back.
 
 The API server compares the ``parameters`` of opaque configuration byte by byte, as their author's
 client wrote them, and refuses an update with other bytes ("field is immutable"): white space,
@@ -7,12 +7,13 @@ through that JSON. (Seen on 1.36.3: after a POST of ``{"a": 1}`` neither PUT nor
 change the claim any more.) Only the protobuf encoding carries the bytes themselves.
 
 In that encoding nothing has to be understood: a message that follows another in the same field is
-merged into it, so what is to change is appended.
+merged into it, so what is to change is appended. Of a map's entries the last one with a key counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from dra_driver.model.errors import InvalidValue
@@ -27,14 +28,25 @@ _UNKNOWN_RAW: Final = 2
 # generated.proto), which has these fields.
 _METADATA: Final = 1
 _RESOURCE_VERSION: Final = 6
+_ANNOTATIONS: Final = 12
 _FINALIZERS: Final = 14
+# A map is a repeated message of these two (protobuf encoding guide, "Maps").
+_KEY: Final = 1
+_VALUE: Final = 2
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED_LENGTHS: Final = {_FIXED64: 8, _FIXED32: 4}
 
 
-def with_finalizer(encoded: bytes, finalizer: str, resource_version: str) -> bytes:
-    """The object `encoded` with one more finalizer, to be written only over `resource_version`.
+def with_metadata(
+    encoded: bytes,
+    resource_version: str,
+    *,
+    finalizers: Sequence[str] = (),
+    annotations: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
+    """The object `encoded` with these finalizers and annotations besides its own, to be written
+    only over `resource_version`. A finalizer that it has already would stand there twice.
 
     Raises InvalidValue where `encoded` is not an object as the API server sends it.
     """
@@ -44,7 +56,11 @@ def with_finalizer(encoded: bytes, finalizer: str, resource_version: str) -> byt
     if _UNKNOWN_TYPE_META not in envelope or _UNKNOWN_RAW not in envelope:
         raise InvalidValue("the API server sent a protobuf message without an object in it")
     metadata = _field(_RESOURCE_VERSION, resource_version.encode())
-    metadata += _field(_FINALIZERS, finalizer.encode())
+    for key, value in annotations.items():
+        entry = _field(_KEY, key.encode()) + _field(_VALUE, value.encode())
+        metadata += _field(_ANNOTATIONS, entry)
+    for finalizer in finalizers:
+        metadata += _field(_FINALIZERS, finalizer.encode())
     return (
         _MAGIC
         + _field(_UNKNOWN_TYPE_META, envelope[_UNKNOWN_TYPE_META])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import wait_until
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
-from tests.control_plane.objects import resource_slice
+from tests.control_plane.objects import claim, pod_with, resource_slice
 
 Start = Callable[..., ControllerProcess]
 
@@ -54,12 +55,12 @@ def start_controller(controller_kubeconfig: Path, tmp_path: Path) -> Iterator[St
     """Starts controllers, with short times; nothing is left of them afterwards."""
     started: list[ControllerProcess] = []
 
-    def start(*flags: str, name: str = "replica-0") -> ControllerProcess:
+    def start(*flags: str, name: str = "replica-0", **kwargs: Any) -> ControllerProcess:
         log = tmp_path / f"controller-{len(started)}.log"
         short = ("--quiet-time=1", "--scheduling-patience=3", "--node-retry=5")
         of_the_pod = f"--lease-namespace={DRIVER_NAMESPACE}"
         process = ControllerProcess(
-            controller_kubeconfig, log, of_the_pod, *short, *flags, name=name
+            controller_kubeconfig, log, of_the_pod, *short, *flags, name=name, **kwargs
         )
         started.append(process)
         return process
@@ -148,6 +149,11 @@ class Eyes:
             return False
 
         wait_until(is_gone, timeout, f"claim {name} gone")
+
+    def start(self, name: str, **spec: Any) -> None:
+        """A claim for a card, and a pod that uses it, both of that name."""
+        self._api.create(RESOURCE_CLAIMS, claim(name, self._namespace))
+        self._api.create(PODS, pod_with(name, self._namespace, name, **spec))
 
     def end(self, name: str) -> None:
         """Delete the pod at once: there is no kubelet to confirm its end."""

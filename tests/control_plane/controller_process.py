@@ -2,76 +2,30 @@
 
 from __future__ import annotations
 
-import re
-import signal
-import subprocess
-import sys
-import urllib.error
-import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.cluster.waiting import wait_until
-
-_CHECKOUT = Path(__file__).parents[2]
-_START_SECONDS = 30.0
-_STOP_SECONDS = 15.0
+from tests.control_plane.program_process import ProgramProcess
 
 
-class ControllerProcess:
-    """Started at once; `ready` waits until it leads."""
+class ControllerProcess(ProgramProcess):
+    """A replica; `name` is its pod's."""
 
-    def __init__(self, kubeconfig: Path, log: Path, *flags: str, name: str = "replica-0") -> None:
-        self._log = log
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "controller.main",
-                    f"--kubeconfig={kubeconfig}",
-                    f"--pod-name={name}",
-                    "--http-port=0",
-                    *flags,
-                ],
-                cwd=_CHECKOUT,
-                stdout=output,
-                stderr=output,
-            )
-
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def wait_for_log(self, text: str, timeout: float = _START_SECONDS) -> None:
-        """Return when a line of the log has `text`."""
-        wait_until(lambda: text in self.log(), timeout, f"{text!r} in the log", seen=self.log)
-
-    def signal(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
-
-    def stop(self) -> int:
-        """SIGTERM, and its exit code."""
-        self._process.terminate()
-        return self.wait()
-
-    def wait(self) -> int:
-        """Its exit code, once it has ended by itself."""
-        return self._process.wait(_STOP_SECONDS)
-
-    def end(self) -> None:
-        """Make sure that nothing is left of it; asked first, it gives its lease back."""
-        self._process.terminate()
-        try:
-            self._process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(_STOP_SECONDS)
-
-    def probe(self, path: str) -> tuple[int, str]:
-        """Status and body of an HTTP path of its probe server."""
-        found = re.search(r"probes on port (\d+)", self.log())
-        assert found is not None
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{found[1]}{path}", timeout=5) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+    def __init__(
+        self,
+        kubeconfig: Path,
+        log: Path,
+        *flags: str,
+        name: str = "replica-0",
+        program: Sequence[str] = ("controller.main",),
+    ) -> None:
+        module, *first = program
+        super().__init__(
+            module,
+            log,
+            *first,
+            f"--kubeconfig={kubeconfig}",
+            f"--pod-name={name}",
+            "--http-port=0",
+            *flags,
+        )

@@ -57,7 +57,7 @@ def test_unknown_objects_and_conflicts(api: Client, namespace: str) -> None:
     ['{"b":1,"a":"x"}', '{"b": 1,  "a": "x"}', '{"n":1.0,"e":1e3,"s":"<&>","u":"\\u00e9é"}'],
     ids=["compact", "white space", "numbers and escapes"],
 )
-def test_a_finalizer_is_added_beside_any_opaque_parameters(
+def test_metadata_is_added_beside_any_opaque_parameters(
     api: Client, control_plane: Cluster, namespace: str, parameters: str
 ) -> None:
     opaque = {"opaque": {"driver": "gcu.enflame.com", "parameters": "HERE"}}
@@ -68,11 +68,15 @@ def test_a_finalizer_is_added_beside_any_opaque_parameters(
     # As it is: kubectl's own reading would bring the parameters into another form.
     control_plane.kubectl("create", f"--raw={path}", "--filename=-", stdin=body)
     stored = api.get(RESOURCE_CLAIMS, "one", namespace=namespace)
-    protected = api.add_finalizer(RESOURCE_CLAIMS, stored, FINALIZER)
+    marked = api.add_metadata(RESOURCE_CLAIMS, stored, annotations={"a": "1", "b": "1"})
+    protected = api.add_metadata(
+        RESOURCE_CLAIMS, marked, finalizers=[FINALIZER], annotations={"a": "2"}
+    )
     assert protected["metadata"]["finalizers"] == [FINALIZER]
+    assert protected["metadata"]["annotations"] == {"a": "2", "b": "1"}
     assert protected["spec"] == stored["spec"]
     with pytest.raises(errors.Conflict):
-        api.add_finalizer(RESOURCE_CLAIMS, stored, "example.com/another")
+        api.add_metadata(RESOURCE_CLAIMS, stored, annotations={"a": "3"})
     # The finalizer is upstream's to take away, and no client that speaks JSON could.
     api.delete(RESOURCE_CLAIMS, "one", namespace=namespace)
     wait_until(

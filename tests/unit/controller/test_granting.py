@@ -70,7 +70,7 @@ def test_nothing_is_written_before_everything_was_listed() -> None:
     assert not world.worker.is_synced()
     assert world.port.writes == []
     world.inbox.put(Replaced(PODS, [world.port.live[PODS, "p"]]))
-    assert world.settle() == ["c", "c status"]
+    assert world.settle() == ["c", "c", "c status"]  # the term, the finalizer, the allocation
 
 
 def test_a_follower_learns_and_waits_for_its_turn() -> None:
@@ -80,7 +80,7 @@ def test_a_follower_learns_and_waits_for_its_turn() -> None:
     world.put(PODS, pod("p", "c"))
     world.worker.turn(0)
     assert world.port.writes == []
-    world.fence.open_until(float("inf"))
+    world.lead()
     assert world.settle() == ["c", "c status"]
 
 

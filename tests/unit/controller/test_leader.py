@@ -21,6 +21,7 @@ class Leases:
     def __init__(self) -> None:
         self.lease: Object | None = None
         self.away = False
+        self.made = 0
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         self._answer()
@@ -31,7 +32,10 @@ class Leases:
     def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         self._answer()
         assert self.lease is None
-        self.lease = body | {"metadata": body["metadata"] | {"resourceVersion": "1"}}
+        self.made += 1
+        self.lease = body | {
+            "metadata": body["metadata"] | {"resourceVersion": "1", "uid": f"{self.made}-uid"}
+        }
         return self.lease
 
     def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
@@ -122,6 +126,8 @@ def test_a_leader_that_cannot_renew_stops_writing_before_others_take_over() -> N
 def test_a_stopped_process_finds_its_fence_shut() -> None:
     first = Replica(Leases(), "a")
     first.after(0)
+    first.fence.accept()
+    first.fence.check()
     first.time += 600.0
     with pytest.raises(NotLeader):
         first.fence.check()
@@ -166,6 +172,35 @@ def test_a_conflict_is_not_leadership() -> None:
     assert not first.after(2)
 
 
+def test_each_term_has_a_name_of_its_own() -> None:
+    leases = Leases()
+    first, second = Replica(leases, "a"), Replica(leases, "b")
+    first.after(0)
+    terms = [first.fence.term]
+    first.after(2)
+    assert first.fence.term == terms[0]  # a renewal begins no new one
+    first.elector.release()
+    second.after(0)
+    terms.append(second.fence.term)
+    again = Replica(leases, "b")  # the process ended, and another has its name
+    again.after(0)
+    terms.append(again.fence.term)
+    leases.lease = None
+    again.after(1)
+    terms.append(again.fence.term)
+    assert len(set(terms)) == 4
+
+
+def test_a_write_of_an_earlier_term_does_not_pass() -> None:
+    fence = Fence(lambda: 100.0)
+    fence.open_until(101.0, "1")
+    assert fence.accept() == "1"
+    fence.check()
+    fence.open_until(101.0, "3")
+    with pytest.raises(NotLeader):
+        fence.check()
+
+
 class Refusing:
     """Whatever is called was let through the fence."""
 
@@ -178,6 +213,7 @@ class Refusing:
 
 WRITES = {
     "create": lambda api: api.create(PODS, {}),
+    "add_metadata": lambda api: api.add_metadata(PODS, {}),
     "replace": lambda api: api.replace(PODS, {}),
     "patch": lambda api: api.patch(PODS, "p", {}),
     "delete": lambda api: api.delete(PODS, "p"),
@@ -197,7 +233,10 @@ def test_no_write_passes_a_shut_fence(call: object) -> None:
     assert callable(call)
     with pytest.raises(NotLeader):
         call(api)
-    fence.open_until(101.0)
+    fence.open_until(101.0, "1")
+    with pytest.raises(NotLeader):
+        call(api)
+    fence.accept()
     with pytest.raises(KubeError, match="reached the server"):
         call(api)
 

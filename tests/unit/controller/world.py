@@ -7,7 +7,7 @@ in; what an API server would make of the write is left to the control-plane test
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -16,15 +16,16 @@ from prometheus_client import CollectorRegistry
 from controller.agenda import Agenda
 from controller.authorship import MANAGER
 from controller.cache import WATCHED, ClusterCache
-from controller.fence import Fence
+from controller.fence import Fence, FencedApi
 from controller.inbox import Event, Inbox, Replaced
 from controller.memory import Memory
 from controller.narrator import Narrator
 from controller.reconciler import Reconciler
+from controller.takeover import Takeover
 from controller.triggers import Triggers
 from controller.worker import Worker
 from controller.writer import ClaimWriter
-from dra_driver.kube.api import Api, Change
+from dra_driver.kube.api import NOTHING, Api, Change, Listing
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.events import EventType
 from dra_driver.kube.resources import (
@@ -44,13 +45,17 @@ _SELECTORS = Selectors()
 
 
 class Port:
-    """Keeps what was written; `refuse` holds errors for the next writes, one each."""
+    """Keeps what was written; `refuse` holds errors for the next writes, one each, and
+    `meanwhile` happens at the server just before such an error."""
 
     def __init__(self) -> None:
         self.live: dict[tuple[Resource, str], Object] = {}
         self.writes: list[str] = []
         self.reads: list[str] = []
         self.refuse: list[KubeError] = []
+        self.meanwhile: Callable[[], object] = lambda: None
+        self.refuse_lists: list[KubeError] = []
+        self.lists = 0
         self.version = 100
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
@@ -64,17 +69,35 @@ class Port:
         name = body["metadata"]["name"]
         self.writes.append(f"{name} {subresource}".strip())
         if self.refuse:
+            self.meanwhile()
             raise self.refuse.pop(0)
         stored = copy.deepcopy(body)
         if subresource == "status" and allocation(stored) is not None:
             stored["metadata"]["managedFields"] = written_by(MANAGER)
         return self.keep(resource, stored)
 
-    def add_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
+    def add_metadata(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        finalizers: Sequence[str] = (),
+        annotations: Mapping[str, str] = NOTHING,
+    ) -> Object:
         metadata = obj["metadata"]
         self.writes.append(f"{metadata['name']} exactly")
-        finalizers = [*metadata.get("finalizers", ()), finalizer]
-        return self.keep(resource, obj | {"metadata": metadata | {"finalizers": finalizers}})
+        changed = metadata | {
+            "finalizers": [*metadata.get("finalizers", ()), *finalizers],
+            "annotations": {**metadata.get("annotations", {}), **annotations},
+        }
+        return self.keep(resource, obj | {"metadata": changed})
+
+    def list(self, resource: Resource, **_: str) -> Listing:
+        self.lists += 1
+        if self.refuse_lists:
+            raise self.refuse_lists.pop(0)
+        found = [copy.deepcopy(obj) for (kind, _), obj in self.live.items() if kind is resource]
+        return Listing(tuple(found), str(self.version))
 
     def keep(self, resource: Resource, obj: Object) -> Object:
         self.version += 1
@@ -110,16 +133,17 @@ class World:
         self.ears = Ears()
         self.inbox = Inbox()
         self.fence = Fence(lambda: self.time)
-        self.fence.open_until(float("inf"))
+        self.lead()
         cache = ClusterCache(_SELECTORS)
         agenda = Agenda()
         narrator = Narrator(self.ears, CollectorRegistry())
         memory = Memory(quiet=QUIET, first_retry=RETRY, longest_retry=RETRY, draw=lambda: 0.0)
-        api = cast("Api", self.port)
+        api = cast("Api", FencedApi(cast("Api", self.port), self.fence))
+        writer = ClaimWriter(api, now=lambda: datetime(2026, 1, 2, tzinfo=UTC))
         self.reconciler = Reconciler(
             api=api,
             cache=cache,
-            writer=ClaimWriter(api, now=lambda: datetime(2026, 1, 2, tzinfo=UTC)),
+            writer=writer,
             memory=memory,
             agenda=agenda,
             narrator=narrator,
@@ -133,6 +157,14 @@ class World:
             agenda=agenda,
             triggers=Triggers(cache, memory, self.reconciler.waiting),
             reconciler=self.reconciler,
+            takeover=Takeover(
+                api=api,
+                writer=writer,
+                fence=self.fence,
+                inbox=self.inbox,
+                state=cache.state(),
+                for_each=one_by_one,
+            ),
             fence=self.fence,
             narrator=narrator,
             clock=lambda: self.time,
@@ -153,12 +185,21 @@ class World:
             if resource in listed:
                 kept = [self.port.keep(resource, _with_uid(each)) for each in items]
                 self.inbox.put(Replaced(resource, kept))
+        self.worker.turn(0)  # it leads, and begins its term
+
+    def lead(self, term: str = "1") -> None:
+        """The lease was won."""
+        self.fence.open_until(float("inf"), term)
 
     def put(self, resource: Resource, obj: Object) -> Object:
         """Someone created or changed the object, and the watch tells."""
-        stored = self.port.keep(resource, _with_uid(obj))
+        stored = self.hide(resource, obj)
         self.inbox.put(Event(resource, Change.MODIFIED, stored))
         return stored
+
+    def hide(self, resource: Resource, obj: Object) -> Object:
+        """Someone created or changed the object, and the watch has not told yet."""
+        return self.port.keep(resource, _with_uid(obj))
 
     def remove(self, resource: Resource, name: str) -> None:
         gone = self.port.live.pop((resource, name))
@@ -177,14 +218,19 @@ class World:
         before = len(self.port.writes)
         for _ in range(100):
             self.worker.turn(0)
-            due = self.agenda.next_due()
-            if due is None or due > self.time:
+            patience = self.worker.patience()
+            if (patience is None or patience > 0) and not len(self.inbox):
                 return self.port.writes[before:]
         raise AssertionError("the controller never comes to rest")
 
     def after(self, seconds: float) -> list[str]:
         self.time += seconds
         return self.settle()
+
+
+def one_by_one(call: Callable[[Object], None], claims: Iterable[Object]) -> None:
+    for each in claims:
+        call(each)
 
 
 def written_by(manager: str) -> list[Object]:

@@ -1,4 +1,4 @@
-"""An object in the API server's protobuf gets a finalizer, and nothing else changes."""
+"""An object in the API server's protobuf gets more metadata, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dra_driver.kube.exact import with_finalizer
+from dra_driver.kube.exact import with_metadata
 from dra_driver.model.errors import InvalidValue
 
 # runtime.Unknown{typeMeta: {apiVersion: "v1", kind: "K"}, raw: {metadata: {name: "n"}, spec: …}}
@@ -34,14 +34,22 @@ def fields(message: bytes) -> list[tuple[int, bytes]]:
 
 def test_what_changes_is_appended() -> None:
     finalizer = "resource.kubernetes.io/delete-protection" * 10  # a length of two octets
-    changed = with_finalizer(_OBJECT, finalizer, "42")
+    changed = with_metadata(
+        _OBJECT, "42", finalizers=[finalizer, "g"], annotations={"example.com/a": "1"}
+    )
     assert changed.startswith(b"k8s\x00")
     envelope = fields(changed[4:])
     assert envelope[0] == (1, _TYPE_META[2:])
     [(_, raw)] = [field for field in envelope if field[0] == 2]
     assert raw.startswith(_RAW)
     [(number, metadata)] = fields(raw[len(_RAW) :])
-    assert (number, fields(metadata)) == (1, [(6, b"42"), (14, finalizer.encode())])
+    assert number == 1
+    assert fields(metadata) == [
+        (6, b"42"),
+        (12, b"\x0a\x0dexample.com/a\x12\x011"),
+        (14, finalizer.encode()),
+        (14, b"g"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -58,10 +66,11 @@ def test_what_changes_is_appended() -> None:
 )
 def test_anything_else_is_refused(encoded: bytes) -> None:
     with pytest.raises(InvalidValue):
-        with_finalizer(encoded, "f", "1")
+        with_metadata(encoded, "1", finalizers=["f"])
 
 
 @given(st.binary())
 def test_no_bytes_do_harm(garbage: bytes) -> None:
     with suppress(InvalidValue):
-        assert with_finalizer(b"k8s\x00" + garbage, "f", "1").startswith(b"k8s")
+        changed = with_metadata(b"k8s\x00" + garbage, "1", finalizers=["f"])
+        assert changed.startswith(b"k8s")

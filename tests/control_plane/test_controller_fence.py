@@ -1,0 +1,92 @@
+"""Two controllers at once: an old leader that goes on with a write in hand never grants twice."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dra_driver.kube.client import Client
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claim import allocation, results
+from dra_driver.model.names import ANNOTATION_TERM
+from tests.control_plane.conftest import Eyes, Machines
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.objects import claim, pod_with, whole
+
+pytestmark = pytest.mark.control_plane
+
+Start = Callable[..., ControllerProcess]
+SHORT_LEASE = ("--lease-duration=3", "--lease-renew-deadline=2", "--lease-retry=0.5")
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "with opaque parameters"])
+def wanted(request: pytest.FixtureRequest, api: Client, namespace: str) -> Callable[[], None]:
+    """Makes the claim `in-hand`, and a pod for it that no scheduler knows."""
+
+    def make() -> None:
+        made = claim("in-hand", namespace)
+        if request.param:
+            opaque = {"driver": "example.com", "parameters": {"a": 1}}
+            made["spec"]["devices"]["config"] = [{"opaque": opaque}]
+        api.create(RESOURCE_CLAIMS, made)
+        api.create(PODS, pod_with("first", namespace, "in-hand", schedulerName="nobody"))
+
+    return make
+
+
+@pytest.fixture
+def armed(tmp_path: Path) -> Path:
+    """The file that makes the next old leader stop before its allocation."""
+    return tmp_path / "armed"
+
+
+def start_old(start_controller: Start, armed: Path) -> ControllerProcess:
+    program = ("tests.control_plane.stopping_controller", str(armed))
+    old = start_controller(*SHORT_LEASE, name="replica-old", program=program)
+    old.wait_for_log("begins")
+    armed.touch()
+    return old
+
+
+def test_a_write_in_the_hand_of_a_stopped_leader_meets_a_conflict(
+    eyes: Eyes, machines: Machines, start_controller: Start, armed: Path, wanted: Callable[[], None]
+) -> None:
+    """The card that it is about to give is given to another claim while it is stopped."""
+    machines.add([whole(0)])
+    old = start_old(start_controller, armed)
+    wanted()
+    old.wait_stopped()
+    eyes.end("first")
+    new = start_controller(*SHORT_LEASE, name="replica-new")
+    new.wait_for_log("1 unallocated claims marked")
+    assert eyes.claim("in-hand")["metadata"]["annotations"][ANNOTATION_TERM]
+    eyes.start("second")
+    eyes.bound("second")
+    old.signal(signal.SIGCONT)
+    old.wait_for_log("409 Conflict")
+    old.wait_for_log("replica-old no longer leads")
+    assert allocation(eyes.claim("in-hand")) is None
+    assert [each.device for each in results(eyes.claim("second"))] == ["whole-0000-00-00-0"]
+
+
+def test_a_stopped_leader_that_goes_on_writes_nothing_new(
+    machines: Machines, eyes: Eyes, start_controller: Start
+) -> None:
+    """Claims that came after the other took over are kept safe by the lease's deadline alone."""
+    machines.add([whole(0), whole(1)])
+    old = start_controller(*SHORT_LEASE, name="replica-old")
+    old.wait_for_log("begins")
+    old.signal(signal.SIGSTOP)
+    new = start_controller(*SHORT_LEASE, name="replica-new")
+    new.wait_for_log("begins")
+    for name in ("one", "two"):
+        eyes.start(name)
+    old.signal(signal.SIGCONT)
+    for name in ("one", "two"):
+        eyes.bound(name)
+    assert "allocated" not in old.log()
+    devices = {each.device for name in ("one", "two") for each in results(eyes.claim(name))}
+    assert len(devices) == 2

@@ -1,0 +1,121 @@
+"""What a new leader does before its first grant."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.kube.errors import Conflict, Invalid, KubeError, Unavailable
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claim import Object
+from dra_driver.model.names import ANNOTATION_TERM
+from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from tests.unit.controller.world import World, pod
+
+
+def term_of(world: World, name: str) -> str | None:
+    found: str | None = world.claim(name)["metadata"].get("annotations", {}).get(ANNOTATION_TERM)
+    return found
+
+
+def following(slices: list[Object] | None = None) -> World:
+    """A replica that follows."""
+    world = World(slices)
+    world.fence.close()
+    return world
+
+
+def configured(name: str) -> Object:
+    found = claim(name)
+    found["spec"]["devices"]["config"] = [{"opaque": {"driver": "d", "parameters": {"a": 1}}}]
+    return found
+
+
+MARKED = {
+    "waiting": (claim("c"), ["c"]),
+    "with opaque parameters": (configured("c"), ["c exactly"]),
+    "allocated": (allocated("c", "a", "whole-0000-00-00-0"), []),
+    "another driver's": (claim("c", [request(cls="gpu.example.com")]), []),
+    "mixed": (claim("c", [request("x"), request("y", cls="gpu.example.com")]), []),
+}
+
+
+@pytest.mark.parametrize(("found", "writes"), MARKED.values(), ids=MARKED)
+def test_unallocated_claims_of_ours_get_the_term(found: Object, writes: list[str]) -> None:
+    world = following()
+    world.put(RESOURCE_CLAIMS, found)
+    world.lead("2")
+    assert world.settle() == writes
+    assert term_of(world, "c") == ("2" if writes else None)
+
+
+def test_a_write_over_the_version_read_before_would_meet_a_conflict() -> None:
+    world = following()
+    before = world.put(RESOURCE_CLAIMS, claim("c"))["metadata"]["resourceVersion"]
+    world.lead("2")
+    world.settle()
+    assert world.claim("c")["metadata"]["resourceVersion"] != before
+
+
+def test_what_the_watch_has_not_told_is_known_before_the_first_grant() -> None:
+    world = following(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.hide(RESOURCE_CLAIMS, allocated("x", "a", "whole-0000-00-00-0"))
+    world.lead("2")
+    world.settle()
+    assert world.node_of("c") is None
+
+
+def test_each_term_begins_anew_and_only_once() -> None:
+    world = following()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    for term in ("2", "3"):
+        world.lead(term)
+        assert world.settle() == ["c"]
+        assert world.settle() == []
+        assert term_of(world, "c") == term
+
+
+def test_a_conflict_reads_the_claim_and_marks_it_unless_it_is_allocated() -> None:
+    world = following(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.refuse = [Conflict("changed", status=409)]
+    world.port.meanwhile = lambda: world.hide(
+        RESOURCE_CLAIMS, allocated("d", "a", "whole-0000-00-00-0")
+    )
+    world.lead("2")
+    world.settle()
+    assert world.node_of("c") is None
+    assert term_of(world, "c") == "2"
+
+
+def test_a_claim_that_can_carry_no_term_keeps_nobody_waiting() -> None:
+    world = following()
+    world.put(RESOURCE_CLAIMS, claim("full"))
+    world.port.refuse = [Invalid("metadata.annotations: too long", status=422)]
+    world.lead("2")
+    world.settle()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    assert world.node_of("c") == "a"
+
+
+@pytest.mark.parametrize("of", ["list", "write"])
+def test_nothing_is_granted_before_all_are_marked(of: str) -> None:
+    world = following()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    errors: list[KubeError] = [Unavailable("no answer")]
+    if of == "list":
+        world.port.refuse_lists = errors
+    else:
+        world.port.refuse = errors
+    world.lead("2")
+    world.settle()
+    assert world.node_of("c") is None
+    world.after(1.0)
+    assert world.node_of("c") == "a"
+    assert term_of(world, "c") == "2"
