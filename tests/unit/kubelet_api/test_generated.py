@@ -11,6 +11,8 @@ import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 
 from dra_driver.kubelet_api.generated import (
+    dra_health_v1_pb2,
+    dra_health_v1alpha1_pb2,
     dra_v1_pb2,
     dra_v1beta1_pb2,
     pluginregistration_v1_pb2,
@@ -22,6 +24,7 @@ GENERATED = Path("dra_driver/kubelet_api/generated")
 TYPES = {
     FieldDescriptor.TYPE_STRING: "string",
     FieldDescriptor.TYPE_BOOL: "bool",
+    FieldDescriptor.TYPE_INT64: "int64",
     FieldDescriptor.TYPE_MESSAGE: "message",
 }
 
@@ -54,7 +57,31 @@ def dra_methods(service: str) -> dict[str, tuple[str, str]]:
     }
 
 
-# Copied by hand from k8s.io/kubelet v0.36.3, pkg/apis/{pluginregistration/v1,dra/v1,dra/v1beta1}.
+HEALTH_MESSAGES = {
+    "NodeWatchResourcesRequest": [],
+    "NodeWatchResourcesResponse": [(1, "devices", "repeated DeviceHealth")],
+    "DeviceHealth": [
+        (1, "device", "DeviceIdentifier"),
+        (2, "health", "HealthStatus"),
+        (3, "last_updated_time", "int64"),
+        (4, "health_check_timeout_seconds", "int64"),
+        (5, "message", "string"),
+    ],
+    "DeviceIdentifier": [(1, "pool_name", "string"), (2, "device_name", "string")],
+}
+
+
+def health_methods(version: str) -> dict[str, tuple[str, str]]:
+    return {
+        f"/{version}.DRAResourceHealth/NodeWatchResources": (
+            "NodeWatchResourcesRequest",
+            "stream NodeWatchResourcesResponse",
+        )
+    }
+
+
+# Copied by hand from k8s.io/kubelet v0.36.3, pkg/apis/{pluginregistration/v1,dra/v1,dra/v1beta1,
+# dra-health/v1alpha1}, and from kubernetes 1.37 for dra-health/v1.
 PINNED = [
     pytest.param(
         pluginregistration_v1_pb2.DESCRIPTOR,
@@ -90,6 +117,15 @@ PINNED = [
         dra_methods("k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"),
         id="dra-v1beta1",
     ),
+    pytest.param(
+        dra_health_v1_pb2.DESCRIPTOR, HEALTH_MESSAGES, health_methods("v1"), id="health-v1"
+    ),
+    pytest.param(
+        dra_health_v1alpha1_pb2.DESCRIPTOR,
+        HEALTH_MESSAGES,
+        health_methods("v1alpha1"),
+        id="health-v1alpha1",
+    ),
 ]
 
 
@@ -102,10 +138,24 @@ def test_the_wire_format_is_the_kubelets(
     found = {name: fields_of(message) for name, message in file.message_types_by_name.items()}
     assert found == messages
     assert {
-        f"/{service.full_name}/{method.name}": (method.input_type.name, method.output_type.name)
+        f"/{service.full_name}/{method.name}": (
+            streamed(method.input_type.name, method.client_streaming),
+            streamed(method.output_type.name, method.server_streaming),
+        )
         for service in file.services_by_name.values()
         for method in service.methods
     } == methods
+
+
+@pytest.mark.parametrize("file", [dra_health_v1_pb2.DESCRIPTOR, dra_health_v1alpha1_pb2.DESCRIPTOR])
+def test_the_states_have_the_kubelets_numbers(file: FileDescriptor) -> None:
+    [states] = file.enum_types_by_name.values()
+    numbers = {value.name: value.number for value in states.values}
+    assert (states.name, numbers) == ("HealthStatus", {"UNKNOWN": 0, "HEALTHY": 1, "UNHEALTHY": 2})
+
+
+def streamed(message: str, stream: bool) -> str:
+    return f"stream {message}" if stream else message
 
 
 def fields_of(message: Descriptor) -> list[tuple[int, str, str]]:
@@ -117,7 +167,8 @@ def type_of(field: FieldDescriptor) -> str:
     if nested is not None and nested.GetOptions().map_entry:
         key, value = nested.fields
         return f"map<{type_of(key)}, {type_of(value)}>"
-    name = nested.name if nested is not None else TYPES[field.type]
+    named = nested if nested is not None else field.enum_type
+    name = named.name if named is not None else TYPES[field.type]
     if field.is_repeated:
         return f"repeated {name}"
     explicit = field.containing_oneof is not None
@@ -133,4 +184,4 @@ def test_generating_again_changes_nothing(tmp_path: Path) -> None:
     again = {path.name: path.read_bytes() for path in (tmp_path / GENERATED).iterdir()}
     committed = {path.name: path.read_bytes() for path in (TOP / GENERATED).glob("*_pb2*")}
     assert again == committed
-    assert len(again) == 12
+    assert len(again) == 20
