@@ -10,6 +10,7 @@ from dra_driver.agent.cards import Cards
 from dra_driver.agent.caretaker import Caretaker
 from dra_driver.agent.claim_status import ClaimStatuses
 from dra_driver.agent.forms import Devices, card_devices, slice_counts
+from dra_driver.agent.health import DeviceHealths
 from dra_driver.agent.offers import Offers
 from dra_driver.agent.ports import ApiReader, Followed
 from dra_driver.agent.publisher import Publisher
@@ -30,7 +31,7 @@ from dra_driver.kubelet_api.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.card import Card
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import ALLOCATOR_CONTROLLER, DRIVER
+from dra_driver.model.names import ALLOCATOR_CONTROLLER, DRIVER, pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
@@ -42,6 +43,7 @@ from dra_driver.node.prepare import Preparer
 from dra_driver.node.reconcile import Reconciler
 from dra_driver.node.recovery import Recovery
 
+_STALE_AFTER = 3  # looks at the cards that are due and did not come
 _END = 10.0  # seconds to stop: for calls of the kubelet that run, and what they leave for the rest
 
 
@@ -77,7 +79,7 @@ class Agent:
             sysfs,
             presence_interval=settings.presence_interval,
             inventory_interval=settings.inventory_interval,
-            changed=self._wake,
+            changed=self._on_cards,
             reports=self._reports,
         )
         self._statuses = ClaimStatuses(api, ledger=self._journal.snapshot, cards=self._by_address)
@@ -100,6 +102,13 @@ class Agent:
         self._keeper = preparer.keeper
         self._plugin = KubeletPlugin(
             Followed(preparer, self._wake),
+            DeviceHealths(
+                self._cards,
+                pool=pool_name(settings.node_name),
+                published=lambda: self._publisher.devices,
+                ledger=self._journal.snapshot,
+                stale=_STALE_AFTER * settings.inventory_interval,
+            ),
             Sockets.of(settings.kubelet_root, settings.pod_uid),
             silence=settings.registration_timeout,
             effects=effects,
@@ -168,7 +177,7 @@ class Agent:
         )
 
     def live(self) -> str | None:
-        """Which thread ended, which only a fault of ours can cause."""
+        """Which thread ended, or which socket is deaf: what only a new start mends."""
         alive = {
             "the start": self._startup.is_alive,
             "the look at the agent's own state": self._standing.is_alive,
@@ -181,7 +190,9 @@ class Agent:
                 "the care for the node": self._caretaker.is_alive,
             }
         ended = [name for name, check in alive.items() if not check()]
-        return f"{ended[0]} ended unexpectedly; see the log" if ended else None
+        if ended:
+            return f"{ended[0]} ended unexpectedly; see the log"
+        return self._plugin.fault()
 
     def _recover(self) -> None:
         opening = self._journal.open()
@@ -217,6 +228,10 @@ class Agent:
     def _by_address(self) -> Mapping[PciAddress, Card] | None:
         cards = self._cards.latest
         return None if cards is None else {card.address: card for card in cards}
+
+    def _on_cards(self) -> None:
+        self._wake()
+        self._plugin.tell_health()
 
     def _wake(self) -> None:
         """A card has changed, or what is held of one: both are published, and told of claims."""

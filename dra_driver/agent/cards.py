@@ -53,6 +53,7 @@ class Cards:
         self._bus: object = None
         self._backoff = Backoff(first=presence_interval, longest=inventory_interval)
         self._due = float("-inf")
+        self._looked = float("-inf")
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cards", daemon=True)
         self.problem: str | None = "the hardware has not been read yet"
@@ -62,6 +63,11 @@ class Cards:
         """All cards by address; None until a look succeeded."""
         cards = self._cards
         return None if cards is None else tuple(map(self._with_foreign, cards.values()))
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last look that succeeded; infinite before."""
+        return self._clock() - self._looked
 
     def card(self, address: PciAddress) -> Card:
         """The card with its minor and device nodes of this moment; raises HardwareError."""
@@ -111,9 +117,10 @@ class Cards:
             self._due = self._clock() + self._backoff.next()
             return
         self._backoff.reset()
-        self._due = self._clock() + self._inventory_interval
-        self.problem = None
+        self._looked = self._clock()
+        self._due = self._looked + self._inventory_interval
         self._take(inventory)
+        self.problem = None
         if self._cards != before:
             self._changed()
 

@@ -10,35 +10,48 @@ from typing import Final
 
 import grpc
 
-from dra_driver.kubelet_api import service_v1, service_v1beta1
+from dra_driver.kubelet_api import health_v1, health_v1alpha1, service_v1, service_v1beta1
 from dra_driver.kubelet_api.calls import Calls
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import (
+    dra_health_v1_pb2_grpc,
+    dra_health_v1alpha1_pb2_grpc,
     dra_v1_pb2_grpc,
     dra_v1beta1_pb2_grpc,
     pluginregistration_v1_pb2_grpc,
 )
 from dra_driver.kubelet_api.handler import ClaimHandler
+from dra_driver.kubelet_api.health import HealthSource
+from dra_driver.kubelet_api.health_feed import STREAMS, HealthFeed
 from dra_driver.kubelet_api.registration import Registration
+from dra_driver.kubelet_api.self_check import SelfCheck
 from dra_driver.kubelet_api.server import UnixServer
+from dra_driver.kubelet_api.siblings import Siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import Effects
 
-# The kubelet prefers the first that it knows.
-SERVICES: Final = (service_v1.SERVICE, service_v1beta1.SERVICE)
+# Of each kind the kubelet takes the newest that it knows. Up to 1.36 it asks for health whatever
+# stands here, from 1.37 on only where it stands here.
+SERVICES: Final = (
+    service_v1.SERVICE,
+    service_v1beta1.SERVICE,
+    health_v1.SERVICE,
+    health_v1alpha1.SERVICE,
+)
 _LOOK_EVERY: Final = 1.0
 
 
 class KubeletPlugin:
-    """Serves `handler` to the kubelet.
+    """Serves `handler`, and what `health` says of the devices, to the kubelet.
 
-    `threads` bounds the calls handled at a time; `silence` is after how many seconds without
-    the kubelet a person is told. Raises nothing until `start`.
+    `threads` is how many calls are handled at a time even while all streams are open; `silence`
+    is after how many seconds without the kubelet a person is told. Raises nothing until `start`.
     """
 
     def __init__(
         self,
         handler: ClaimHandler,
+        health: HealthSource,
         sockets: Sockets,
         *,
         threads: int = 16,
@@ -48,7 +61,11 @@ class KubeletPlugin:
     ) -> None:
         effects = effects or Effects()
         calls = Calls(handler, effects)
+        feed = HealthFeed(health)
+        self._feed = feed
         self._sockets = sockets
+        self._siblings = Siblings(sockets, effects)
+        self._self_check = SelfCheck(sockets)
         self._registration = Registration(
             socket=sockets.registration,
             endpoint=sockets.service,
@@ -57,10 +74,16 @@ class KubeletPlugin:
             clock=clock,
         )
 
-        def serve_claims(server: grpc.Server) -> None:
+        def serve(server: grpc.Server) -> None:
             dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(calls), server)
             dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(
                 service_v1beta1.Servicer(calls), server
+            )
+            dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
+                health_v1.Servicer(feed), server
+            )
+            dra_health_v1alpha1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
+                health_v1alpha1.Servicer(feed), server
             )
 
         def serve_registration(server: grpc.Server) -> None:
@@ -68,14 +91,16 @@ class KubeletPlugin:
                 self._registration, server
             )
 
-        self._service = UnixServer(sockets.service, serve_claims, threads=threads, effects=effects)
+        self._service = UnixServer(
+            sockets.service, serve, threads=threads + STREAMS, effects=effects
+        )
         self._registrar = UnixServer(
             sockets.registration, serve_registration, threads=2, effects=effects
         )
         self._stopping = threading.Event()
 
     def start(self) -> None:
-        """Serve claims, then announce it; raises SocketError when a socket cannot be made, and
+        """Serve, then announce it; raises SocketError when a socket cannot be made, and
         nothing is served then.
 
         The service comes first: the kubelet may call it as soon as it knows of it. Its folder
@@ -89,24 +114,43 @@ class KubeletPlugin:
             self._service.stop(grace=0)
             raise
         self._registration.wait_from_now()
+        self._self_check.start()
         threading.Thread(target=self._watch, name="registration-watch", daemon=True).start()
 
     def stop(self, grace: float) -> None:
         """Withdraw the registration, then let running calls end within `grace` seconds.
 
         The kubelet notices that the registration socket is gone, so it sends no new call here.
+        Streams end before the socket goes: who sees that it is gone knows that they have.
         """
         self._stopping.set()
+        self._self_check.stop()
         self._registrar.stop(grace)
+        self._feed.stop()
         self._service.stop(grace)
+
+    def tell_health(self) -> None:
+        """The health of a device has changed: send the list to the kubelet now."""
+        self._feed.wake()
 
     def problem(self) -> str | None:
         """Why no claims can come in, in words for the readiness probe; None when they can."""
         return self._registration.problem()
 
+    def fault(self) -> str | None:
+        """Why a call does not come through the sockets to here, in words for the liveness probe;
+        None when one did."""
+        return self._self_check.problem
+
     def _watch(self) -> None:
+        someone_left = False
         while not self._stopping.wait(_LOOK_EVERY):
             self._registration.tell_silence()
+            left_before, someone_left = someone_left, self._siblings.look()
+            # With the other's stream the kubelet forgets what all of us told it (1.36.3,
+            # `HandleWatchResourcesStream`), perhaps a little later than the other has left.
+            if left_before or someone_left:
+                self._feed.wake()
 
 
 def _make_folder(folder: Path) -> None:

@@ -54,7 +54,7 @@ class Registration(rpc.RegistrationServicer):
         context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
     ) -> api.PluginInfo:
         """Who we are, what we serve and where."""
-        logger.info("the kubelet asks who serves %s", self._socket)
+        logger.debug("asked who serves %s", self._socket)
         return api.PluginInfo(
             type=PLUGIN_TYPE,
             name=DRIVER,

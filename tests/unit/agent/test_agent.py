@@ -147,6 +147,28 @@ def test_readiness_names_what_is_still_missing(node: Node) -> None:
     assert "the API server did not answer" in str(agent.ready())
 
 
+def test_the_kubelet_hears_of_a_lost_card_at_once(node: Node) -> None:
+    """The list holds what a claim holds, whether the API server answers or not."""
+    agent = node.started()
+    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    with fake_kubelet.watch_v1alpha1(node.sockets.service) as lists:
+        [well] = next(lists).devices
+        assert (well.device.device_name, well.health) == ("whole-0000-0d-00-0", 1)
+        node.machine.lose_card(CARDS[0])
+        agent._cards.tick()
+        [lost] = next(lists).devices
+        assert (lost.device, lost.health) == (well.device, 2)
+        assert lost.message == "card 0000:0d:00.0: gone from the PCI bus"
+
+
+def test_an_agent_whose_socket_is_gone_is_not_alive(node: Node) -> None:
+    agent = node.started()
+    node.sockets.service.unlink()
+    assert agent.live() is None, "a probe does not wait for a call"
+    agent._plugin._self_check.look()
+    assert f"the agent does not answer on {node.sockets.service}" in str(agent.live())
+
+
 def test_a_stopped_agent_leaves_no_socket_and_no_thread(node: Node) -> None:
     agent = node.started()
     agent.stop()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
 
 from dra_driver.kubelet_api.generated import (
+    dra_health_v1_pb2,
+    dra_health_v1_pb2_grpc,
+    dra_health_v1alpha1_pb2,
+    dra_health_v1alpha1_pb2_grpc,
     dra_v1_pb2,
     dra_v1_pb2_grpc,
     dra_v1beta1_pb2,
@@ -75,3 +79,37 @@ def unprepare_v1beta1(
         stub = dra_v1beta1_pb2_grpc.DRAPluginStub(channel)
         request = dra_v1beta1_pb2.NodeUnprepareResourcesRequest(claims=claims)
         return stub.NodeUnprepareResources(request, timeout=PATIENCE)
+
+
+@contextmanager
+def watch_v1(path: Path) -> Iterator[Iterator[dra_health_v1_pb2.NodeWatchResourcesResponse]]:
+    """The lists of a health stream, which the kubelet ends on leaving. The iterator ends with the
+    stream, and raises grpc.RpcError where that was refused or broken."""
+    with dial(path) as channel:
+        stub = dra_health_v1_pb2_grpc.DRAResourceHealthStub(channel)
+        call = stub.NodeWatchResources(
+            dra_health_v1_pb2.NodeWatchResourcesRequest(), timeout=PATIENCE
+        )
+        with _ended(call.cancel):
+            yield call
+
+
+@contextmanager
+def watch_v1alpha1(
+    path: Path,
+) -> Iterator[Iterator[dra_health_v1alpha1_pb2.NodeWatchResourcesResponse]]:
+    with dial(path) as channel:
+        stub = dra_health_v1alpha1_pb2_grpc.DRAResourceHealthStub(channel)
+        call = stub.NodeWatchResources(
+            dra_health_v1alpha1_pb2.NodeWatchResourcesRequest(), timeout=PATIENCE
+        )
+        with _ended(call.cancel):
+            yield call
+
+
+@contextmanager
+def _ended(cancel: Callable[[], object]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        cancel()

@@ -79,7 +79,7 @@ def sockets(tmp_path: Path) -> Sockets:
 
 @pytest.fixture
 def plugin(handler: Handler, sockets: Sockets, effects: Passing) -> Iterator[KubeletPlugin]:
-    plugin = KubeletPlugin(handler, sockets, effects=effects)
+    plugin = KubeletPlugin(handler, list, sockets, effects=effects)
     plugin.start()
     yield plugin
     plugin.stop(grace=1)
@@ -88,7 +88,12 @@ def plugin(handler: Handler, sockets: Sockets, effects: Passing) -> Iterator[Kub
 def test_the_kubelet_registers_the_plugin(plugin: KubeletPlugin, sockets: Sockets) -> None:
     info = fake_kubelet.get_info(sockets.registration)
     assert (info.type, info.name) == ("DRAPlugin", "gcu.enflame.com")
-    assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+    assert list(info.supported_versions) == [
+        "v1.DRAPlugin",
+        "v1beta1.DRAPlugin",
+        "v1.DRAResourceHealth",
+        "v1alpha1.DRAResourceHealth",
+    ]
     assert plugin.problem() == "waiting for the kubelet to register the driver"
     fake_kubelet.notify(sockets.registration, registered=True)
     assert plugin.problem() is None
@@ -215,7 +220,7 @@ def test_each_reply_passes_the_seam(
 def test_a_start_after_a_kill_takes_over_the_sockets(
     handler: Handler, sockets: Sockets, plugin: KubeletPlugin
 ) -> None:
-    second = KubeletPlugin(handler, sockets)
+    second = KubeletPlugin(handler, list, sockets)
     second.start()
     fake_kubelet.notify(sockets.registration, registered=True)
     assert second.problem() is None
@@ -227,7 +232,27 @@ def test_a_start_after_a_kill_takes_over_the_sockets(
 def test_a_wrong_root_directory_is_told(tmp_path: Path, handler: Handler, missing: str) -> None:
     for folder in {"plugins", "plugins_registry"} - {missing}:
         (tmp_path / folder).mkdir()
-    plugin = KubeletPlugin(handler, Sockets.of(tmp_path))
+    plugin = KubeletPlugin(handler, list, Sockets.of(tmp_path))
     with pytest.raises(SocketError, match="kubeletRoot"):
         plugin.start()
     plugin.stop(grace=0)
+
+
+def test_the_health_is_told_again_when_another_agent_leaves(
+    tmp_path_factory: pytest.TempPathFactory, handler: Handler
+) -> None:
+    """The kubelet forgets then what both have told it."""
+    root = tmp_path_factory.mktemp("k")  # a short path
+    for folder in ("plugins", "plugins_registry"):
+        (root / folder).mkdir()
+    one, other = (Sockets.of(root, uid) for uid in ("pod-one", "pod-two"))
+    plugin, leaver = KubeletPlugin(handler, list, one), KubeletPlugin(handler, list, other)
+    plugin.start()
+    leaver.start()
+    with fake_kubelet.watch_v1alpha1(one.service) as lists:
+        next(lists)
+        assert not plugin._siblings.look()  # it is seen, however soon it leaves
+        leaver.stop(grace=0)
+        next(lists)
+        next(lists)
+    plugin.stop(grace=1)
