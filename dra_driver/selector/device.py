@@ -51,7 +51,7 @@ class SelectorInput:
         capacity = sorted((device.get("capacity") or {}).items())
         kinds = tuple([(name, next(iter(attribute), "")) for name, attribute in attributes])
         values = [driver, bool(device.get("allowMultipleAllocations"))]
-        values += [_hashable(next(iter(each.values()), None)) for _, each in attributes]
+        values += [_hashable(attribute) for _, attribute in attributes]
         values += [each["value"] for _, each in capacity]
         return cls(_shape(driver, kinds, tuple([name for name, _ in capacity])), tuple(values))
 
@@ -90,8 +90,13 @@ def _path(field: str, driver: str, name: str) -> Path:
     return (field, domain, identifier) if slash else (field, driver, name)
 
 
-def _hashable(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
+def _hashable(attribute: Mapping[str, Any]) -> Value:
+    for kind in _KINDS:
+        if kind in attribute:
+            return attribute[kind]
+        if f"{kind}s" in attribute:
+            return tuple(attribute[f"{kind}s"])
+    return None  # of a kind that cannot be read, whatever it holds
 
 
 def _value(entry: Entry, value: Value) -> Value:

@@ -58,10 +58,12 @@ def test_devices_for_several_claims() -> None:
     ("entry", "reason"),
     [
         ({"attributes": {"x": {"colour": "red"}}}, "attributes/gcu.enflame.com/x of the kind"),
+        ({"attributes": {"x": {"colour": {"red": [1]}}}}, "x of the kind 'colour'"),
+        ({"attributes": {"x": {}}}, "x of the kind ''"),
         ({"attributes": {"x": {"version": "one"}}}, "'one' is not a semantic version"),
         ({"capacity": {"x": {"value": "much"}}}, "'much' is not a quantity"),
     ],
-    ids=["kind", "version", "quantity"],
+    ids=["kind", "kind with a structure", "no kind", "version", "quantity"],
 )
 def test_a_value_that_cannot_be_read_is_refused(entry: dict[str, Any], reason: str) -> None:
     field = next(iter(entry))
