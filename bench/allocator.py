@@ -36,8 +36,10 @@ DECISIONS = 2_000
 WARM_UP = 200
 CLAIMS_PER_NODE = 8  # held when a measurement starts: 40,000 claims on 5,000 nodes
 SHAPES: dict[str, Callable[[random.Random], Object]] = {
-    "shared": lambda draw: fleet.claim([fleet.request("shared", draw.randint(1, 3))]),
-    "drs": lambda draw: fleet.claim([fleet.request("drs", draw.choice((1, 3)))]),
+    "shared": lambda _: fleet.claim([fleet.request("shared", 2)]),
+    "mixed": lambda draw: fleet.claim(
+        [fleet.request(draw.choice(("shared", "drs")), draw.choice((1, 3)))]
+    ),
     "whole": lambda _: fleet.claim([fleet.request("whole")]),
     "whole8": lambda _: fleet.claim(
         [fleet.request("whole", cards=8)], [{"matchAttribute": "gcu.enflame.com/model"}]
@@ -68,15 +70,14 @@ class Cluster:
         for each in holds_of(claim):
             self._holdings.add(each)
 
-    def release(self, claim: Object) -> None:
-        for each in holds_of(claim):
+    def release(self, number: int = -1) -> None:
+        """The claim of that number ends, by default the last one."""
+        self._held[number], self._held[-1] = self._held[-1], self._held[number]
+        for each in holds_of(self._held.pop()):
             self._holdings.remove(each)
 
     def release_any(self) -> None:
-        """A claim ends somewhere."""
-        number = self._draw.randrange(len(self._held))
-        self._held[number], self._held[-1] = self._held[-1], self._held[number]
-        self.release(self._held.pop())
+        self.release(self._draw.randrange(len(self._held)))
 
     def decide(self, claim: Object) -> tuple[Wanted, Allocation] | None:
         """What the claim would get; None where that is nothing."""
@@ -143,7 +144,10 @@ def _one(cluster: Cluster, claim: Object) -> float:
     spent = time.thread_time_ns() - started
     if found is not None:
         cluster.grant(*found)
-        cluster.release_any()
+        if len(found[1].grants[0]) == 1:
+            cluster.release_any()
+        else:  # the load would grow with each
+            cluster.release()
     return spent / 1_000
 
 

@@ -101,11 +101,12 @@ class _Decision:
         self._limited = ranking.limited
         with suppress(SearchLimitReached):
             ranking.look(self._score)
-        return self._apart(node for node in ranking.nodes() if node in nodes)
+        fit = (node for node in ranking.nodes() if node in nodes)
+        return self._apart(fit) if self._peers else fit
 
     def grants(self, node: str) -> Grants | None:
         """What the node would give; None where the search was stopped."""
-        return self._search(node, self._order(node, self._peers))
+        return self._search(node, Order(self._policy, self._state.summary(node), self._peers))
 
     def _search(self, node: str, order: Order) -> Grants | None:
         if self._single is not None:
@@ -128,20 +129,16 @@ class _Decision:
 
     def _score(self, node: str) -> Score | None:
         """Raises SearchLimitReached where nothing is left to spend on any node."""
-        self._limited.discard(node)
-        order = self._order(node, ())
         if self._single is not None:
-            return score_single(self._state, self._wanted[0], self._single, node, order)
+            return score_single(self._state, self._wanted[0], self._single, node, self._policy)
+        self._limited.discard(node)
+        order = Order(self._policy, self._state.summary(node))
         grants = self._search(node, order)
         if grants is not None:
-            return score(order, self._wanted, grants)
+            return score(self._state, order, self._wanted, grants)
         if self._budget.exhausted:
             raise SearchLimitReached
         return None
-
-    def _order(self, node: str, peers: Collection[CardKey]) -> Order:
-        devices = self._state.inventory.devices_of(node, self._state.nodes.get(node))
-        return Order(self._state, self._policy, self._state.summaries.of(node, devices), peers)
 
     def _apart(self, nodes: Iterable[str]) -> Iterator[str]:
         """The nodes with the fewest peers first, those without any as they come."""

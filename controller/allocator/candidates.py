@@ -22,14 +22,16 @@ class Candidate(NamedTuple):
 
 def free_devices(state: State, demand: Demand, node: str) -> list[Candidate]:
     """In the order of pools, slices and lists; counters are not looked at."""
-    devices = state.selected(demand, node).devices
     if demand.admin_access:
+        devices = state.selected(demand, node).devices
         return [
-            _candidate(state, demand, each) for each in devices if _is_free(state, demand, each)
+            _candidate(state, demand, device)
+            for device in devices
+            if state.verdict(demand, device) is Verdict.FREE
         ]
     free: list[Candidate] = []
     offer_of = demand.offer
-    for device, use in state.openings.among(demand.selectors, node, devices).devices:
+    for device, use in state.opened(demand, node).devices:
         offer = offer_of(device.kind)
         if offer is None or offer.taints or (use is not None and not has_room(offer, use)):
             continue
@@ -51,10 +53,6 @@ def all_devices(state: State, demand: Demand, node: str) -> list[Candidate] | No
             return None
         wanted.append(_candidate(state, demand, device))
     return wanted if 0 < len(wanted) <= MOST_RESULTS else None
-
-
-def _is_free(state: State, demand: Demand, device: Device) -> bool:
-    return state.verdict(demand, device) is Verdict.FREE
 
 
 def _candidate(state: State, demand: Demand, device: Device) -> Candidate:

@@ -75,14 +75,14 @@ class Device:
     """One entry of a slice's ``spec.devices``, kept as it stands in `entry`.
 
     `card` is the attribute by which devices of a pool exclude each other, None where there is
-    none; `siblings` are those others.
+    none; `siblings` are the names of those others.
     """
 
     id: DeviceId
     scope: NodeScope
     kind: DeviceKind
     card: CardKey | None
-    siblings: tuple[DeviceId, ...]
+    siblings: tuple[str, ...]
     place: Place
     counters: tuple[CounterUse, ...]
     selector_input: SelectorInput
@@ -90,7 +90,7 @@ class Device:
 
     @classmethod
     def parse(
-        cls, pool: str, scope: NodeScope, entry: Entry, siblings: tuple[DeviceId, ...] = ()
+        cls, pool: str, scope: NodeScope, entry: Entry, siblings: tuple[str, ...] = ()
     ) -> Device:
         """Raises InvalidValue where a quantity is none."""
         card = card_of(entry)

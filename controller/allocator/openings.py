@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from controller.allocator.changes import Changed
 from controller.allocator.device import Device, DeviceId, DeviceKind
-from controller.allocator.holdings import Holdings, Use
+from controller.allocator.holdings import Holdings, PoolHoldings, Use
 from controller.allocator.inventory import Inventory
+from controller.allocator.summary import NodeSummary
 from controller.allocator.tables import Tables
 
 
@@ -19,12 +21,13 @@ class Opening(NamedTuple):
 
 
 class NodeOpenings(NamedTuple):
-    """The same twice: device by device, and for what does not look at single devices the kinds of
-    free ones and the uses of shared ones."""
+    """Twice the same: device by device, and for what does not look at single devices the kinds of
+    free ones and the uses of shared ones. `summary` is the node's."""
 
     devices: tuple[Opening, ...]
     free: tuple[DeviceKind, ...]
     shared: tuple[tuple[DeviceKind, Use], ...]
+    summary: NodeSummary
 
 
 class Openings:
@@ -39,25 +42,37 @@ class Openings:
     def forget(self, changed: Changed) -> None:
         self._tables.forget(changed.nodes)
 
-    def among(
-        self, selectors: tuple[str, ...], node: str, devices: tuple[Device, ...]
-    ) -> NodeOpenings:
-        """Of `devices`, which `selectors` select on the node."""
-        if self._inventory.roams:
-            return self._open(devices)
-        table = self._tables.of(selectors)
-        known = table.get(node)
-        if known is None:
-            known = table[node] = self._open(devices)
-        return known
+    def known(self, selectors: tuple[str, ...]) -> dict[str, NodeOpenings]:
+        """By node; what is missing is to be put in."""
+        return self._tables.of(selectors)
+
+    def find(self, devices: Iterable[Device], summary: NodeSummary) -> NodeOpenings:
+        """Of `devices`, those that selectors select on the node."""
+        found = []
+        for device in devices:
+            held = self._holdings.in_pool(device.id.pool)
+            if not held.uses:
+                found.append(Opening(device, None))
+                continue
+            use = held.uses.get(device.id.name)
+            if use is not None and (use.whole or not device.kind.multiple):
+                continue
+            if not _may_exclude(held, device) or self.holder_of_card(device) is None:
+                found.append(Opening(device, use))
+        return NodeOpenings(
+            tuple(found),
+            tuple({device.kind for device, use in found if use is None}),
+            tuple((device.kind, use) for device, use in found if use is not None),
+            summary,
+        )
 
     def holder_of_card(self, device: Device) -> DeviceId | None:
         """Another device of the same card that is held: a card is in one mode at a time. One
         that vanished from its slice is known by its name."""
         held = self._holdings.in_pool(device.id.pool)
         for sibling in device.siblings:
-            if sibling.name in held.uses:
-                return sibling
+            if sibling in held.uses:
+                return DeviceId(device.id.pool, sibling)
         if device.card is None:
             return None
         for name in held.named_after.get(device.card[1], ()):
@@ -66,17 +81,11 @@ class Openings:
                 return other
         return None
 
-    def _open(self, devices: tuple[Device, ...]) -> NodeOpenings:
-        found = []
-        for device in devices:
-            held = self._holdings.in_pool(device.id.pool)
-            use = held.uses.get(device.id.name)
-            if use is not None and (use.whole or not device.kind.multiple):
-                continue
-            if not held.uses or self.holder_of_card(device) is None:
-                found.append(Opening(device, use))
-        return NodeOpenings(
-            tuple(found),
-            tuple({device.kind for device, use in found if use is None}),
-            tuple((device.kind, use) for device, use in found if use is not None),
-        )
+
+def _may_exclude(held: PoolHoldings, device: Device) -> bool:
+    """False where nothing but the device itself is held of its card, as far as names tell: most
+    devices are told apart by that."""
+    if not held.uses.keys().isdisjoint(device.siblings):
+        return True
+    named = held.named_after.get(device.card[1]) if device.card is not None else None
+    return named is not None and (len(named) > 1 or device.id.name not in named)

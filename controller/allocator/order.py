@@ -18,7 +18,7 @@ from controller.allocator.device import CardKey, Device, DeviceKind, Place
 from controller.allocator.holdings import Use
 from controller.allocator.openings import NodeOpenings
 from controller.allocator.policy import Packing, Policy
-from controller.allocator.state import State, has_room
+from controller.allocator.state import has_room
 from controller.allocator.summary import NodeSummary, levels
 
 Key = tuple[int | str, ...]
@@ -32,7 +32,6 @@ _NO_LEVEL = 3  # farther than any that `levels` gives
 class Order:
     """For one node. `peers` are cards that replicas of the same workload use: they come last."""
 
-    state: State
     policy: Policy
     summary: NodeSummary
     peers: Collection[CardKey] = ()
@@ -41,40 +40,52 @@ class Order:
         """`candidates` for a claim of `count` cards in the order in which they are tried."""
         if len(candidates) < 2:
             return list(candidates)
-        return sorted(candidates, key=lambda each: (*self._first(each), self.near(each, count)))
+        keys = [
+            (key, self.near(each, count), n)
+            for n, (each, key) in enumerate(zip(candidates, self._keys(candidates), strict=True))
+        ]
+        return [candidates[n] for _, _, n in sorted(keys)]
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
         """The first of `devices` for a claim of one card. `candidates` must not be empty."""
-        keys = [self._first(each) for each in candidates]
+        keys = self._keys(candidates)
         least = min(keys)
         ties = [each for each, key in zip(candidates, keys, strict=True) if key == least]
         return ties[0] if len(ties) == 1 else min(ties, key=lambda each: self.near(each, 1))
 
-    def best_fill(self, demand: Demand, openings: NodeOpenings) -> Fill | None:
-        """The fill of `best` among `openings`, where there are no peers; None where nothing has
-        room for the demand."""
-        fills: list[Fill] = []
-        for kind in openings.free:
-            offer = demand.offer(kind)
-            if offer is not None and not offer.taints:
-                fills.append(fill_of(kind, offer, None))
-        for kind, use in openings.shared:
-            offer = demand.offer(kind)
-            if offer is not None and not offer.taints and has_room(offer, use):
-                fills.append(fill_of(kind, offer, use))
+    def _keys(self, candidates: Sequence[Candidate]) -> Sequence[tuple[int, ...]]:
+        """All that counts before the cards' places."""
+        keys: Sequence[tuple[int, ...]]
+        keys = [fill_of(device.kind, offer, use) for device, offer, use in candidates]
         if self.policy.cards is Packing.SPREAD:
-            return min(fills, key=_emptiest, default=None)
-        return min(fills, default=None)
-
-    def _first(self, candidate: Candidate) -> tuple[int, ...]:
-        """All that counts before the card's place."""
-        peer = bool(self.peers) and candidate.device.card in self.peers
-        fill = fill_of(candidate.device.kind, candidate.offer, candidate.use)
-        return (peer, *(_emptiest(fill) if self.policy.cards is Packing.SPREAD else fill))
+            keys = [_emptiest(fill) for fill in keys]
+        if not self.peers:
+            return keys
+        return [
+            (each.device.card in self.peers, *key)
+            for each, key in zip(candidates, keys, strict=True)
+        ]
 
     def near(self, candidate: Candidate, count: int) -> Key:
         """Sorts cards by the groups in which they stand."""
         return near(self.summary, candidate.device, count)
+
+
+def best_fill(demand: Demand, openings: NodeOpenings, cards: Packing) -> Fill | None:
+    """The fill of `Order.best`, where there are no peers; None where nothing has room for the
+    demand."""
+    fills: list[Fill] = []
+    for kind in openings.free:
+        offer = demand.offer(kind)
+        if offer is not None and not offer.taints:
+            fills.append(fill_of(kind, offer, None))
+    for kind, use in openings.shared:
+        offer = demand.offer(kind)
+        if offer is not None and not offer.taints and has_room(offer, use):
+            fills.append(fill_of(kind, offer, use))
+    if not fills:
+        return None
+    return min(fills) if cards is Packing.BINPACK else min(fills, key=_emptiest)
 
 
 def fill_of(kind: DeviceKind, offer: Offer, use: Use | None) -> Fill:
@@ -90,9 +101,8 @@ def fill_of(kind: DeviceKind, offer: Offer, use: Use | None) -> Fill:
     return 0, left, -use.shares.get(offer.share, 0)
 
 
-def _emptiest(fill: Fill) -> tuple[int, int]:
-    free, left, _ = fill
-    return -free, -left
+def _emptiest(fill: tuple[int, ...]) -> tuple[int, int]:
+    return -fill[0], -fill[1]
 
 
 def near(summary: NodeSummary, device: Device, count: int) -> Key:

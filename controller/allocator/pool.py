@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller.allocator.amount import Amount
-from controller.allocator.device import Device, DeviceId, card_of
+from controller.allocator.device import Device, card_of
 from controller.allocator.node_scope import NodeScope
 from dra_driver.model.errors import InvalidValue
 
@@ -67,19 +67,19 @@ def _scopes(each: Slice) -> Iterator[NodeScope]:
 
 
 def _devices(pool: str, slices: Sequence[Slice]) -> Iterator[Device]:
-    on_card: dict[str, list[DeviceId]] = defaultdict(list)
+    on_card: dict[str, list[str]] = defaultdict(list)
     for each in slices:
         for entry in each["spec"].get("devices") or ():
             card = card_of(entry)
             if card is not None:
-                on_card[card].append(DeviceId(pool, entry["name"]))
+                on_card[card].append(entry["name"])
     for each in slices:
         spec = each["spec"]
         shared_scope = NodeScope.parse(spec)
         for entry in spec.get("devices") or ():
             scope = NodeScope.parse(entry) if spec.get("perDeviceNodeSelection") else shared_scope
             others = on_card.get(card_of(entry) or "", ())
-            siblings = tuple(other for other in others if other.name != entry["name"])
+            siblings = tuple(other for other in others if other != entry["name"])
             yield Device.parse(pool, scope, entry, siblings)
 
 

@@ -102,7 +102,7 @@ def _exact(
             tuple(_expression(ref, name, selector) for selector in selectors),
             _count(ref, name, entry),
             tuple(sorted((key, str(value)) for key, value in capacity.items())),
-            json.dumps(tolerations, sort_keys=True),
+            json.dumps(tolerations, sort_keys=True) if tolerations else "[]",
             admin_access=bool(entry.get("adminAccess")),
         ),
         tolerations=tolerations,

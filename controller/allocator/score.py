@@ -5,22 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.allocator.order import Fill, Order, fill_of
-from controller.allocator.policy import Packing
+from controller.allocator.policy import Packing, Policy
 from controller.allocator.ranking import Score
 from controller.allocator.request import Wanted
 from controller.allocator.search import Grant, Grants
+from controller.allocator.state import State
+from controller.allocator.summary import NodeSummary
 
 
-def score(order: Order, wanted: Sequence[Wanted], grants: Grants) -> Score:
+def score(state: State, order: Order, wanted: Sequence[Wanted], grants: Grants) -> Score:
     """The least is the best: first the earlier alternatives (the sum of their indices, as
     kube-scheduler scores them), then as the policy says, then how near the cards are."""
     whole, shared = _split(grants)
-    return rate(order, _fill(order, shared), _alternatives(wanted, grants), _spread_out(whole))
+    return rate(
+        order.policy,
+        order.summary,
+        _fill(state, shared),
+        alternatives=_alternatives(wanted, grants),
+        spread_out=_spread_out(whole),
+    )
 
 
-def rate(order: Order, fill: Fill, alternatives: int, spread_out: int) -> Score:
+def rate(
+    policy: Policy,
+    summary: NodeSummary,
+    fill: Fill,
+    *,
+    alternatives: int = 0,
+    spread_out: int = 0,
+) -> Score:
     """The parts of a score in the order that the policy gives them."""
-    summary, policy = order.summary, order.policy
     if policy.nodes is Packing.SPREAD:
         return (alternatives, summary.load, -summary.free, *fill, spread_out)
     if policy.cards is Packing.SPREAD:
@@ -45,14 +59,14 @@ def _split(grants: Grants) -> tuple[list[Grant], list[Grant]]:
     return whole, [grant for grant in given if grant.device.multiple]
 
 
-def _fill(order: Order, shared: Sequence[Grant]) -> Fill:
+def _fill(state: State, shared: Sequence[Grant]) -> Fill:
     """How many free cards would be opened for shares, what would be left of the cards in all,
     and minus the shares of the same size beside which they would stand."""
     opened, left, same = 0, 0, 0
     for grant in shared:
         offer = grant.request.demand.offer(grant.device.kind)
         assert offer is not None  # it was granted
-        use = order.state.holdings.use(grant.device.id)
+        use = state.holdings.use(grant.device.id)
         is_free, rest, equal = fill_of(grant.device.kind, offer, use)
         opened, left, same = opened + is_free, left + rest, same + equal
     return opened, left, same

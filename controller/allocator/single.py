@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from controller.allocator.attempt import Attempt
 from controller.allocator.candidates import Candidate, free_devices
-from controller.allocator.order import Order
+from controller.allocator.order import Order, best_fill
+from controller.allocator.policy import Policy
 from controller.allocator.ranking import Score
 from controller.allocator.request import ExactRequest, Wanted
 from controller.allocator.score import rate, score
@@ -25,16 +26,16 @@ def single_request(wanted: Sequence[Wanted]) -> ExactRequest | None:
 
 
 def score_single(
-    state: State, wanted: Wanted, request: ExactRequest, node: str, order: Order
+    state: State, wanted: Wanted, request: ExactRequest, node: str, policy: Policy
 ) -> Score | None:
     """The score of what `pick` would give."""
     if wanted.constraints or state.inventory.counts:
+        order = Order(policy, state.summary(node))
         grants = pick(state, wanted, request, node, order)
-        return None if grants is None else score(order, [wanted], grants)
-    demand = request.demand
-    devices = state.selected(demand, node).devices
-    fill = order.best_fill(demand, state.openings.among(demand.selectors, node, devices))
-    return None if fill is None else rate(order, fill, 0, 0)
+        return None if grants is None else score(state, order, [wanted], grants)
+    openings = state.opened(request.demand, node)
+    fill = best_fill(request.demand, openings, policy.cards)
+    return None if fill is None else rate(policy, openings.summary, fill)
 
 
 def pick(

@@ -12,10 +12,10 @@ from controller.allocator.demand import Demand, Offer
 from controller.allocator.device import Device
 from controller.allocator.holdings import Holdings, Use
 from controller.allocator.inventory import Inventory
-from controller.allocator.openings import Openings
+from controller.allocator.openings import NodeOpenings, Openings
 from controller.allocator.ranking import Rankings
 from controller.allocator.selection import Selected, Selection
-from controller.allocator.summary import Summaries
+from controller.allocator.summary import NodeSummary, Summaries
 from controller.allocator.tally import Tallies
 from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors
@@ -78,6 +78,21 @@ class State:
     def selected(self, demand: Demand, node: str) -> Selected:
         """The devices of `node` that the demand's selectors allow."""
         return self.selection.selected(demand.selectors, node, self.nodes.get(node))
+
+    def summary(self, node: str) -> NodeSummary:
+        """How full the node is."""
+        return self.summaries.of(node, self.inventory.devices_of(node, self.nodes.get(node)))
+
+    def opened(self, demand: Demand, node: str) -> NodeOpenings:
+        """The devices that `selected` gives and that nothing held excludes."""
+        if self.inventory.roams:
+            return self.openings.find(self.selected(demand, node).devices, self.summary(node))
+        known = self.openings.known(demand.selectors)
+        found = known.get(node)
+        if found is None:
+            devices = self.selected(demand, node).devices
+            found = known[node] = self.openings.find(devices, self.summary(node))
+        return found
 
     def verdict(self, demand: Demand, device: Device) -> Verdict:
         """Of a device that is selected. Counters are left to the search."""

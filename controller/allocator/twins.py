@@ -39,7 +39,8 @@ class Twins:
         """Equal for twins."""
         known = self._known.get(device.id)
         if known is None:
-            siblings = [self._devices[each] for each in device.siblings if each in self._devices]
+            ids = [DeviceId(device.id.pool, name) for name in device.siblings]
+            siblings = [self._devices[each] for each in ids if each in self._devices]
             known = self._known[device.id] = (
                 self._alone(device),
                 frozenset(Counter(self._alone(each) for each in siblings).items()),
