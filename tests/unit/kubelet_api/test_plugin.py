@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import stat
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -236,6 +237,16 @@ def test_a_wrong_root_directory_is_told(tmp_path: Path, handler: Handler, missin
     with pytest.raises(SocketError, match="kubeletRoot"):
         plugin.start()
     plugin.stop(grace=0)
+
+
+def test_a_stop_waits_for_no_stream(plugin: KubeletPlugin, sockets: Sockets) -> None:
+    with fake_kubelet.watch_v1alpha1(sockets.service) as lists:
+        next(lists)
+        stopping = threading.Thread(target=plugin.stop, args=[2 * fake_kubelet.PATIENCE])
+        stopping.start()
+        assert list(lists) == []
+    stopping.join(fake_kubelet.PATIENCE)
+    assert not stopping.is_alive()
 
 
 def test_the_health_is_told_again_when_another_agent_leaves(
