@@ -35,6 +35,8 @@ class Calls:
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, Prepared | GcuError]:
         """The claims' devices, or why there are none; by UID, one for each of `refs`."""
+        if not refs:  # the agent's own check of its sockets, which asks for nothing
+            return {}
         with new_call("prepare"):
             results = _each(refs, self._handler.prepare)
             self._before_reply(Point.REPLY_PREPARE, context)
@@ -58,9 +60,7 @@ def _each(
     refs: Sequence[ClaimRef],
     handle: Callable[[Sequence[ClaimRef]], Mapping[str, R | GcuError]],
 ) -> dict[str, R | GcuError]:
-    if not refs:  # the agent's own check of its sockets
-        return {}
-    logger.info("claims %s", ", ".join(f"{ref} ({ref.uid})" for ref in refs))
+    logger.info("claims %s", ", ".join(f"{ref} ({ref.uid})" for ref in refs) or "none")
     found: Mapping[str, R | GcuError]
     try:
         found = handle(refs)

@@ -213,9 +213,23 @@ def test_each_reply_passes_the_seam(
     plugin: KubeletPlugin, effects: Passing, sockets: Sockets
 ) -> None:
     effects.seen.clear()
-    fake_kubelet.prepare_v1(sockets.service)
-    fake_kubelet.unprepare_v1(sockets.service)
+    fake_kubelet.prepare_v1(sockets.service, ONE)
+    fake_kubelet.unprepare_v1(sockets.service, ONE)
     assert effects.seen == [("before", Point.REPLY_PREPARE), ("before", Point.REPLY_UNPREPARE)]
+
+
+def test_a_call_for_no_claim_leaves_no_trace(
+    plugin: KubeletPlugin,
+    handler: Handler,
+    effects: Passing,
+    sockets: Sockets,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The agent's check of its own sockets is one, every few seconds."""
+    effects.seen.clear()
+    caplog.clear()
+    assert fake_kubelet.prepare_v1(sockets.service).claims == {}
+    assert (handler.asked, effects.seen, caplog.records) == ([], [], [])
 
 
 def test_a_start_after_a_kill_takes_over_the_sockets(
