@@ -188,6 +188,7 @@ class Agent:
                 "the publisher": self._publisher.is_alive,
                 "the writer of claims' statuses": self._statuses.is_alive,
                 "the care for the node": self._caretaker.is_alive,
+                "the watch over the sockets": self._plugin.is_alive,
             }
         ended = [name for name, check in alive.items() if not check()]
         if ended:

@@ -98,6 +98,7 @@ class KubeletPlugin:
             sockets.registration, serve_registration, threads=2, effects=effects
         )
         self._stopping = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="socket-watch", daemon=True)
 
     def start(self) -> None:
         """Serve, then announce it; raises SocketError when a socket cannot be made, and
@@ -115,7 +116,7 @@ class KubeletPlugin:
             raise
         self._registration.wait_from_now()
         self._self_check.start()
-        threading.Thread(target=self._watch, name="registration-watch", daemon=True).start()
+        self._watcher.start()
 
     def stop(self, grace: float) -> None:
         """Withdraw the registration, then let running calls end within `grace` seconds.
@@ -129,6 +130,10 @@ class KubeletPlugin:
         self._feed.stop()
         self._service.stop(grace)
 
+    def is_alive(self) -> bool:
+        """Whether the threads beside the servers run, from `start` on."""
+        return self._watcher.is_alive() and self._self_check.is_alive()
+
     def tell_health(self) -> None:
         """The health of a device has changed: send the list to the kubelet now."""
         self._feed.wake()
@@ -138,8 +143,8 @@ class KubeletPlugin:
         return self._registration.problem()
 
     def fault(self) -> str | None:
-        """Why a call does not come through the sockets to here, in words for the liveness probe;
-        None when one did."""
+        """Why calls do not come through the sockets to here, in words for the liveness probe; None
+        when the last one did, or there was none yet."""
         return self._self_check.problem
 
     def _watch(self) -> None:

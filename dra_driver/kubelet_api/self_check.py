@@ -41,6 +41,9 @@ class SelfCheck:
     def start(self) -> None:
         self._thread.start()
 
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """Make no further call; one that is out is not waited for."""
         self._stop.set()

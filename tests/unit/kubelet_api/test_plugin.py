@@ -253,6 +253,15 @@ def test_a_wrong_root_directory_is_told(tmp_path: Path, handler: Handler, missin
     plugin.stop(grace=0)
 
 
+def test_its_threads_live_until_it_is_stopped(plugin: KubeletPlugin) -> None:
+    assert plugin.is_alive()
+    assert plugin.fault() is None
+    plugin.stop(grace=1)
+    plugin._watcher.join(fake_kubelet.PATIENCE)
+    plugin._self_check._thread.join(fake_kubelet.PATIENCE)
+    assert not plugin.is_alive()
+
+
 def test_a_stop_waits_for_no_stream(plugin: KubeletPlugin, sockets: Sockets) -> None:
     with fake_kubelet.watch_v1alpha1(sockets.service) as lists:
         next(lists)
