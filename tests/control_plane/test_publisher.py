@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from dra_driver.agent.publisher import Publisher, own_slices
+from dra_driver.agent.publisher import own_slices
 from dra_driver.agent.slices import dropped_fields
-from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import NODES, RESOURCE_SLICES
 from dra_driver.model.claim import Object
-from dra_driver.model.device import parse_device_name
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
-from dra_driver.model.pci import PciAddress
 from tests.chart.helm import RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -30,78 +26,11 @@ from tests.cluster.state import own_process
 from tests.cluster.waiting import wait_until
 from tests.control_plane.driver import Driver
 from tests.control_plane.objects import resource_slice, whole
-from tests.control_plane.tapped import Tapped
+from tests.control_plane.publishing import Rig, timeless
 
 pytestmark = pytest.mark.control_plane
 
 UNHEALTHY = {"key": f"{DRIVER}/unhealthy", "value": "health", "effect": "NoSchedule"}
-
-
-def timeless(published: Object) -> Object:
-    """The spec, without the time that the server adds to taints."""
-    spec: Object = deepcopy(published["spec"])
-    for device in spec["devices"]:
-        for taint in device.get("taints", ()):
-            del taint["timeAdded"]
-    return spec
-
-
-class Rig:
-    """A publisher of one node, and an administrator's look at what it published."""
-
-    def __init__(self, api: Client, admin: Client, node: str, devices: Sequence[Object]) -> None:
-        self.tapped = Tapped(api)
-        self.devices: Sequence[Object] | None = devices
-        self.node = node
-        self._admin = admin
-        self._started: list[Publisher] = []
-
-    def start(self) -> Publisher:
-        publisher = self.made()
-        publisher.start()
-        self._started.append(publisher)
-        return publisher
-
-    def made(self) -> Publisher:
-        """A publisher that was not started."""
-        api = cast("Api", self.tapped)
-        return Publisher(api, self.node, devices=self._devices, held=frozenset)
-
-    def stop(self) -> None:
-        for publisher in self._started:
-            publisher.stop(5.0)
-        self._started.clear()
-
-    def slices(self) -> tuple[Object, ...]:
-        return self._admin.list(RESOURCE_SLICES, field_selector=own_slices(self.node)).items
-
-    def shown(self) -> list[tuple[int, int]]:
-        """Generation and number of devices of each slice, in the order of their names; empty
-        unless all of the pool is there."""
-        found = sorted(self.slices(), key=lambda each: str(each["metadata"]["name"]))
-        specs = [each["spec"] for each in found]
-        if {spec["pool"]["resourceSliceCount"] for spec in specs} != {len(specs)}:
-            return []
-        return [(spec["pool"]["generation"], len(spec.get("devices", ()))) for spec in specs]
-
-    def wait(self, *shown: tuple[int, int]) -> tuple[Object, ...]:
-        """The slices, once they are so."""
-        wait_until(lambda: self.shown() == list(shown), 10.0, f"slices {shown}", seen=self._seen)
-        return self.slices()
-
-    def wait_problem(self, publisher: Publisher, text: str) -> None:
-        def told() -> bool:
-            return text in str(publisher.problem)
-
-        wait_until(told, 10.0, f"the problem {text!r}", seen=lambda: str(publisher.problem))
-
-    def _seen(self) -> str:
-        return f"{self.shown()}, problems {[each.problem for each in self._started]}"
-
-    def _devices(self) -> dict[PciAddress, list[Object]] | None:
-        if self.devices is None:
-            return None
-        return {parse_device_name(each["name"])[1]: [each] for each in self.devices}
 
 
 @pytest.fixture
