@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,12 +25,21 @@ class Key:
         return f"{self.subject} {self.namespace}/{self.name}"
 
 
-class Agenda:
-    """Keys in the order in which they fall due; a key stands at most once, at its earliest time."""
+Rank = tuple[int, str]
 
-    def __init__(self) -> None:
+
+class Agenda:
+    """Keys with the times at which they fall due; a key stands at most once, at its earliest.
+
+    Of those that are due, the one with the least `rank` comes first, then the one that has been
+    due for the longest. The rank is asked when a key falls due.
+    """
+
+    def __init__(self, rank: Callable[[Key], Rank] = lambda _: (0, "")) -> None:
+        self._rank = rank
         self._due: dict[Key, float] = {}
-        self._heap: list[tuple[float, int, Key]] = []
+        self._later: list[tuple[float, int, Key]] = []
+        self._ready: list[tuple[Rank, float, int, Key]] = []
         self._count = 0
 
     def add(self, key: Key, at: float) -> None:
@@ -39,24 +49,30 @@ class Agenda:
             return
         self._due[key] = at
         self._count += 1
-        heapq.heappush(self._heap, (at, self._count, key))
+        heapq.heappush(self._later, (at, self._count, key))
 
     def pop(self, now: float) -> Key | None:
-        """The key that has been due for the longest, or None."""
-        due = self.next_due()
-        if due is None or due > now:
+        """The key that is to be looked at first of all that are due, or None."""
+        while self._later and self._later[0][0] <= now:
+            at, count, key = heapq.heappop(self._later)
+            if self._due.get(key) == at:  # else planned for an earlier time since
+                self._due[key] = float("-inf")  # so that nothing brings it in a second time
+                heapq.heappush(self._ready, (self._rank(key), at, count, key))
+        if not self._ready:
             return None
-        _, _, key = heapq.heappop(self._heap)
+        *_, key = heapq.heappop(self._ready)
         del self._due[key]
         return key
 
     def next_due(self) -> float | None:
         """When the next key falls due; None where nothing is planned."""
-        while self._heap:
-            at, _, key = self._heap[0]
+        if self._ready:
+            return float("-inf")
+        while self._later:
+            at, _, key = self._later[0]
             if self._due.get(key) == at:
                 return at
-            heapq.heappop(self._heap)  # planned for an earlier time since, and done
+            heapq.heappop(self._later)
         return None
 
     def __len__(self) -> int:

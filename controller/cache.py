@@ -51,6 +51,7 @@ class ClusterCache:
         self._nodes: dict[str, Object] = {}
         self._holdings = Holdings()
         self._holds: dict[_Name, tuple[Hold, ...]] = {}
+        self._assumed: dict[_Name, Object] = {}
         self._inventory = Inventory()
         self._state = State(
             self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
@@ -74,8 +75,8 @@ class ClusterCache:
 
     def apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
         """One object; gives what changed, or None where it was known already."""
-        if resource is PODS and not pods.has_claims(obj):
-            return None  # the cluster's other pods are none of our business
+        if resource is PODS and not pods.concerns_us(obj):
+            change = Change.DELETED  # the cluster's other pods are none of our business
         name = _name(obj)
         old = self._objects[resource].get(name)
         if change is Change.DELETED:
@@ -88,6 +89,19 @@ class ClusterCache:
             new = obj
         self._store(resource, name, new)
         return Changed(resource, old, new)
+
+    def assume(self, claim: Object) -> None:
+        """Count the claim as if it were allocated so, whatever is told of it, until `forget`:
+        the write is under way."""
+        name = _name(claim)
+        self._assumed[name] = claim
+        self._count(name, claim)
+
+    def forget(self, claim: Object) -> None:
+        """From now on what is told of the claim counts."""
+        name = _name(claim)
+        if self._assumed.pop(name, None) is not None:
+            self._count(name, self._objects[RESOURCE_CLAIMS].get(name))
 
     def state(self) -> State:
         """What the allocator decides on; always the same object, which follows each change."""
@@ -162,6 +176,7 @@ class ClusterCache:
                     del self._pods_by_claim[name[0], claim]
 
     def _count(self, name: _Name, new: Object | None) -> None:
+        new = self._assumed.get(name, new)
         for hold in self._holds.pop(name, ()):
             self._holdings.remove(hold)
         if new is not None:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
 
 from controller.agenda import Agenda
 from controller.cache import WATCHED, ClusterCache
+from controller.context import Context
 from controller.fence import Fence, FencedApi
 from controller.inbox import Inbox, InboxHandler
 from controller.leader import LeaderElector, LeaseTimes
 from controller.memory import Memory
 from controller.narrator import Narrator
+from controller.queue import Queue
 from controller.reconciler import Reconciler
 from controller.settings import ControllerSettings
 from controller.takeover import Takeover
 from controller.triggers import Triggers
 from controller.worker import Worker
 from controller.writer import ClaimWriter
+from controller.writes import Writes
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.kube.watch import Reflector
-from dra_driver.model.claim import Object
 from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
 
@@ -34,11 +37,6 @@ _EVENT_SPACING = 30.0  # seconds between two different reasons told about one po
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _one_by_one(call: Callable[[Object], None], claims: Iterable[Object]) -> None:
-    for claim in claims:
-        call(claim)
 
 
 class Controller:
@@ -66,40 +64,42 @@ class Controller:
         )
         narrator = Narrator(self._recorder, registry)
         cache = ClusterCache(Selectors())
-        agenda = Agenda()
-        memory = Memory(
-            quiet=settings.quiet_time,
-            first_retry=settings.node_retry,
-            longest_retry=settings.node_retry_longest,
-            draw=random.random,
-        )
+        queue = Queue(cache.pod)
         fenced = FencedApi(api, self._fence)
-        writer = ClaimWriter(fenced, now=now)
-        reconciler = Reconciler(
-            api=fenced,
+        limit = settings.writes_in_flight
+        self._executor = ThreadPoolExecutor(limit, thread_name_prefix="writes")
+        writes = Writes(self._executor, self._inbox, limit=limit)
+        context = Context(
             cache=cache,
-            writer=writer,
-            memory=memory,
-            agenda=agenda,
+            writer=ClaimWriter(fenced, now=now, term=lambda: self._fence.term),
+            writes=writes,
+            memory=Memory(
+                quiet=settings.quiet_time,
+                first_retry=settings.node_retry,
+                longest_retry=settings.node_retry_longest,
+                draw=random.random,
+            ),
+            agenda=Agenda(queue.rank),
+            queue=queue,
             narrator=narrator,
-            patience=settings.scheduling_patience,
             clock=clock,
-        )
-        takeover = Takeover(
-            api=fenced,
-            writer=writer,
-            fence=self._fence,
-            inbox=self._inbox,
-            state=cache.state(),
-            for_each=_one_by_one,
+            patience=settings.scheduling_patience,
         )
         self._worker = Worker(
             inbox=self._inbox,
             cache=cache,
-            agenda=agenda,
-            triggers=Triggers(cache, memory, reconciler.waiting),
-            reconciler=reconciler,
-            takeover=takeover,
+            agenda=context.agenda,
+            triggers=Triggers(cache, context.memory, queue),
+            reconciler=Reconciler(fenced, context),
+            takeover=Takeover(
+                api=fenced,
+                writer=context.writer,
+                fence=self._fence,
+                inbox=self._inbox,
+                state=cache.state(),
+                for_each=writes.for_each,
+            ),
+            writes=writes,
             fence=self._fence,
             narrator=narrator,
             clock=clock,
@@ -131,6 +131,7 @@ class Controller:
     def stop(self) -> None:
         """Finish what is being written, then give the lease back."""
         self._worker.stop()
+        self._executor.shutdown()
         self._elector.stop()
         for reflector in self._reflectors:
             reflector.stop()

@@ -1,11 +1,12 @@
-"""From the reflectors' threads to the one thread that decides."""
+"""From the threads of watches and writes to the one thread that decides."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from controller.agenda import Key
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
@@ -28,15 +29,26 @@ class Event:
     object: Object
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A write ended; `settle` raises what it raised."""
+
+    key: Key
+    settle: Callable[[], None]
+
+
+News = Replaced | Event | Finished
+
+
 class Inbox:
     """News in the order in which they came; `take` waits for them."""
 
     def __init__(self) -> None:
-        self._news: list[Replaced | Event] = []
+        self._news: list[News] = []
         self._awake = False
         self._condition = threading.Condition()
 
-    def put(self, news: Replaced | Event) -> None:
+    def put(self, news: News) -> None:
         with self._condition:
             self._news.append(news)
             self._condition.notify()
@@ -51,7 +63,7 @@ class Inbox:
             self._awake = True
             self._condition.notify()
 
-    def take(self, timeout: float | None) -> list[Replaced | Event]:
+    def take(self, timeout: float | None) -> list[News]:
         """All news, after at most `timeout` seconds; None waits for ever."""
         with self._condition:
             self._condition.wait_for(lambda: self._news or self._awake, timeout)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from controller.agenda import Key, Subject
+from dra_driver.model.names import SCHEDULING_GATE
 
 Pod = Mapping[str, Any]
 
@@ -27,8 +28,9 @@ def nominated_node(pod: Pod) -> str:
     return str((pod.get("status") or {}).get("nominatedNodeName") or "")
 
 
-def has_claims(pod: Pod) -> bool:
-    return bool(pod["spec"].get("resourceClaims"))
+def concerns_us(pod: Pod) -> bool:
+    """Whether the pod has any claims, or is held by our gate."""
+    return bool(pod["spec"].get("resourceClaims")) or has_our_gate(pod)
 
 
 def claim_names(pod: Pod) -> dict[str, str | None]:
@@ -59,8 +61,18 @@ def is_deleting(pod: Pod) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
-def is_gated(pod: Pod) -> bool:
-    return bool(pod["spec"].get("schedulingGates"))
+def gates(pod: Pod) -> frozenset[str]:
+    """Names of the gates that keep kube-scheduler from looking at the pod."""
+    return frozenset(each["name"] for each in pod["spec"].get("schedulingGates") or ())
+
+
+def has_our_gate(pod: Pod) -> bool:
+    return SCHEDULING_GATE in gates(pod)
+
+
+def is_held_by_others(pod: Pod) -> bool:
+    """Whether a gate that is not ours holds the pod: nobody knows for how long."""
+    return bool(gates(pod) - {SCHEDULING_GATE})
 
 
 def is_unschedulable(pod: Pod) -> bool:
@@ -73,11 +85,9 @@ def is_unschedulable(pod: Pod) -> bool:
     )
 
 
-def urgency(pod: Pod) -> tuple[int, str, str]:
-    """Sorts waiting pods: the higher priority first, then the older one."""
-    metadata = pod["metadata"]
-    priority = int(pod["spec"].get("priority") or 0)
-    return -priority, str(metadata.get("creationTimestamp", "")), str(metadata["uid"])
+def urgency(pod: Pod) -> tuple[int, str]:
+    """Sorts pods: the higher priority first, then the older one."""
+    return -int(pod["spec"].get("priority") or 0), str(pod["metadata"].get("creationTimestamp", ""))
 
 
 def owns(pod: Pod, claim: Mapping[str, Any]) -> bool:

@@ -59,6 +59,10 @@ class ControllerSettings(Settings):
         600.0, gt=0, description="Most seconds until a refused node is tried again."
     )
 
+    writes_in_flight: int = Field(
+        16, ge=1, le=32, description="Most writes to the API server at the same time."
+    )
+
     @model_validator(mode="after")
     def _lease_times_are_in_order(self) -> ControllerSettings:
         if not self.lease_retry < self.lease_renew_deadline < self.lease_duration:

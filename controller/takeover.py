@@ -17,7 +17,7 @@ from controller.fence import Fence
 from controller.inbox import Event, Inbox
 from controller.writer import ClaimWriter
 from dra_driver.kube.api import Api, Change
-from dra_driver.kube.errors import Conflict, Invalid, NotFound
+from dra_driver.kube.errors import Invalid, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import Refused
@@ -76,24 +76,13 @@ class Takeover:
             return False  # it mixes drivers, and no leader allocates it
 
     def _mark(self, claim: Object, term: str) -> None:
-        while allocation(claim) is None:
-            try:
-                self._learn(self._writer.mark(claim, term))
-            except Conflict:
-                pass  # the claim is read again: it may be allocated by now
-            except NotFound:
-                return
-            except Invalid as error:
-                # Its annotations are full, perhaps. Nobody's claim may keep all others waiting.
-                logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
-                return
-            else:
-                return
-            try:
-                claim = self._writer.read(claim)
-            except NotFound:
-                return
-            self._learn(claim)
+        try:
+            self._learn(self._writer.fence(claim, term))
+        except NotFound:
+            return
+        except Invalid as error:
+            # Its annotations are full, perhaps. Nobody's claim may keep all others waiting.
+            logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
 
     def _learn(self, claim: Object) -> None:
         self._inbox.put(Event(RESOURCE_CLAIMS, Change.MODIFIED, claim))

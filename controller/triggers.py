@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 
 from controller import nodes, pods
 from controller.agenda import Key, Subject
@@ -17,12 +17,10 @@ from dra_driver.model.names import FINALIZER
 class Triggers:
     """Gives the keys that a change concerns and takes note of what it tells; writes nothing.
 
-    `waiting` gives the pods that wait for devices, the most urgent first.
+    `waiting` are the pods that wait for devices, always those of the moment.
     """
 
-    def __init__(
-        self, cache: ClusterCache, memory: Memory, waiting: Callable[[], list[Key]]
-    ) -> None:
+    def __init__(self, cache: ClusterCache, memory: Memory, waiting: Iterable[Key]) -> None:
         self._cache = cache
         self._memory = memory
         self._waiting = waiting
@@ -33,7 +31,7 @@ class Triggers:
         elif changed.resource is RESOURCE_CLAIMS:
             yield from self._claim(changed.old, changed.new, now)
         elif matters(changed):
-            yield from self._waiting()
+            yield from self._waiting
 
     def _pod(self, old: Object | None, new: Object | None) -> Iterator[Key]:
         pod = new or old
@@ -63,7 +61,7 @@ class Triggers:
             yield pods.key_of(pod)
         yield Key(Subject.CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
         if freed:
-            yield from self._waiting()
+            yield from self._waiting
 
 
 def _unallocated(claim: Object | None) -> bool:

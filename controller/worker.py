@@ -6,15 +6,17 @@ import logging
 import random
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from controller.agenda import Agenda, Key
 from controller.cache import WATCHED, Changed, ClusterCache
 from controller.fence import Fence, NotLeader
-from controller.inbox import Event, Inbox, Replaced
+from controller.inbox import Event, Finished, Inbox, News, Replaced
 from controller.narrator import Narrator
 from controller.reconciler import Reconciler
 from controller.takeover import Takeover
 from controller.triggers import Triggers
+from controller.writes import Writes
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError, TooManyRequests
 from dra_driver.kube.resources import Resource
@@ -36,6 +38,7 @@ class Worker:
         triggers: Triggers,
         reconciler: Reconciler,
         takeover: Takeover,
+        writes: Writes,
         fence: Fence,
         narrator: Narrator,
         clock: Callable[[], float],
@@ -47,6 +50,7 @@ class Worker:
         self._triggers = triggers
         self._reconciler = reconciler
         self._takeover = takeover
+        self._writes = writes
         self._fence = fence
         self._narrator = narrator
         self._clock = clock
@@ -89,22 +93,29 @@ class Worker:
         if not self._takeover.is_complete():
             self._take_over()
             return
+        if not self._writes.has_room():
+            return
         key = self._agenda.pop(self._clock())
         if key is not None:
-            self._look_at(key)
+            self._attempt(key, partial(self._reconciler.reconcile, key))
 
     def patience(self) -> float | None:
         """Seconds until there is something to do without news; None where only news help."""
         if not self._may_act():
             return None  # winning the lease wakes the inbox
         complete = self._takeover.is_complete()
+        if complete and not self._writes.has_room():
+            return None  # the end of a write wakes the inbox
         due = self._agenda.next_due() if complete else self._takeover_at
         return None if due is None else max(0.0, due - self._clock())
 
     def _may_act(self) -> bool:
         return self.is_synced() and self._fence.is_open()
 
-    def _learn(self, news: Replaced | Event) -> None:
+    def _learn(self, news: News) -> None:
+        if isinstance(news, Finished):
+            self._attempt(news.key, news.settle)
+            return
         now = self._clock()
         for changed in self._changes(news):
             for key in self._triggers.of(changed, now):
@@ -131,17 +142,18 @@ class Worker:
         else:
             self._takeover_backoff.reset()
 
-    def _look_at(self, key: Key) -> None:
+    def _attempt(self, key: Key, step: Callable[[], None]) -> None:
         with new_call(str(key)):
             try:
-                self._reconciler.reconcile(key)
+                step()
             except NotLeader as error:
                 logger.info("%s is left to the leader: %s", key, error)
                 self._agenda.add(key, self._clock())
             except KubeError as error:
                 self._fail(key, error)
             else:
-                self._failing.pop(key, None)
+                if not self._writes.is_under_way(key):
+                    self._failing.pop(key, None)
 
     def _fail(self, key: Key, error: KubeError) -> None:
         backoff = self._failing.setdefault(key, Backoff(first=0.1, draw=self._draw))

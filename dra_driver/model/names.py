@@ -45,6 +45,7 @@ ALLOCATOR_CONTROLLER: Final = "controller"
 # never clears the allocation (seen on 1.36.3).
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 ANNOTATION_TERM: Final = f"{DRIVER}/allocator-term"
+SCHEDULING_GATE: Final = f"{DRIVER}/allocation"
 
 CDI_KIND: Final = f"{DRIVER}/claim"
 

@@ -145,7 +145,7 @@ WANTED_BY_NOBODY = [
     Access("get list", "/secrets", DRIVER_NAMESPACE),
     Access("get list create update", "/configmaps", DRIVER_NAMESPACE),
     Access("create", "/serviceaccounts/token", DRIVER_NAMESPACE),
-    Access("create update patch delete", "/pods", "default"),
+    Access("create update delete", "/pods", "default"),
     Access("create get", "/pods/exec", "default"),
     Access("create", "/pods/eviction", "default"),
     Access("create update patch delete", "/nodes"),
@@ -176,7 +176,7 @@ WANTED_BY_NOBODY = [
 WANTED_BY_ANOTHER = {
     "agent": [
         Access("list watch", "/nodes"),
-        Access("list watch", "/pods", "default"),
+        Access("list watch patch", "/pods", "default"),
         Access("get list watch", "resource.k8s.io/deviceclasses"),
         Access("list watch update", "resource.k8s.io/resourceclaims", "default"),
         Access("update", "resource.k8s.io/resourceclaims/status", "default"),

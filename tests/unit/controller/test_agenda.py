@@ -36,6 +36,25 @@ def test_first_due_first_out() -> None:
     assert [agenda.pop(3.0), agenda.pop(3.0), agenda.pop(3.0)] == [B, A, None]
 
 
+def test_of_those_that_are_due_the_least_rank_comes_first() -> None:
+    agenda = Agenda(lambda key: (0, "") if key == A else (1, ""))
+    agenda.add(B, 1.0)
+    agenda.add(A, 2.0)
+    assert agenda.pop(1.5) == B
+    agenda.add(B, 1.0)
+    assert [agenda.pop(3.0), agenda.pop(3.0)] == [A, B]
+
+
+def test_what_is_due_is_not_added_again() -> None:
+    agenda = Agenda()
+    agenda.add(A, 1.0)
+    agenda.add(B, 1.0)
+    assert agenda.pop(2.0) == A
+    agenda.add(B, 2.0)
+    assert agenda.next_due() == float("-inf")
+    assert [agenda.pop(2.0), agenda.pop(2.0)] == [B, None]
+
+
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.floats(0, 100))))
 def test_every_key_comes_out_once_in_order_of_time(planned: list[tuple[str, float]]) -> None:
     agenda = Agenda()

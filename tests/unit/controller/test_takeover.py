@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.kube.errors import Conflict, Invalid, KubeError, Unavailable
+from dra_driver.kube.errors import Conflict, Invalid, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from dra_driver.model.names import ANNOTATION_TERM
@@ -108,11 +108,10 @@ def test_nothing_is_granted_before_all_are_marked(of: str) -> None:
     world = following()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    errors: list[KubeError] = [Unavailable("no answer")]
     if of == "list":
-        world.port.refuse_lists = errors
+        world.port.refuse_lists = [Unavailable("no answer")]
     else:
-        world.port.refuse = errors
+        world.port.refuse = [Unavailable("no answer")]
     world.lead("2")
     world.settle()
     assert world.node_of("c") is None

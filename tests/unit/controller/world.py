@@ -7,7 +7,8 @@ in; what an API server would make of the write is left to the control-plane test
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -16,17 +17,20 @@ from prometheus_client import CollectorRegistry
 from controller.agenda import Agenda
 from controller.authorship import MANAGER
 from controller.cache import WATCHED, ClusterCache
+from controller.context import Context
 from controller.fence import Fence, FencedApi
 from controller.inbox import Event, Inbox, Replaced
 from controller.memory import Memory
 from controller.narrator import Narrator
+from controller.queue import Queue
 from controller.reconciler import Reconciler
 from controller.takeover import Takeover
 from controller.triggers import Triggers
 from controller.worker import Worker
 from controller.writer import ClaimWriter
+from controller.writes import Writes
 from dra_driver.kube.api import NOTHING, Api, Change, Listing
-from dra_driver.kube.errors import KubeError, NotFound
+from dra_driver.kube.errors import Conflict, KubeError, NotFound
 from dra_driver.kube.events import EventType
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -37,10 +41,12 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claim import Object, allocation
+from dra_driver.model.errors import GcuError
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, device, pool
 
 QUIET, PATIENCE, RETRY = 5.0, 30.0, 60.0
+LIMIT = 4  # writes at a time
 _SELECTORS = Selectors()
 
 
@@ -52,7 +58,7 @@ class Port:
         self.live: dict[tuple[Resource, str], Object] = {}
         self.writes: list[str] = []
         self.reads: list[str] = []
-        self.refuse: list[KubeError] = []
+        self.refuse: list[GcuError] = []
         self.meanwhile: Callable[[], object] = lambda: None
         self.refuse_lists: list[KubeError] = []
         self.lists = 0
@@ -99,11 +105,53 @@ class Port:
         found = [copy.deepcopy(obj) for (kind, _), obj in self.live.items() if kind is resource]
         return Listing(tuple(found), str(self.version))
 
+    def patch(self, resource: Resource, name: str, body: Object, **_: Any) -> Object:
+        self.writes.append(f"{name} patch")
+        if self.refuse:
+            self.meanwhile()
+            raise self.refuse.pop(0)
+        found = copy.deepcopy(self.get(resource, name))
+        if found["metadata"]["uid"] != body["metadata"]["uid"]:
+            raise Conflict("another object", status=409)
+        gone = {each["name"] for each in body["spec"]["schedulingGates"]}
+        gates = [each for each in found["spec"]["schedulingGates"] if each["name"] not in gone]
+        found["spec"]["schedulingGates"] = gates
+        return self.keep(resource, found)
+
     def keep(self, resource: Resource, obj: Object) -> Object:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         self.live[resource, obj["metadata"]["name"]] = obj
         return obj
+
+
+class Hands(Executor):
+    """Does at once what it is given; while `tied`, only when `untie` is called."""
+
+    def __init__(self) -> None:
+        self.tied = False
+        self.given: list[Callable[[], None]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except GcuError as error:
+                future.set_exception(error)
+
+        self.given.append(work)
+        if not self.tied:
+            self.untie()
+        return future
+
+    def untie(self) -> None:
+        """Do all that was given."""
+        self.tied = False
+        given, self.given = self.given, []
+        for work in given:
+            work()
 
 
 class Ears:
@@ -135,36 +183,42 @@ class World:
         self.fence = Fence(lambda: self.time)
         self.lead()
         cache = ClusterCache(_SELECTORS)
-        agenda = Agenda()
+        queue = Queue(cache.pod)
         narrator = Narrator(self.ears, CollectorRegistry())
-        memory = Memory(quiet=QUIET, first_retry=RETRY, longest_retry=RETRY, draw=lambda: 0.0)
         api = cast("Api", FencedApi(cast("Api", self.port), self.fence))
-        writer = ClaimWriter(api, now=lambda: datetime(2026, 1, 2, tzinfo=UTC))
-        self.reconciler = Reconciler(
-            api=api,
+        self.hands = Hands()
+        writes = Writes(self.hands, self.inbox, limit=LIMIT)
+        self.agenda = Agenda(queue.rank)
+        context = Context(
             cache=cache,
-            writer=writer,
-            memory=memory,
-            agenda=agenda,
+            writer=ClaimWriter(
+                api,
+                now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
+                term=lambda: self.fence.term,
+            ),
+            writes=writes,
+            memory=Memory(quiet=QUIET, first_retry=RETRY, longest_retry=RETRY, draw=lambda: 0.0),
+            agenda=self.agenda,
+            queue=queue,
             narrator=narrator,
-            patience=PATIENCE,
             clock=lambda: self.time,
+            patience=PATIENCE,
         )
-        self.agenda = agenda
         self.worker = Worker(
             inbox=self.inbox,
             cache=cache,
-            agenda=agenda,
-            triggers=Triggers(cache, memory, self.reconciler.waiting),
-            reconciler=self.reconciler,
+            agenda=self.agenda,
+            triggers=Triggers(cache, context.memory, queue),
+            reconciler=Reconciler(api, context),
             takeover=Takeover(
                 api=api,
-                writer=writer,
+                writer=context.writer,
                 fence=self.fence,
                 inbox=self.inbox,
                 state=cache.state(),
-                for_each=one_by_one,
+                for_each=writes.for_each,
             ),
+            writes=writes,
             fence=self.fence,
             narrator=narrator,
             clock=lambda: self.time,
@@ -226,11 +280,6 @@ class World:
     def after(self, seconds: float) -> list[str]:
         self.time += seconds
         return self.settle()
-
-
-def one_by_one(call: Callable[[Object], None], claims: Iterable[Object]) -> None:
-    for each in claims:
-        call(each)
 
 
 def written_by(manager: str) -> list[Object]:

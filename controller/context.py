@@ -1,0 +1,45 @@
+"""What the parts of the deciding thread have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controller import pods
+from controller.agenda import Agenda, Key
+from controller.cache import ClusterCache
+from controller.memory import Memory
+from controller.narrator import Narrator
+from controller.queue import Queue
+from controller.writer import ClaimWriter
+from controller.writes import Writes
+from dra_driver.model.claim import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`clock` gives seconds; `patience` is how many of them kube-scheduler has to bind a pod
+    whose claims are allocated."""
+
+    cache: ClusterCache
+    writer: ClaimWriter
+    writes: Writes
+    memory: Memory
+    agenda: Agenda
+    queue: Queue
+    narrator: Narrator
+    clock: Callable[[], float]
+    patience: float
+
+    def wake_users(self, claim: Object, *, but: Key | None = None) -> None:
+        """Look at the pods that name the claim, `but` this one."""
+        now = self.clock()
+        for key in map(pods.key_of, self.cache.pods_of(claim)):
+            if key != but:
+                self.agenda.add(key, now)
+
+    def wake_queue(self) -> None:
+        """Look at all pods that wait for devices."""
+        now = self.clock()
+        for key in self.queue:
+            self.agenda.add(key, now)

@@ -1,0 +1,116 @@
+"""From a decision to allocated claims: the writes of one pod, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from controller import pods
+from controller.agenda import Key, Subject
+from controller.allocator.allocate import Allocation
+from controller.allocator.request import Wanted
+from controller.context import Context
+from controller.writer import Stored
+from dra_driver.kube.api import Change
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claim import Object, allocation
+
+_UNCERTAIN_RETRY = 1.0  # seconds
+
+
+class Grants:
+    """What is being written counts as held, from the decision on until the server's word."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._uncertain: dict[Key, Object] = {}
+
+    def begin(
+        self,
+        key: Key,
+        pod: Object,
+        wanted: Sequence[Wanted],
+        granted: Allocation,
+        classes: Mapping[str, Object],
+    ) -> None:
+        """Write the allocations of all claims of the pod, one after the other."""
+        context = self._context
+        planned = [
+            context.writer.planned(each, grants, granted.node, classes)
+            for each, grants in zip(wanted, granted.grants, strict=True)
+        ]
+        for claim in planned:
+            context.cache.assume(claim)
+        gated = pod if pods.has_our_gate(pod) else None
+        context.writes.begin(
+            key,
+            [pods.uid_of(pod), *(each.ref.uid for each in wanted)],
+            partial(context.writer.allocate, planned, gated),
+            partial(self._written, key, pod, planned),
+        )
+
+    def lift_gate(self, key: Key, pod: Object) -> None:
+        """Nothing of ours keeps the pod from being scheduled."""
+        self._context.writes.begin(
+            key,
+            [pods.uid_of(pod)],
+            partial(self._context.writer.lift_gate, pod),
+            self._learn,
+        )
+
+    def is_uncertain(self, key: Key) -> bool:
+        """Whether an earlier write to the claim may still arrive at the server."""
+        return key in self._uncertain
+
+    def settle(self, key: Key) -> None:
+        """Find out what became of it."""
+        claim = self._uncertain[key]
+        self._context.writes.begin(
+            key,
+            [_uid(claim)],
+            partial(self._context.writer.settle, claim),
+            partial(self._settled, key, claim),
+        )
+
+    def _written(self, key: Key, pod: Object, planned: Sequence[Object], stored: Stored) -> None:
+        context, now = self._context, self._context.clock()
+        self._learn_claims(stored)
+        for claim in stored.uncertain:
+            self._uncertain[_key(claim)] = claim
+            context.agenda.add(_key(claim), now + _UNCERTAIN_RETRY)
+        for claim in planned:
+            if _key(claim) not in self._uncertain:
+                context.cache.forget(claim)
+            context.wake_users(claim, but=key)  # what failed is looked at again more slowly
+        context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
+        self._learn(stored)
+        context.memory.granted(pods.uid_of(pod), [_uid(each) for each in planned], now)
+        context.agenda.add(key, now)
+
+    def _settled(self, key: Key, claim: Object, stored: Stored) -> None:
+        if not stored.uncertain:
+            del self._uncertain[key]
+            self._learn_claims(stored)
+            self._context.cache.forget(claim)
+            self._context.wake_users(claim)
+            self._context.wake_queue()
+        self._learn(stored)
+
+    def _learn(self, stored: Stored) -> None:
+        """Raises what ended the writes early."""
+        if stored.pod is not None:
+            self._context.cache.apply(PODS, Change.MODIFIED, stored.pod)
+        if stored.error is not None:
+            raise stored.error
+
+    def _learn_claims(self, stored: Stored) -> None:
+        for claim in stored.claims:
+            self._context.cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, claim)
+
+
+def _key(claim: Object) -> Key:
+    return Key(Subject.CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
+
+
+def _uid(claim: Object) -> str:
+    return str(claim["metadata"]["uid"])

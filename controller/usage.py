@@ -1,0 +1,93 @@
+"""What the containers of a pod may use together, checked before anything is allocated. Pure.
+
+`dra_driver.model.usage_sets` has the rule and its reason. ``TOPS_VISIBLE_DEVICES`` names one DRS
+instance only, so a container has at most one, and nothing else of ours beside it; the node side
+refuses the same as the last resort (`dra_driver.node.usage`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from controller.allocator.allocate import Allocation
+from controller.allocator.request import Wanted
+from dra_driver.model.claim import Object, results
+from dra_driver.model.errors import Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ATTR_TYPE, CLASS_DRS
+from dra_driver.model.usage_sets import UsageSet, Use, usage_sets
+
+_Devices = Mapping[Use, Sequence[str]]  # the modes of a request's devices
+
+
+def check_asked(pod: Object, ours: Mapping[str, Object]) -> None:
+    """Raises Refused where the pod can never have its claims `ours` (by their names in the pod),
+    whatever devices are chosen."""
+    asked: dict[Use, list[str]] = {}
+    for claim in ours.values():
+        for request in claim["spec"]["devices"].get("requests") or ():
+            exactly = request.get("exactly")
+            if exactly:
+                is_drs = exactly["deviceClassName"] == CLASS_DRS
+                count = int(exactly.get("count", 1))
+                mode = Mode.DRS.value if is_drs else "unknown"
+                asked[Use(_uid(claim), request["name"])] = [mode] * count
+            else:
+                asked[Use(_uid(claim), request["name"])] = ["unknown"]
+    _check(pod, ours, asked)
+
+
+def check_allocated(
+    pod: Object, ours: Mapping[str, Object], wanted: Sequence[Wanted], granted: Allocation
+) -> None:
+    """Raises Refused where the devices that were chosen, beside those that the pod's claims have
+    already, are too many for a container."""
+    devices: defaultdict[Use, list[str]] = defaultdict(list)
+    for claim in ours.values():
+        for result in results(claim):
+            devices[Use(_uid(claim), result.main_request)].append(result.device.partition("-")[0])
+    for each, grants in zip(wanted, granted.grants, strict=True):
+        for grant in grants:
+            use = Use(each.ref.uid, grant.request.name.partition("/")[0])
+            devices[use].append(grant.device.text(ATTR_TYPE) or "unknown")
+    _check(pod, ours, devices)
+
+
+def _check(pod: Object, ours: Mapping[str, Object], devices: _Devices) -> None:
+    requests = {
+        _uid(claim): frozenset(
+            request["name"] for request in claim["spec"]["devices"].get("requests") or ()
+        )
+        for claim in ours.values()
+    }
+    names = {name: _uid(claim) for name, claim in ours.items()}
+    for used in set(usage_sets(pod, names, requests).values()):
+        modes = [mode for use in used for mode in devices.get(use, ())]
+        containers = sorted(_containers(pod, names, used))
+        if containers and len(modes) > 1 and Mode.DRS.value in modes:
+            raise Refused(
+                f"{_listed(containers)} of pod {pod['metadata']['namespace']}/"
+                f"{pod['metadata']['name']} would have {len(modes)} GCU devices of which one is a "
+                "DRS instance, and a container's variables can name one instance only",
+                remedy="let each container use one DRS request, and no other GCU request beside it",
+            )
+
+
+def _containers(pod: Object, names: Mapping[str, str], used: UsageSet) -> Iterable[str]:
+    """Those that use the set: as sets are equal or disjoint, one use tells."""
+    for container in [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]:
+        for entry in (container.get("resources") or {}).get("claims") or ():
+            uid, request = names.get(entry["name"]), entry.get("request")
+            if any(use.claim == uid and request in {None, "", use.request} for use in used):
+                yield container["name"]
+                break
+
+
+def _listed(containers: Sequence[str]) -> str:
+    noun = "container" if len(containers) == 1 else "containers"
+    return f"{noun} {', '.join(map(repr, containers))}"
+
+
+def _uid(claim: Object) -> str:
+    return str(claim["metadata"]["uid"])

@@ -1,0 +1,102 @@
+"""What containers may use together is refused before anything is allocated, or is allocated."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claim import Object
+from tests.unit.controller.allocator.build import claim, device, pool, request
+from tests.unit.controller.world import World, pod
+
+WHOLE, DRS = "gcu.enflame.com", "drs-gcu.enflame.com"
+
+
+def either(name: str) -> Object:
+    """A DRS instance, or a card."""
+    subs = [{"name": "small", "deviceClassName": DRS}, {"name": "large", "deviceClassName": WHOLE}]
+    return {"name": name, "firstAvailable": subs}
+
+
+def used(name: str, *requests: str) -> Object:
+    entries = [{"name": "c", "request": each} if each else {"name": "c"} for each in requests]
+    return {"name": name, "resources": {"claims": entries}}
+
+
+REFUSED = {
+    "some in common": (
+        [request("x"), request("y")],
+        [used("all", ""), used("part", "x")],
+        "containers 'all' and 'part' of pod default/p share some GCU requests but not all",
+    ),
+    "an init container counts": (
+        [request("x"), request("y")],
+        [used("init", "x"), used("main", "x", "y")],
+        "containers 'init' and 'main' of pod default/p share some GCU requests but not all",
+    ),
+    "two instances by one request": (
+        [request("x", cls=DRS, count=2)],
+        [used("main", "")],
+        "container 'main' of pod default/p would have 2 GCU devices of which one is a DRS instance",
+    ),
+    "an instance beside a card": (
+        [request("x", cls=DRS), request("y")],
+        [used("main", "")],
+        "container 'main' of pod default/p would have 2 GCU devices of which one is a DRS instance",
+    ),
+    "an instance as it was chosen": (
+        [either("x"), request("y")],
+        [used("one", ""), used("two", "")],
+        "containers 'one', 'two' of pod default/p would have 2 GCU devices",
+    ),
+}
+
+
+@pytest.mark.parametrize(("requests", "containers", "words"), REFUSED.values(), ids=REFUSED)
+def test_refused(requests: list[Object], containers: list[Object], words: str) -> None:
+    world = served(requests, containers)
+    assert world.port.writes == []
+    told = next(each for each in world.ears.told if each.startswith("Pod p: "))
+    assert words in told
+    assert "let " in told  # the remedy
+
+
+ALLOWED = {
+    "the same in both": ([request("x"), request("y")], [used("one", ""), used("two", "y", "x")]),
+    "nothing in common": ([request("x", cls=DRS), request("y")], [used("a", "x"), used("b", "y")]),
+    "several cards": ([request("x", count=2)], [used("main", "")]),
+    "instances apart": (
+        [request("x", cls=DRS), request("y", cls=DRS)],
+        [used("one", "x"), used("two", "y")],
+    ),
+    "no container names it": ([request("x", cls=DRS), request("y")], [{"name": "main"}]),
+}
+
+
+@pytest.mark.parametrize(("requests", "containers"), ALLOWED.values(), ids=ALLOWED)
+def test_allowed(requests: list[Object], containers: list[Object]) -> None:
+    assert served(requests, containers).node_of("c") == "a"
+
+
+def test_claims_allocated_before_count_too() -> None:
+    world = served([request("x", cls=DRS)], [used("main", "")])
+    assert world.node_of("c") == "a"
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    both = pod("q", "c", "d")
+    world.put(PODS, both)
+    world.settle()
+    assert world.node_of("d") is None
+    assert "container 'main' of pod default/q would have 2 GCU devices" in world.ears.told[0]
+
+
+def served(requests: list[Object], containers: list[Object]) -> World:
+    cards = [device(kind, bus) for bus in range(3) for kind in ("whole", "drs")]
+    world = World(pool("a", cards))
+    world.put(RESOURCE_CLAIMS, claim("c", requests))
+    using = pod("p", "c")
+    first = [each for each in containers if each["name"] == "init"]
+    using["spec"]["initContainers"] = first
+    using["spec"]["containers"] = [each for each in containers if each not in first]
+    world.put(PODS, using)
+    world.settle()
+    return world

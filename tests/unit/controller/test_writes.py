@@ -1,0 +1,145 @@
+"""Many writes under way, never two for one claim, and none forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.fence import NotLeader
+from dra_driver.kube.errors import Forbidden, Unavailable
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claim import allocation, results
+from dra_driver.model.errors import GcuError
+from dra_driver.model.names import ANNOTATION_TERM
+from tests.unit.controller.allocator.build import allocated, claim, device, pool
+from tests.unit.controller.world import LIMIT, World, pod
+
+
+def crowd(count: int) -> World:
+    """So many pods as there are cards, and nobody's hands free."""
+    world = World(pool("a", [device("whole", bus) for bus in range(count)]))
+    world.hands.tied = True
+    for number in range(count):
+        world.put(RESOURCE_CLAIMS, claim(f"c{number}"))
+        world.put(PODS, pod(f"p{number}", f"c{number}"))
+    world.settle()
+    return world
+
+
+def test_decisions_go_on_while_writes_are_under_way() -> None:
+    world = crowd(3)
+    assert len(world.hands.given) == 3
+    world.hands.untie()
+    world.settle()
+    devices = [each.device for n in range(3) for each in results(world.claim(f"c{n}"))]
+    assert len(set(devices)) == 3
+
+
+def test_not_more_than_the_limit() -> None:
+    world = crowd(LIMIT + 2)
+    assert len(world.hands.given) == LIMIT
+    world.hands.untie()
+    world.settle()
+    assert all(world.node_of(f"c{number}") for number in range(LIMIT + 2))
+
+
+def test_what_is_being_written_is_held_whatever_the_watch_tells() -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.hands.tied = True
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    changed = claim("c")
+    changed["metadata"]["labels"] = {"changed": "meanwhile"}
+    world.put(RESOURCE_CLAIMS, changed)
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d"))
+    world.settle()
+    assert len(world.hands.given) == 1
+    assert "Pod q: 1 card: 1 held; 1 asked" in world.ears.told
+
+
+def test_never_two_writes_for_one_claim() -> None:
+    world = World()
+    world.hands.tied = True
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.put(PODS, pod("q", "c"))
+    world.settle()
+    world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
+    world.settle()
+    assert len(world.hands.given) == 1
+    world.hands.untie()
+    assert world.settle() == []
+    assert world.port.writes == ["c", "c status"]
+
+
+def test_a_claim_deleted_while_it_is_written_frees_its_card() -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.hands.tied = True
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.remove(PODS, "p")
+    world.port.refuse = [Forbidden("gone", status=403)]
+    world.hands.untie()
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d"))
+    world.settle()
+    world.after(1.0)
+    assert world.node_of("d") == "a"
+
+
+@pytest.mark.parametrize(
+    "error", [Forbidden("no", status=403), NotLeader("no")], ids=["refused", "no longer leading"]
+)
+def test_what_was_surely_not_written_is_free_again(error: GcuError) -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.refuse = [error]
+    world.settle()
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d", priority=1))
+    world.settle()
+    assert [world.node_of("c"), world.node_of("d")].count("a") == 1
+
+
+def uncertain(*errors: GcuError) -> World:
+    """The server did not answer the write of c's allocation."""
+    world = World(pool("a", [device("whole", 0)]))
+    protected = claim("c")
+    protected["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+    world.put(RESOURCE_CLAIMS, protected)
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.port.refuse = [Unavailable("no answer"), *errors]
+    world.after(5.0)
+    return world
+
+
+def test_an_unanswered_write_is_fenced_before_the_card_is_free() -> None:
+    world = uncertain()
+    assert world.port.writes == ["c status", "c"]
+    assert world.claim("c")["metadata"]["annotations"][ANNOTATION_TERM] == "1.1"
+    world.after(1.0)
+    assert world.node_of("c") == "a"
+
+
+def test_a_card_stays_held_until_it_is_known_what_became_of_the_write() -> None:
+    world = uncertain(Unavailable("no answer"))
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d", priority=9))
+    world.settle()
+    assert world.node_of("d") is None
+    assert world.ears.told[-2] == "Pod q: 1 card: 1 held; 1 asked"
+    world.after(1.0)
+    assert world.node_of("d") == "a"
+
+
+def test_an_unanswered_write_that_arrived_is_found() -> None:
+    world = uncertain(Unavailable("no answer"))
+    world.hide(RESOURCE_CLAIMS, allocated("c", "a", "whole-0000-00-00-0"))
+    writes = world.after(1.0)
+    assert writes == []
+    assert allocation(world.claim("c")) is not None
