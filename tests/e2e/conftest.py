@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.e2e.installation import Installation
+from tests.e2e.one_card import OneCard
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +24,9 @@ def driver(installed: Installation) -> Iterator[Installation]:
     """The installed driver; afterwards no node has a prepared claim left."""
     yield installed
     installed.wait_for_rest()
+
+
+@pytest.fixture
+def one(driver: Installation, namespace: str) -> OneCard:
+    """The first card of the first node, for claims in the test's namespace."""
+    return OneCard(driver, namespace)

@@ -6,13 +6,18 @@ from tests.cluster.waiting import wait_until
 from tests.e2e.installation import Installation
 
 
-def notes(driver: Installation, namespace: str, kind: str, reason: str) -> list[str]:
-    """The notes of the namespace's events about that kind for that reason."""
+def notes(
+    driver: Installation, namespace: str, kind: str, reason: str, name: str = ""
+) -> list[str]:
+    """The notes of the namespace's events for that reason about objects of that kind, or about
+    the one of that name."""
     events = driver.cluster.get("events.v1.events.k8s.io", f"--namespace={namespace}")["items"]
     return [
         event["note"]
         for event in events
-        if event["regarding"]["kind"] == kind and event["reason"] == reason
+        if event["regarding"]["kind"] == kind
+        and event["reason"] == reason
+        and name in {"", event["regarding"]["name"]}
     ]
 
 

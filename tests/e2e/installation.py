@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ CARDS = {"s60-ecc-8": 8, "s60-4": 4}
 
 _INSTALL_SECONDS = 120
 _PUBLISHED_SECONDS = 60.0
+_REST_SECONDS = 60.0
 
 
 class Installation:
@@ -66,6 +68,15 @@ class Installation:
         wait_until(self.published, _PUBLISHED_SECONDS, "the cards of all nodes", seen=self._slices)
         return output.partition("NOTES:")[2].strip()
 
+    @contextmanager
+    def changed(self, **values: Any) -> Iterator[None]:
+        """Within it the release has these values, afterwards its own again."""
+        try:
+            self.install(self.values(**values))
+            yield
+        finally:
+            self.install()
+
     def uninstall(self) -> None:
         """`helm uninstall`, waiting for what it deletes."""
         self.cluster.helm("uninstall", RELEASE, f"--namespace={DRIVER_NAMESPACE}", "--wait")
@@ -85,6 +96,23 @@ class Installation:
         found: list[dict[str, Any]] = self.cluster.get("resourceslices", selector)["items"]
         return found
 
+    def devices(self, node: str) -> list[dict[str, Any]]:
+        """The devices that the node publishes."""
+        return [
+            device
+            for published in self.slices()
+            if published["spec"]["nodeName"] == node
+            for device in published["spec"].get("devices", ())
+        ]
+
+    def slice_counts(self, node: str) -> dict[str, int]:
+        """By address, into how many slices each card of the node is cut, as published."""
+        return {
+            device["attributes"]["card"]["string"]: int(device["capacity"]["slices"]["value"])
+            for device in self.devices(node)
+            if "slices" in device["capacity"]
+        }
+
     def machine(self, node: str) -> SimulatedMachine:
         """The simulated machine of a node, from outside."""
         return SimulatedMachine.open(self.cluster.node(node).host_path(SIMULATOR_ROOT))
@@ -95,28 +123,55 @@ class Installation:
 
     def agent_pod(self, node: str) -> str:
         """The name of the agent's pod on a node."""
+        [name] = self.agent_pods(node)
+        return name
+
+    def agent_pods(self, node: str) -> list[str]:
+        """The names of the agent's pods on a node but for those that end: one, two during an
+        update, none for a moment after a kill."""
         pods = self.cluster.get(
             "pods",
             f"--namespace={DRIVER_NAMESPACE}",
             "--selector=app.kubernetes.io/component=agent",
             f"--field-selector=spec.nodeName={node}",
         )["items"]
-        [name] = [pod["metadata"]["name"] for pod in pods if not _is_ending(pod)]
-        return str(name)
+        return [str(pod["metadata"]["name"]) for pod in pods if not _is_ending(pod)]
+
+    def wait_for_agents(self) -> None:
+        """Return when every node has a ready agent. Raises CommandError."""
+        agents = f"daemonset/{RELEASE}-agent"
+        self.cluster.kubectl(
+            "rollout", "status", f"--namespace={DRIVER_NAMESPACE}", agents, "--timeout=90s"
+        )
 
     def cdi_files(self, node: Node) -> set[str]:
         """The names of the driver's CDI files on a node."""
         return {path.name for path in node.host_path("/var/run/cdi").glob(f"{DRIVER}*")}
 
     def wait_for_rest(self) -> None:
-        """Return when no node has a CDI file of ours. Raises WaitTimeout."""
+        """Return when no node has anything of a claim: no CDI file of ours, no DRS instance, no
+        card in DRS mode. Raises WaitTimeout."""
         for node in self.cluster.nodes:
             wait_until(
-                partial(self._is_at_rest, node), 30.0, f"{node.name} without prepared claims"
+                partial(self._is_at_rest, node),
+                _REST_SECONDS,
+                f"{node.name} without prepared claims",
+                seen=partial(self._left, node),
             )
 
     def _is_at_rest(self, node: Node) -> bool:
-        return not self.cdi_files(node)
+        return not self.cdi_files(node) and all(
+            card.virtualization == "Disable" for card in self.machine(node.name).state().cards
+        )
+
+    def _left(self, node: Node) -> str:
+        machine = self.machine(node.name)
+        divided = {
+            card.bdf: [one.profile for one in card.instances]
+            for card in machine.state().cards
+            if card.virtualization != "Disable"
+        }
+        return f"CDI files {sorted(self.cdi_files(node))}, cards in DRS mode {divided}"
 
     def _slices(self) -> str:
         return self.cluster.kubectl("get", "resourceslices")

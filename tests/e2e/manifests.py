@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dra_driver.model.names import CLASS_WHOLE
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import CLASS_DRS, CLASS_SHARED, CLASS_WHOLE, DRIVER
 from tests.cluster.workloads import pod
 
 Object = dict[str, Any]
+
+_CLASSES = {Mode.WHOLE: CLASS_WHOLE, Mode.SHARED: CLASS_SHARED, Mode.DRS: CLASS_DRS}
+_CAPACITIES = {Mode.SHARED: "slices", Mode.DRS: "size"}
 
 
 def claim(name: str, namespace: str, *, count: int = 1, **devices: Any) -> Object:
@@ -19,6 +23,22 @@ def claim(name: str, namespace: str, *, count: int = 1, **devices: Any) -> Objec
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"devices": {"requests": [{"name": "gcu", "exactly": exactly}], **devices}},
     }
+
+
+def claim_in(
+    mode: Mode, name: str, namespace: str, amount: int | None = None, *, card: str = ""
+) -> Object:
+    """A ResourceClaim for a card in that mode, or for `amount` slices or an instance of that size;
+    with `card`, of the card with that PCI address and of no other."""
+    made = claim(name, namespace)
+    exactly = made["spec"]["devices"]["requests"][0]["exactly"]
+    exactly["deviceClassName"] = _CLASSES[mode]
+    if amount is not None:
+        exactly["capacity"] = {"requests": {_CAPACITIES[mode]: str(amount)}}
+    if card:
+        expression = f"device.attributes['{DRIVER}'].card == '{card}'"
+        exactly["selectors"] = [{"cel": {"expression": expression}}]
+    return made
 
 
 def pod_with(claim_name: str, namespace: str, *, name: str = "", **spec: Any) -> Object:
