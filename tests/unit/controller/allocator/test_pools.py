@@ -114,3 +114,18 @@ def test_pools_of_other_drivers_are_none_of_our_business() -> None:
     everything = claim("c", [request(allocationMode="All")])
     outcome = decide([incomplete, *pool("a", cards(1))], [], everything)
     assert outcome == ("a", whole(0))
+
+
+def test_a_pool_for_many_nodes_that_is_incomplete_concerns_them_all() -> None:
+    nodes = [f"n{number:02}" for number in range(20)]
+    found = state([each for name in nodes for each in pool(name, cards(1))], selectors=SELECTORS)
+    wanted = [parse_claim(claim("c", [request(allocationMode="All")]), found.classes)]
+    halves = [
+        resource_slice("many", [plain(f"d{n}")], index=n, count=2, allNodes=True) for n in (0, 1)
+    ]
+    granted = []
+    for half in (None, *halves):
+        if half is not None:
+            found.inventory.put(half)
+        granted.append(isinstance(allocate(found, wanted, nodes), Allocation))
+    assert granted == [True, False, True]

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import pytest
 
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.request import parse_claim
 from controller.allocator.results import allocation_status
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
+    ALL_CLASSES,
+    ANY,
     CLASSES,
     claim,
     device,
     device_class,
+    first_available,
+    node,
+    plain,
     pool,
     request,
+    resource_slice,
     state,
 )
 
 OPAQUE = {"opaque": {"driver": "gcu.enflame.com", "parameters": {"kind": "X"}}}
 
 
-def written(each: Object, classes: Mapping[str, Object] = CLASSES) -> Object:
-    devices = [device(mode, bus) for bus in (0, 1) for mode in ("whole", "shared")]
-    found = state(pool("node-a", devices), classes=classes)
+DEVICES = [device(mode, bus) for bus in (0, 1) for mode in ("whole", "shared")]
+
+
+def written(
+    each: Object,
+    classes: Mapping[str, Object] = CLASSES,
+    *,
+    slices: Sequence[Object] | None = None,
+    nodes: Sequence[Object] = (),
+) -> Object:
+    published = pool("node-a", DEVICES) if slices is None else slices
+    found = state(published, classes=classes, nodes=nodes)
     wanted = parse_claim(each, classes)
     outcome = allocate(found, [wanted], ["node-a"])
     assert isinstance(outcome, Allocation)
@@ -89,3 +106,73 @@ def test_config_of_several_requests_stands_once_for_each() -> None:
     several = claim("c", [request("x"), request("y")], config=[OPAQUE | {"requests": ["x", "y"]}])
     entry = {"source": "FromClaim", "requests": ["x", "y"], **OPAQUE}
     assert written(several)["devices"]["config"] == [entry, entry]
+
+
+def test_administrative_access_is_told() -> None:
+    [result] = written(claim("c", [request(adminAccess=True)]))["devices"]["results"]
+    assert result["adminAccess"] is True
+
+
+def test_a_subrequest_is_named_and_brings_its_own_configuration() -> None:
+    shared = "shared-gcu.enflame.com"
+    classes = {
+        "gcu.enflame.com": device_class("gcu.enflame.com", "whole", config=[OPAQUE]),
+        shared: device_class(shared, "shared", config=[OPAQUE]),
+    }
+    subs = request("many", count=3), request("few", cls=shared)
+    named = [["r"], ["r/few"], ["r/many"], ["r/few", "r"]]
+    either = claim(
+        "c",
+        [first_available("r", *subs), request("other")],
+        config=[OPAQUE | {"requests": each} for each in named],
+    )
+    devices = written(either, classes)["devices"]
+    assert [each["request"] for each in devices["results"]] == ["r/few", "other"]
+    assert [(each["source"], each["requests"]) for each in devices["config"]] == [
+        ("FromClass", ["r/few"]),
+        ("FromClass", ["other"]),
+        ("FromClaim", ["r"]),
+        ("FromClaim", ["r/few"]),
+        ("FromClaim", ["r/few", "r"]),
+    ]
+
+
+GOLD = {"key": "tier", "operator": "In", "values": ["gold"]}
+BIG = {"key": "size", "operator": "In", "values": ["big"]}
+ONE_NODE = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}
+
+
+def selected(*requirements: Object) -> Object:
+    return {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": list(requirements)}]}}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "term"),
+    [
+        pytest.param([{"allNodes": True}], None, id="any node"),
+        pytest.param([selected(GOLD)], {"matchExpressions": [GOLD]}, id="a selector"),
+        pytest.param(
+            [selected(GOLD), selected(GOLD, BIG)],
+            {"matchExpressions": [GOLD, BIG]},
+            id="what all selectors require",
+        ),
+        pytest.param([selected(GOLD), {"nodeName": "node-a"}], ONE_NODE, id="one device is local"),
+        pytest.param([{"allNodes": True, "bindsToNode": True}], ONE_NODE, id="it binds to a node"),
+    ],
+)
+def test_the_node_selector(scopes: list[Object], term: Object | None) -> None:
+    devices = [plain(f"d{number}", **scope) for number, scope in enumerate(scopes)]
+    slices = [resource_slice("node-a", devices, perDeviceNodeSelection=True)]
+    wanted = claim("c", [request(cls=ANY, count=len(devices))])
+    nodes = [node("node-a", tier="gold", size="big")]
+    found = written(wanted, ALL_CLASSES, slices=slices, nodes=nodes).get("nodeSelector")
+    assert found == (None if term is None else {"nodeSelectorTerms": [term]})
+
+
+def test_binding_conditions_are_copied() -> None:
+    conditions: Object = {"bindingConditions": ["Ready"], "bindingFailureConditions": ["Broken"]}
+    slices = pool("node-a", [plain("p", **conditions)])
+    [result] = written(claim("c", [request(cls=ANY)]), ALL_CLASSES, slices=slices)["devices"][
+        "results"
+    ]
+    assert result.items() >= conditions.items()
