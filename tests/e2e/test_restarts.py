@@ -70,26 +70,3 @@ def test_the_kubelet_restarts_under_a_running_pod(driver: Installation, namespac
     driver.cluster.wait_ready()
     wait_until(driver.published, 60.0, "the cards of all nodes")
     run_pod(driver, namespace, "after", nodeName=name)
-
-
-def test_a_card_that_is_lost_is_tainted_until_it_is_back(driver: Installation) -> None:
-    node = driver.cluster.nodes[0].name
-    machine = driver.machine(node)
-    card = machine.state().cards[0].bdf
-
-    def taints() -> set[str]:
-        return {
-            f"{taint['key']}={taint['value']}"
-            for published in driver.slices()
-            for device in published["spec"]["devices"]
-            if published["spec"]["nodeName"] == node
-            and device["attributes"]["card"]["string"] == card
-            for taint in device["taints"]
-        }
-
-    machine.lose_card(card)
-    wait_until(lambda: f"{DRIVER}/unhealthy=lost" in taints(), 30.0, "the taint", seen=str)
-    machine.restore_card(card)
-    wait_until(
-        lambda: not any("unhealthy" in taint for taint in taints()), 30.0, "no taint", seen=str
-    )

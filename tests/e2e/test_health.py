@@ -1,0 +1,141 @@
+"""Pods show how their cards are, devices are tainted meanwhile, and no kubelet complains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from dra_driver.model.device import parse_device_name
+from dra_driver.model.names import CDI_KIND, DRIVER
+from dra_driver.model.pci import PciAddress
+from tests.cluster.waiting import wait_until
+from tests.cluster.workloads import wait_for_pods
+from tests.e2e.installation import Installation
+from tests.e2e.manifests import claim, pod_with
+from tests.e2e.seen import cards
+from tests.e2e.test_restarts import roll_out
+
+pytestmark = pytest.mark.cluster
+
+# A look at the PCI bus comes every five seconds, and with it whatever else has changed.
+_TOLD_SECONDS = 30.0
+
+WELL, UNWELL = "Healthy", "Unhealthy"
+
+
+class Pod:
+    """A running pod with whole cards, on one node."""
+
+    def __init__(self, driver: Installation, namespace: str, name: str, *, count: int = 1) -> None:
+        self._driver = driver
+        self._scope = f"--namespace={namespace}"
+        self._name = name
+        driver.cluster.apply(claim(name, namespace, count=count), pod_with(name, namespace))
+        wait_for_pods(driver.cluster, namespace, name)
+        found = self.read()
+        self.node = str(found["spec"]["nodeName"])
+        self.cards = sorted(str(card) for card in cards(driver, found))
+
+    def read(self) -> dict[str, Any]:
+        return self._driver.cluster.get("pod", self._name, self._scope)
+
+    def health(self) -> dict[str, tuple[str, str]]:
+        """By card, its state and message in the container's ``allocatedResourcesStatus``."""
+        [container] = self.read()["status"]["containerStatuses"]
+        told = container.get("allocatedResourcesStatus", [])
+        assert {each["name"] for each in told} <= {"claim:gcu"}
+        return {
+            str(self._card(each["resourceID"])): (each["health"], each.get("message", ""))
+            for status in told
+            for each in status["resources"]
+        }
+
+    def wait_for_health(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """Return the messages when each card is in its wanted state. Raises WaitTimeout."""
+        wait_until(
+            lambda: {card: state for card, (state, _) in self.health().items()} == wanted,
+            _TOLD_SECONDS,
+            f"the health {dict(wanted)} in the pod's status",
+            seen=lambda: str(self.health()),
+        )
+        return {card: message for card, (_, message) in self.health().items()}
+
+    def _card(self, resource: str) -> PciAddress:
+        """The card of a CDI device, which is the pod's own."""
+        made = self._driver.cluster.get("resourceclaim", self._name, self._scope)
+        prefix = f"{CDI_KIND}={made['metadata']['uid']}-"
+        assert resource.startswith(prefix)
+        return parse_device_name(resource.removeprefix(prefix))[1]
+
+
+def unhealthy(driver: Installation, node: str) -> dict[str, str]:
+    """By card, the value of its devices' taint, for the node's cards that have it."""
+    return {
+        device["attributes"]["card"]["string"]: taint["value"]
+        for published in driver.slices()
+        if published["spec"]["nodeName"] == node
+        for device in published["spec"]["devices"]
+        for taint in device["taints"]
+        if taint["key"] == f"{DRIVER}/unhealthy"
+    }
+
+
+def wait_for_taints(driver: Installation, node: str, wanted: Mapping[str, str]) -> None:
+    wait_until(
+        lambda: unhealthy(driver, node) == wanted,
+        _TOLD_SECONDS,
+        f"the taints {dict(wanted)}",
+        seen=lambda: str(unhealthy(driver, node)),
+    )
+
+
+def test_a_pod_shows_the_health_of_each_of_its_cards(driver: Installation, namespace: str) -> None:
+    pod = Pod(driver, namespace, "two", count=2)
+    one, other = pod.cards
+    machine = driver.machine(pod.node)
+    pod.wait_for_health({one: WELL, other: WELL})
+
+    machine.lose_card(other)
+    messages = pod.wait_for_health({one: WELL, other: UNWELL})
+    assert messages == {one: "", other: f"card {other}: gone from the PCI bus"}
+    wait_for_taints(driver, pod.node, {other: "lost"})
+
+    machine.set_card(one, health=False)
+    machine.restore_card(other)
+    messages = pod.wait_for_health({one: UNWELL, other: WELL})
+    assert messages == {one: f"card {one}: efsmi says Health : False", other: ""}
+    wait_for_taints(driver, pod.node, {one: "health"})
+
+    machine.set_card(one, health=True)
+    machine.lose_card(other)
+    pod.wait_for_health({one: WELL, other: UNWELL})
+    machine.restore_card(other)
+    pod.wait_for_health({one: WELL, other: WELL})
+    wait_for_taints(driver, pod.node, {})
+
+
+def test_the_health_is_told_by_the_agent_that_follows(driver: Installation, namespace: str) -> None:
+    pod = Pod(driver, namespace, "one")
+    [card] = pod.cards
+    machine = driver.machine(pod.node)
+    pod.wait_for_health({card: WELL})
+    roll_out(driver, "daemonset/gcu-dra-driver-agent")
+    pod.wait_for_health({card: WELL})
+    machine.lose_card(card)
+    pod.wait_for_health({card: UNWELL})
+    driver.cluster.node(pod.node).restart_kubelet()
+    driver.cluster.wait_ready()
+    pod.wait_for_health({card: UNWELL})
+    machine.restore_card(card)
+    pod.wait_for_health({card: WELL})
+    wait_until(driver.published, 60.0, "the cards of all nodes")
+
+
+def test_no_kubelet_misses_a_service(driver: Installation) -> None:
+    for node in driver.cluster.nodes:
+        log = driver.cluster.processes.log(node.component("kubelet")).read_text(errors="replace")
+        assert "Successfully started WatchResources health stream" in log
+        ours = [line for line in log.splitlines() if DRIVER in line]
+        assert not [line for line in ours if "Unimplemented" in line]
