@@ -17,11 +17,18 @@ MANAGER: Final = "gcu-dra-controller"
 
 def allocated_by_us(claim: Mapping[str, Any]) -> bool:
     """Whether the present allocation was written by a controller of ours, of any replica."""
-    if allocation(claim) is None:
-        return False
-    return any(
-        entry.get("manager") == MANAGER
-        and entry.get("subresource") == "status"
-        and "f:allocation" in ((entry.get("fieldsV1") or {}).get("f:status") or {})
+    return allocation(claim) is not None and MANAGER in _writers(claim)
+
+
+def writer_of_allocation(claim: Mapping[str, Any]) -> str:
+    """Who wrote the present allocation, as far as is known."""
+    return ", ".join(_writers(claim)) or "an unknown writer"
+
+
+def _writers(claim: Mapping[str, Any]) -> list[str]:
+    return [
+        str(entry.get("manager"))
         for entry in claim["metadata"].get("managedFields") or ()
-    )
+        if entry.get("subresource") == "status"
+        and "f:allocation" in ((entry.get("fieldsV1") or {}).get("f:status") or {})
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller import nodes, pods
@@ -24,10 +24,12 @@ def candidates(
     pod: Object,
     allocated: Iterable[Object],
     known: Iterable[Object],
-    avoided: Mapping[str, float],
+    excluded: Mapping[str, str],
+    volumes: Sequence[Object] = (),
 ) -> Candidates:
     """`allocated` are the pod's claims that have an allocation already: the others must follow
-    to its nodes. `avoided` are nodes where kube-scheduler could not place the pod lately."""
+    to its nodes. `excluded` are nodes that are not to be tried now, with the words why; `volumes`
+    are node selectors of the pod's volumes."""
     selectors = [
         selector
         for claim in allocated
@@ -43,8 +45,10 @@ def candidates(
         why = nodes.misfit(pod, node)
         if why is None and not all(nodes.selector_matches(each, node) for each in selectors):
             why = "not where the pod's other claims are"
-        if why is None and name in avoided:
-            why = "refused by the scheduler lately"
+        if why is None and not all(nodes.selector_matches(each, node) for each in volumes):
+            why = "not where the pod's volumes are"
+        if why is None:
+            why = excluded.get(name)
         if why is None:
             fitting.append(name)
         else:

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from controller.agenda import Agenda
 from controller.cache import WATCHED, ClusterCache
 from controller.context import Context
+from controller.fairness import Fairness
 from controller.fence import Fence, FencedApi
 from controller.inbox import Inbox, InboxHandler
 from controller.leader import LeaderElector, LeaseTimes
@@ -90,7 +91,9 @@ class Controller:
             cache=cache,
             agenda=context.agenda,
             triggers=Triggers(cache, context.memory, queue),
-            reconciler=Reconciler(fenced, context),
+            reconciler=Reconciler(
+                fenced, context, Fairness(cache.state(), patience=settings.fairness_patience)
+            ),
             takeover=Takeover(
                 api=fenced,
                 writer=context.writer,

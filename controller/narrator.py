@@ -9,6 +9,7 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from controller.agenda import Key
+from controller.bypass import written_past_us
 from dra_driver.kube.events import EventType
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object
@@ -16,6 +17,7 @@ from dra_driver.model.claim import Object
 logger = logging.getLogger(__name__)
 
 _REASON_FAILED = "GcuAllocationFailed"
+_REASON_PAST_US = "GcuAllocatedByOther"
 
 
 class Recorder(Protocol):
@@ -45,6 +47,12 @@ class Narrator:
         self._errors = Counter(
             "gcu_controller_errors", "Calls to the API server that failed.", registry=registry
         )
+        self._past_us: set[Key] = set()
+        self._foreign = Gauge(
+            "gcu_controller_foreign_allocations",
+            "Claims that another allocator gave devices of this driver.",
+            registry=registry,
+        )
         self._waiting = Gauge(
             "gcu_controller_waiting_pods", "Pods that wait for devices.", registry=registry
         )
@@ -68,6 +76,23 @@ class Narrator:
             )
             for regarding in about
         )
+
+    def written_past_us(self, key: Key, claim: Object | None) -> None:
+        """Tell of the claim where another allocator gave it devices of ours."""
+        told = written_past_us(claim) if claim is not None else None
+        if claim is None or told is None:
+            self._past_us.discard(key)
+        else:
+            self._past_us.add(key)
+            logger.warning("claim %s: %s", _name(claim), told)
+            self._recorder.record(
+                _typed(claim, RESOURCE_CLAIMS),
+                kind=EventType.WARNING,
+                reason=_REASON_PAST_US,
+                note=told,
+                action="Allocate",
+            )
+        self._foreign.set(len(self._past_us))
 
     def allocated(self, count: int) -> None:
         self._allocations.inc(count)

@@ -12,9 +12,11 @@ from controller.allocator.request import Wanted, parse_claim
 from controller.allocator.state import State
 from controller.candidates import Candidates, candidates
 from controller.context import Context
+from controller.fairness import Fairness
 from controller.grants import Grants
 from controller.reclaim import Reclaimer
 from controller.usage import check_allocated, check_asked
+from controller.volumes import BoundVolumes
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS
@@ -29,8 +31,10 @@ class Reconciler:
     way is left alone until that has ended, which brings it up again.
     """
 
-    def __init__(self, api: Api, context: Context) -> None:
+    def __init__(self, api: Api, context: Context, fairness: Fairness) -> None:
         self._api = api
+        self._fairness = fairness
+        self._volumes = BoundVolumes(api)
         self._context = context
         self._grants = Grants(context)
         self._reclaimer = Reclaimer(context)
@@ -51,12 +55,13 @@ class Reconciler:
             self._grants.settle(key)
         elif claim is not None:
             self._reclaimer.release_orphan(key, claim)
+        self._context.narrator.written_past_us(key, claim)
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
         pod = context.cache.pod(key)
         if pod is None or not _may_wait(pod):
-            context.queue.leave(key)
+            self._leave_line(key)
             return
         claims = context.cache.claims_of(pod)
         if claims is None:
@@ -71,10 +76,11 @@ class Reconciler:
             if todo:
                 check_asked(pod, ours)
         except (Refused, InvalidValue) as error:
+            self._leave_line(key)  # no node can serve it, so none is kept for it
             self._wait(key, pod, claims.values(), str(error))
             return
         if not todo:
-            context.queue.leave(key)
+            self._leave_line(key)
             self._leave_to_scheduler(key, pod, list(ours.values()))
         elif self._is_undisturbed(key, todo):
             self._serve(key, pod, wanted, claims, ours)
@@ -111,7 +117,13 @@ class Reconciler:
         state = context.cache.state()
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
         avoided = context.memory.avoided(pods.uid_of(pod), context.clock())
-        where = candidates(pod, allocated, context.cache.nodes(), avoided)
+        where = candidates(
+            pod,
+            allocated,
+            context.cache.nodes(),
+            self._excluded(pod, avoided),
+            self._volumes.selectors(pod),
+        )
         outcome = _decide(state, wanted, where)
         if isinstance(outcome, Allocation):
             self._grant(key, pod, wanted, outcome, ours)
@@ -122,6 +134,25 @@ class Reconciler:
         if not self._reclaimer.release_all(key, pod, allocated, why):
             todo = [each.claim for each in wanted]
             self._wait(key, pod, todo, _words(outcome.reason, where))
+            self._wait_in_line(key, pod, wanted, where.fitting)
+
+    def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
+        kept = self._fairness.kept_from(pod)
+        words = {kept.node: f"kept for {kept.key}"} if kept is not None else {}
+        return dict.fromkeys(avoided, "refused by the scheduler lately") | words
+
+    def _wait_in_line(
+        self, key: Key, pod: Object, wanted: list[Wanted], nodes: Sequence[str]
+    ) -> None:
+        context, now = self._context, self._context.clock()
+        since = context.queue.enter(key, now)
+        self._fairness.waits(pod, since, now, wanted, nodes)
+        context.agenda.add(key, self._fairness.look_again_at(since, now))
+
+    def _leave_line(self, key: Key) -> None:
+        self._context.queue.leave(key)
+        if self._fairness.leaves(key):
+            self._context.wake_queue()
 
     def _grant(
         self,
@@ -136,7 +167,7 @@ class Reconciler:
         except Refused as error:
             self._wait(key, pod, [each.claim for each in wanted], str(error))
             return
-        self._context.queue.leave(key)
+        self._leave_line(key)
         self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
 
     def _read_live(self, pod: Object) -> Object | None:

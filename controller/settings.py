@@ -59,6 +59,11 @@ class ControllerSettings(Settings):
         600.0, gt=0, description="Most seconds until a refused node is tried again."
     )
 
+    fairness_patience: float = Field(
+        300.0,
+        gt=0,
+        description="Seconds after which the pod that is first in line gets a node set aside.",
+    )
     writes_in_flight: int = Field(
         16, ge=1, le=32, description="Most writes to the API server at the same time."
     )

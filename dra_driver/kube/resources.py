@@ -39,3 +39,7 @@ PODS: Final = Resource("", "v1", "pods", "Pod", True)
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
+PERSISTENT_VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", False)
+PERSISTENT_VOLUME_CLAIMS: Final = Resource(
+    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True
+)

@@ -15,10 +15,12 @@ CLUSTER_SCOPED = {
     "ClusterRole",
     "ClusterRoleBinding",
     "DeviceClass",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 }
-SIMULATED: Values = {"simulation": {"enabled": True}}
+SIMULATED: Values = {"simulation": {"enabled": True}, "schedulingGate": {"policy": True}}
 
 
 def test_names_carry_the_release_but_for_cluster_scoped_ones(helm: Helm) -> None:

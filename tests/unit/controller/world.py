@@ -18,6 +18,7 @@ from controller.agenda import Agenda
 from controller.authorship import MANAGER
 from controller.cache import WATCHED, ClusterCache
 from controller.context import Context
+from controller.fairness import Fairness
 from controller.fence import Fence, FencedApi
 from controller.inbox import Event, Inbox, Replaced
 from controller.memory import Memory
@@ -46,6 +47,7 @@ from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, device, pool
 
 QUIET, PATIENCE, RETRY = 5.0, 30.0, 60.0
+FAIRNESS = 300.0
 LIMIT = 4  # writes at a time
 _SELECTORS = Selectors()
 
@@ -184,7 +186,8 @@ class World:
         self.lead()
         cache = ClusterCache(_SELECTORS)
         queue = Queue(cache.pod)
-        narrator = Narrator(self.ears, CollectorRegistry())
+        self._registry = CollectorRegistry()
+        narrator = Narrator(self.ears, self._registry)
         api = cast("Api", FencedApi(cast("Api", self.port), self.fence))
         self.hands = Hands()
         writes = Writes(self.hands, self.inbox, limit=LIMIT)
@@ -209,7 +212,7 @@ class World:
             cache=cache,
             agenda=self.agenda,
             triggers=Triggers(cache, context.memory, queue),
-            reconciler=Reconciler(api, context),
+            reconciler=Reconciler(api, context, Fairness(cache.state(), patience=FAIRNESS)),
             takeover=Takeover(
                 api=api,
                 writer=context.writer,
@@ -258,6 +261,11 @@ class World:
     def remove(self, resource: Resource, name: str) -> None:
         gone = self.port.live.pop((resource, name))
         self.inbox.put(Event(resource, Change.DELETED, gone))
+
+    def metric(self, name: str) -> float:
+        found = self._registry.get_sample_value(name)
+        assert found is not None
+        return found
 
     def claim(self, name: str) -> Object:
         return self.port.live[RESOURCE_CLAIMS, name]

@@ -1,0 +1,114 @@
+"""Who gets what is freed, and that nobody waits for ever."""
+
+from __future__ import annotations
+
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from tests.unit.controller.world import FAIRNESS, World, pod
+
+CARDS = ("whole-0000-00-00-0", "whole-0000-01-00-0")
+
+
+def two_full_nodes() -> World:
+    """Nodes `a` and `b` of two cards each, all in use, by claims named after node and card."""
+    slices = [each for node in "ab" for each in pool(node, [device("whole", b) for b in (0, 1)])]
+    world = World(slices)
+    for node in "ab":
+        for number, card in enumerate(CARDS):
+            world.put(RESOURCE_CLAIMS, allocated(f"{node}{number}", node, card))
+    return world
+
+
+def start(world: World, name: str, count: int = 1, priority: int = 0) -> None:
+    world.put(RESOURCE_CLAIMS, claim(name, [request(count=count)]))
+    made = pod(name, name, priority=priority)
+    made["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{int(world.time) % 60:02}Z"
+    world.put(PODS, made)
+    world.settle()
+
+
+def test_a_freed_card_goes_by_priority_then_age() -> None:
+    world = two_full_nodes()
+    for name, priority in (("old", 0), ("urgent", 5), ("young", 0)):
+        start(world, name, priority=priority)
+        world.time += 1.0
+    order = []
+    for freed in ("a0", "a1", "b0"):
+        world.remove(RESOURCE_CLAIMS, freed)
+        world.settle()
+        order += [n for n in ("old", "urgent", "young") if world.node_of(n) and n not in order]
+    assert order == ["urgent", "old", "young"]
+
+
+def test_a_pod_that_comes_with_the_freed_card_does_not_jump_the_line() -> None:
+    world = two_full_nodes()
+    start(world, "urgent", priority=5)
+    world.put(RESOURCE_CLAIMS, claim("late"))
+    world.put(PODS, pod("late", "late"))
+    world.remove(RESOURCE_CLAIMS, "a0")
+    world.settle()
+    assert world.node_of("urgent") == "a"
+    assert world.node_of("late") is None
+
+
+def test_small_pods_take_what_the_large_one_cannot_use_for_a_while() -> None:
+    world = two_full_nodes()
+    start(world, "large", count=2)
+    start(world, "small")
+    world.remove(RESOURCE_CLAIMS, "a0")
+    world.settle()
+    assert world.node_of("small") == "a"
+
+
+def starving() -> World:
+    """`large` has waited so long that a node is kept for it: `a`, where one card is free."""
+    world = two_full_nodes()
+    start(world, "large", count=2)
+    world.time += 1.0
+    world.after(FAIRNESS - 2.0)
+    world.remove(RESOURCE_CLAIMS, "a0")
+    world.settle()
+    world.after(1.0)
+    return world
+
+
+def test_after_that_a_node_is_kept_for_it() -> None:
+    world = starving()
+    start(world, "small")
+    assert world.node_of("small") is None
+    assert "1 kept for pod default/large" in world.ears.told[-1]
+    world.remove(RESOURCE_CLAIMS, "a1")
+    world.settle()
+    assert world.node_of("large") == "a"
+
+
+def test_other_nodes_are_open_to_all() -> None:
+    world = starving()
+    start(world, "small")
+    world.remove(RESOURCE_CLAIMS, "b0")
+    world.settle()
+    assert world.node_of("small") == "b"
+
+
+def test_a_more_urgent_pod_may_have_what_is_kept() -> None:
+    world = starving()
+    start(world, "urgent", priority=5)
+    assert world.node_of("urgent") == "a"
+
+
+def test_what_was_kept_is_free_when_the_pod_is_gone() -> None:
+    world = starving()
+    start(world, "small")
+    world.remove(PODS, "large")
+    world.settle()
+    assert world.node_of("small") == "a"
+
+
+def test_nothing_is_kept_for_what_no_node_could_serve() -> None:
+    world = two_full_nodes()
+    start(world, "impossible", count=3)
+    world.after(FAIRNESS)
+    start(world, "small")
+    world.remove(RESOURCE_CLAIMS, "a0")
+    world.settle()
+    assert world.node_of("small") == "a"
