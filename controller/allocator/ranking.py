@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from collections.abc import Set as AbstractSet
 
 from controller.allocator.changes import ALL_NODES, Changed
 from controller.allocator.inventory import Inventory
@@ -35,13 +34,6 @@ class Ranking:
         """Those that serve the shape, the best first."""
         return (node for _, node in self._order)
 
-    def forget(self, nodes: AbstractSet[str]) -> None:
-        """These are to be looked at again."""
-        self.unseen.update(nodes)
-        if ALL_NODES in nodes:
-            self.unseen.discard(ALL_NODES)
-            self.unseen.update(self._scores)
-
     def _replace(self, node: str, score: Score | None) -> None:
         old = self._scores.pop(node, None)
         if old is not None:
@@ -59,8 +51,11 @@ class Rankings:
         self._known: OrderedDict[Hashable, Ranking] = OrderedDict()
 
     def forget(self, changed: Changed) -> None:
+        nodes = changed.nodes
+        if ALL_NODES in nodes:
+            nodes = self._inventory.nodes.keys() | (nodes - {ALL_NODES})
         for each in self._known.values():
-            each.forget(changed.nodes)
+            each.unseen.update(nodes)
 
     def of(self, shape: Hashable) -> Ranking:
         found = self._known.get(shape)

@@ -81,7 +81,10 @@ class State:
 
     def summary(self, node: str) -> NodeSummary:
         """How full the node is."""
-        return self.summaries.of(node, self.inventory.devices_of(node, self.nodes.get(node)))
+        devices = self.inventory.devices_of(node, self.nodes.get(node))
+        if self.inventory.roams:
+            return self.summaries.fresh(devices)
+        return self.summaries.of(node, devices)
 
     def opened(self, demand: Demand, node: str) -> NodeOpenings:
         """The devices that `selected` gives and that nothing held excludes."""

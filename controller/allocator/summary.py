@@ -61,6 +61,10 @@ class Summaries:
             known = self._known[node] = self._summarise(layout)
         return known
 
+    def fresh(self, devices: Iterable[Device]) -> NodeSummary:
+        """The same, not kept: for devices that a node has by its labels."""
+        return self._summarise(_lay_out(devices))
+
     def _summarise(self, layout: _Layout) -> NodeSummary:
         loads: dict[int, int] = {}
         for pool, devices in layout.devices.items():

@@ -123,9 +123,13 @@ def test_a_pool_for_many_nodes_that_is_incomplete_concerns_them_all() -> None:
     halves = [
         resource_slice("many", [plain(f"d{n}")], index=n, count=2, allNodes=True) for n in (0, 1)
     ]
-    granted = []
-    for half in (None, *halves):
-        if half is not None:
-            found.inventory.put(half)
+    granted = [isinstance(allocate(found, wanted, nodes), Allocation)]
+    for change, half in (
+        (found.inventory.put, halves[0]),
+        (found.inventory.put, halves[1]),
+        (found.inventory.remove, halves[1]),
+        (found.inventory.remove, halves[0]),
+    ):
+        change(half)
         granted.append(isinstance(allocate(found, wanted, nodes), Allocation))
-    assert granted == [True, False, True]
+    assert granted == [True, False, True, False, True]

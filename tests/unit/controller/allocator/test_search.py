@@ -61,6 +61,18 @@ COMMON: dict[str, list[Object]] = {
     "all three modes": [
         claim("c", [request("w"), request("s", cls=SHARED), request("d", cls=DRS)])
     ],
+    "any card and a certain one": [
+        claim(
+            "c",
+            [
+                request("any"),
+                request(
+                    "certain",
+                    selector=f'device.attributes["gcu.enflame.com"].card == "{card(0)}"',
+                ),
+            ],
+        )
+    ],
     "several claims of a pod": [claim("c"), claim("d", [request(cls=SHARED)])],
     "a card, or else slices": [claim("c", [first_available("r", request("w"), request("s"))])],
 }
