@@ -173,6 +173,7 @@ class Agent:
             self._startup.problem
             or self._cards.problem
             or self._plugin.problem()
+            or self._offers.problem
             or self._publisher.problem
         )
 

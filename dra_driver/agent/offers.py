@@ -28,6 +28,13 @@ class Offers:
         """Whether it can be said yet what a card is offered as."""
         return self._labels is not None
 
+    @property
+    def problem(self) -> str | None:
+        """Why it cannot be said yet what a card is offered as, or None."""
+        if self.known:
+            return None
+        return f"the labels of Node {self._node_name}, which card rules ask for, are not read yet"
+
     def refresh(self) -> None:
         """Read the labels; raises KubeError, and then those of before hold."""
         if not self._rules.needs_labels:
