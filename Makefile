@@ -35,7 +35,7 @@ test-unit: ## unit tests: seconds, no root, no cluster
 	@$(PY) -m pytest tests/unit
 
 .PHONY: test-property
-test-property: ## allocator against trying everything, node against random histories: thousands
+test-property: ## thousands of random cases: allocator, node histories; a kill at every effect
 	@$(PY) -m pytest tests/property
 
 .PHONY: test-control-plane

@@ -1,4 +1,4 @@
-"""Fixtures of the node room's tests."""
+"""Fixtures of the kills."""
 
 from __future__ import annotations
 
