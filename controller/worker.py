@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from controller.agenda import Agenda, Key
+from controller.allocator.allocate import catch_up
 from controller.cache import WATCHED, Changed, ClusterCache
 from controller.fence import Fence, NotLeader
 from controller.inbox import Event, Finished, Inbox, News, Replaced
@@ -96,7 +97,9 @@ class Worker:
         if not self._writes.has_room():
             return
         key = self._agenda.pop(self._clock())
-        if key is not None:
+        if key is None:
+            catch_up(self._cache.state())
+        else:
             self._attempt(key, partial(self._reconciler.reconcile, key))
 
     def patience(self) -> float | None:

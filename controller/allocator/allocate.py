@@ -11,7 +11,7 @@ from controller.allocator.budget import Budget, SearchLimitReached
 from controller.allocator.device import CardKey
 from controller.allocator.order import Order
 from controller.allocator.policy import Packing, Policy
-from controller.allocator.ranking import Score
+from controller.allocator.ranking import Ranking, Score
 from controller.allocator.reasons import explain
 from controller.allocator.request import Wanted
 from controller.allocator.score import score
@@ -64,6 +64,15 @@ def allocate(
     return Unsatisfied(explain(state, wanted, allowed, decision.stopped))
 
 
+def catch_up(state: State) -> None:
+    """Take in what changed while nobody waits, so that the next claim like those asked last finds
+    the nodes ranked."""
+    state.settle()
+    for ranking in state.rankings.latest():
+        wanted, policy = ranking.asked
+        _Decision(state, wanted, policy, frozenset(), Budget(MOST_STEPS)).look(ranking)
+
+
 class _Decision:
     def __init__(
         self,
@@ -96,13 +105,16 @@ class _Decision:
         """Those of `nodes` that serve the claims, the best first."""
         if len(nodes) <= _FEW or self._state.inventory.roams:
             return self._one_by_one(nodes)
-        shape = tuple(each.shape for each in self._wanted), self._policy
-        ranking = self._state.rankings.of(shape)
+        ranking = self._state.rankings.of((self._wanted, self._policy))
+        self.look(ranking)
+        fit = (node for node in ranking.nodes() if node in nodes)
+        return self._apart(fit) if self._peers else fit
+
+    def look(self, ranking: Ranking) -> None:
+        """Bring the ranking up to date, as far as the budget allows."""
         self._limited = ranking.limited
         with suppress(SearchLimitReached):
             ranking.look(self._score)
-        fit = (node for node in ranking.nodes() if node in nodes)
-        return self._apart(fit) if self._peers else fit
 
     def grants(self, node: str) -> Grants | None:
         """What the node would give; None where the search was stopped."""

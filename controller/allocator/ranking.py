@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import islice
 
 from controller.allocator.changes import ALL_NODES, Changed
 from controller.allocator.inventory import Inventory
+from controller.allocator.policy import Policy
+from controller.allocator.request import Wanted
 
 _MOST_RANKINGS = 32  # different shapes; a ranking has an entry for each node
 Score = tuple[int, ...]  # the least is the best; those of one ranking are of one length
+_FEW = 4
+Asked = tuple[Sequence[Wanted], Policy]
 Evaluate = Callable[[str], Score | None]  # None where the node cannot serve the shape
 
 
 class Ranking:
     """A node is in the order, or cannot serve the shape, or was not looked at since it changed.
-    Of those in `limited` it is not known, as the search was stopped."""
+    Of those in `limited` it is not known, as the search was stopped. `asked` is one of the claims
+    of that shape, with the policy."""
 
-    def __init__(self, unseen: set[str]) -> None:
+    def __init__(self, asked: Asked, unseen: set[str]) -> None:
+        self.asked = asked
         self.unseen = unseen
         self.limited: set[str] = set()
         self._scores: dict[str, Score] = {}
@@ -57,10 +64,16 @@ class Rankings:
         for each in self._known.values():
             each.unseen.update(nodes)
 
-    def of(self, shape: Hashable) -> Ranking:
+    def latest(self) -> list[Ranking]:
+        """Those of the shapes asked last."""
+        return list(islice(reversed(self._known.values()), _FEW))
+
+    def of(self, asked: Asked) -> Ranking:
+        wanted, policy = asked
+        shape = tuple(each.shape for each in wanted), policy
         found = self._known.get(shape)
         if found is None:
-            found = self._known[shape] = Ranking(set(self._inventory.nodes))
+            found = self._known[shape] = Ranking(asked, set(self._inventory.nodes))
             if len(self._known) > _MOST_RANKINGS:
                 self._known.popitem(last=False)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.allocator.allocate import Allocation, Unsatisfied, allocate
+from controller.allocator.allocate import Allocation, Unsatisfied, allocate, catch_up
 from controller.allocator.holdings import Hold, holds_of
 from controller.allocator.policy import Packing, Policy
 from controller.allocator.request import parse_claim
@@ -105,6 +105,8 @@ def test_as_a_fresh_look(seed: int) -> None:
         wanted = [parse_claim(each, kept.classes) for each in draw.choice(CLAIMS)]
         policy = draw.choice(POLICIES)
         nodes = frozenset(NODES if draw.random() < 0.7 else draw.sample(NODES, 18))
+        if draw.random() < 0.3:
+            catch_up(kept)
         fresh = state(slices, claims, selectors=SELECTORS)
         expected = said(allocate(fresh, wanted, nodes, policy=policy))
         assert said(allocate(kept, wanted, nodes, policy=policy)) == expected
@@ -123,3 +125,15 @@ def test_one_device_is_chosen_as_a_search_would(
         with monkeypatch.context() as patched:
             patched.setattr("controller.allocator.allocate.single_request", lambda _: None)
             assert said(allocate(found, wanted, [NODES[node]], policy=policy)) == quick
+
+
+def test_what_changed_is_taken_in_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(0)
+    found = state([published(node, draw) for node in NODES], selectors=SELECTORS)
+    wanted = [parse_claim(CLAIMS[0][0], found.classes)]
+    assert isinstance(allocate(found, wanted, frozenset(NODES)), Allocation)
+    for hold in holds([held(number, draw) for number in range(9)]):
+        found.holdings.add(hold)
+    catch_up(found)
+    monkeypatch.setattr("controller.allocator.allocate.score_single", None)  # not called again
+    assert isinstance(allocate(found, wanted, frozenset(NODES)), Allocation)
