@@ -75,8 +75,16 @@ class Journal:
                 # for a person: what it held is rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
                 set_aside = self._file.move_aside(error)
-            self._compact()
-        return Opening(found, set_aside)
+            opening = Opening(found, set_aside)
+            try:
+                self._compact()
+            except JournalError:
+                # On a full disk the file that is there can still be written to: it has its
+                # length already, and pods must be able to end.
+                if not opening.complete or self._file.spoilt:
+                    raise
+                logger.exception("the journal stays as long as it is")
+        return opening
 
     def close(self) -> None:
         """Give the files back; nothing is lost without it. A call that still comes opens them

@@ -112,7 +112,7 @@ class LogFile:
             size *= 2
         new = self._directory / "journal.new"
         with _told(self._path):
-            with self._effects(Point.JOURNAL_COMPACT_WRITE):
+            with self._effects(Point.JOURNAL_COMPACT_WRITE), _whole(new):
                 self._write(new, content.ljust(size, b"\0"))
             with self._effects(Point.JOURNAL_COMPACT_RENAME):
                 new.replace(self._path)
@@ -212,6 +212,16 @@ def is_at(fd: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(fd), path.stat())
     except FileNotFoundError:
         return False
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Leave no half of a file: on a full disk it would take the room that is missing."""
+    try:
+        yield
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

@@ -319,10 +319,19 @@ def test_after_a_failed_sync_nothing_is_called_durable_by_a_later_one(tmp_path: 
 
 @pytest.mark.parametrize("point", [Point.JOURNAL_COMPACT_WRITE, Point.JOURNAL_COMPACT_RENAME])
 def test_a_failed_compaction_loses_nothing(tmp_path: Path, point: Point) -> None:
+    """What was written with room to grow is written to on a full disk as well."""
     opened(tmp_path).write(prepared(1))
+    journal = opened(tmp_path, Failing(point, lambda: OSError(errno.ENOSPC, "full")))
+    journal.write(prepared(2))
+    assert uids(journal) == uids(opened(tmp_path)) == {"uid-1", "uid-2"}
+
+
+def test_a_damaged_journal_that_cannot_be_written_anew_is_not_written_to(tmp_path: Path) -> None:
+    opened(tmp_path).write(prepared(1))
+    (tmp_path / "journal").write_bytes((tmp_path / "journal").read_bytes()[3:])
+    full = Failing(Point.JOURNAL_COMPACT_WRITE, lambda: OSError(errno.ENOSPC, "full"))
     with pytest.raises(JournalError):
-        opened(tmp_path, Failing(point, lambda: OSError(errno.ENOSPC, "full")))
-    assert uids(opened(tmp_path)) == {"uid-1"}
+        opened(tmp_path, full)
 
 
 def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:
