@@ -35,7 +35,7 @@ class Reclaimer:
         until = context.memory.granted_at(pods.uid_of(pod), now) + context.patience
         if until > now:
             context.agenda.add(key, until)
-        elif pods.is_unschedulable(pod):
+        elif pods.is_unschedulable(pod) and not self._is_nominated(pod, claims):
             self.release_all(key, pod, claims, "the scheduler does not place the pod there")
         else:
             context.agenda.add(key, now + context.patience)
@@ -54,6 +54,12 @@ class Reclaimer:
         """Take the claim's allocation back where nobody will ever use it."""
         if is_orphan(claim, self._context.cache.pods_of(claim)):
             self._begin(key, [claim], "the pod that it was allocated for is gone")
+
+    def _is_nominated(self, pod: Object, claims: list[Object]) -> bool:
+        """Whether kube-scheduler is at work on the pod's allocation: it nominates the node before
+        it binds, and while pods with lower priority leave it (its condition is then an old one).
+        When it gives up it takes that back."""
+        return any(_node(claim) == pods.nominated_node(pod) for claim in claims)
 
     def _reclaimable(self, pod: Object, claims: Iterable[Object]) -> list[Object]:
         """Our unreserved allocations that serve nobody: every other pod that names the claim

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+from controller.authorship import MANAGER
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
@@ -42,7 +43,9 @@ def test_counted_as_used() -> None:
 
 def test_ours_and_other_drivers_are_not_told() -> None:
     world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
+    ours = allocated("c", "a", "whole-0000-00-00-0")
+    ours["metadata"]["managedFields"] = written_by(MANAGER)
+    world.put(RESOURCE_CLAIMS, ours)
     world.put(PODS, pod("p", "c"))
     theirs = copy.deepcopy(allocated("y", "a", "gpu-0"))
     theirs["status"]["allocation"]["devices"]["results"][0]["driver"] = "gpu.example.com"

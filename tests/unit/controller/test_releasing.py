@@ -133,6 +133,17 @@ def test_a_pod_that_the_scheduler_has_not_judged_keeps_its_claims() -> None:
     assert world.after(PATIENCE * 3) == []
 
 
+def test_a_pod_that_the_scheduler_is_binding_keeps_its_claims() -> None:
+    """Its condition is from before; the nominated node says what goes on now."""
+    world = granted()
+    world.put(PODS, pod("p", "c", status=unschedulable() | {"nominatedNodeName": "a"}))
+    world.settle()
+    assert world.after(PATIENCE * 3) == []
+    world.put(PODS, pod("p", "c", status=unschedulable()))
+    world.settle()
+    assert world.after(PATIENCE) == ["c status"]
+
+
 def test_a_reserved_claim_is_never_taken_back() -> None:
     world = granted()
     world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))

@@ -61,6 +61,14 @@ def test_refused(requests: list[Object], containers: list[Object], words: str) -
     assert "let " in told  # the remedy
 
 
+def test_refused_though_there_are_no_devices_yet() -> None:
+    world = World([])
+    world.put(RESOURCE_CLAIMS, claim("c", [request("x", cls=DRS, count=2)]))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    assert "container 'main' of pod default/p would have 2 GCU devices" in world.ears.told[0]
+
+
 ALLOWED = {
     "the same in both": ([request("x"), request("y")], [used("one", ""), used("two", "y", "x")]),
     "nothing in common": ([request("x", cls=DRS), request("y")], [used("a", "x"), used("b", "y")]),
