@@ -42,7 +42,7 @@ class Locks:
             finally:
                 # Claims come and go without end, so their files must not stay. Removed under
                 # the lock; whoever waits for this file sees that it is gone and opens another.
-                path.unlink(missing_ok=True)
+                _remove(path)
 
     @contextmanager
     def cards(self, cards: Iterable[PciAddress]) -> Iterator[None]:
@@ -53,14 +53,19 @@ class Locks:
             yield
 
     def sweep(self) -> None:
-        """Remove claims' files that a killed agent left; those in use stay."""
+        """Remove claims' files that a killed agent left; those in use stay, by whomever."""
         for path in self._directory.glob("claim-*.lock"):
-            with path.open("rb") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
-                path.unlink(missing_ok=True)
+            try:
+                self._sweep(path)
+            except OSError as error:
+                # Another agent was faster, say. A file that stays stands in nobody's way.
+                logger.debug("the lock %s stays: %s", path, error.strerror)
+
+    def _sweep(self, path: Path) -> None:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if is_at(file.fileno(), path):  # else another agent's new one is there by now
+                path.unlink()
 
     @contextmanager
     def _locked(self, path: Path) -> Iterator[None]:
@@ -73,8 +78,7 @@ class Locks:
     def _acquire(self, path: Path) -> int:
         try:
             while True:
-                fd = open_lock(path)
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                fd = _open_locked(path)
                 if is_at(fd, path):
                     return fd
                 os.close(fd)
@@ -83,3 +87,21 @@ class Locks:
                 f"the lock {path} cannot be taken: {error.strerror}",
                 remedy="check that the disk is neither full nor failing nor read-only",
             ) from error
+
+
+def _open_locked(path: Path) -> int:
+    fd = open_lock(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _remove(path: Path) -> None:
+    """A file that stays is swept at the next start: no reason to fail what was done under it."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        logger.warning("the lock %s stays: %s", path, error.strerror)

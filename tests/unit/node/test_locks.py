@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import multiprocessing
+import os
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -105,6 +109,48 @@ def test_files_of_killed_agents_are_swept(tmp_path: Path) -> None:
     (tmp_path / "card-0000-0d-00-0.lock").touch()
     Locks(tmp_path).sweep()
     assert [path.name for path in tmp_path.iterdir()] == ["card-0000-0d-00-0.lock"]
+
+
+def test_a_sweep_beside_another_agent_leaves_what_that_one_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the sweeper's open and its lock the other ends with one file and makes a new one."""
+    path = tmp_path / "claim-uid-1.lock"
+    path.touch()
+    lock = fcntl.flock
+
+    def late(file: BinaryIO, how: int) -> None:
+        path.unlink()
+        path.touch()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    Locks(tmp_path).sweep()
+    assert path.exists()
+
+
+def test_a_sweep_passes_over_what_another_agent_has_just_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "claim-uid-9.lock").touch()
+    seen = [tmp_path / "claim-uid-1.lock", tmp_path / "claim-uid-9.lock"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "glob", lambda *_: iter(seen))
+        Locks(tmp_path).sweep()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_claim_s_file_that_cannot_be_removed_fails_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk has become read-only meanwhile."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as patch, Locks(tmp_path).claim("uid-1"):
+        patch.setattr(Path, "unlink", refuse)
+    assert "claim-uid-1.lock stays: Read-only file system" in caplog.text
 
 
 def test_a_hostile_uid_makes_no_file(tmp_path: Path) -> None:
