@@ -229,7 +229,7 @@ class Client:
         url = f"{self._configuration.host}{path}"
         if query:
             url += f"?{urlencode(query)}"
-        headers = self._headers() | {"Accept": accept}
+        headers = self._headers(call) | {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = media_type
         try:
@@ -242,9 +242,12 @@ class Client:
             raise _no_answer(call, error) from error
         return response
 
-    def _headers(self) -> dict[str, str]:
+    def _headers(self, call: str) -> dict[str, str]:
         headers = {"User-Agent": self._user_agent}
-        bearer = self._configuration.auth_settings().get("BearerToken")
+        try:
+            bearer = self._configuration.auth_settings().get("BearerToken")
+        except (ConfigException, OSError) as error:  # the token's file is read again now and then
+            raise Unavailable(f"there is no token for {call}: {error}") from error
         if bearer and bearer["value"]:
             headers[bearer["key"]] = bearer["value"]
         return headers

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTResponse
+from kubernetes.config import ConfigException
 
 from dra_driver.kube.api import Change
-from dra_driver.kube.client import ClientWatch, connect
+from dra_driver.kube.client import Client, ClientWatch, connect
 from dra_driver.kube.errors import Gone, Unavailable
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
@@ -86,3 +88,24 @@ def test_no_configuration_is_told_with_the_remedy(
     with pytest.raises(InvalidValue) as refused:
         connect(kubeconfig, effects=Effects(), user_agent="tests/1")
     assert "name a kubeconfig" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "error",
+    [FileNotFoundError(2, "No such file"), ConfigException("Token file exists but empty.")],
+    ids=["not there", "empty"],
+)
+def test_a_token_that_cannot_be_read_again_is_no_answer(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller tries again later; another exception would end its thread."""
+
+    def refresh(_: Configuration) -> None:
+        raise error
+
+    configuration = Configuration()
+    configuration.api_key["BearerToken"] = "bearer old"
+    monkeypatch.setattr(configuration, "refresh_api_key_hook", refresh)
+    client = Client(configuration, effects=Effects(), user_agent="tests/1")
+    with pytest.raises(Unavailable, match="no token for GET /version"):
+        client.server_version()
