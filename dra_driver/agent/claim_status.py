@@ -97,9 +97,9 @@ class ClaimStatuses:
     def write(self) -> None:
         """Write what is not told yet. What was written is not written again.
 
-        A claim that the API server refuses keeps no other one waiting: the first such error is
-        raised when all were tried. Raises Unavailable or TooManyRequests at once, and
-        JournalError.
+        A claim that the API server refuses, or fails with, keeps no other one waiting: the first
+        such error is raised when all were tried. Raises JournalError; where the server does not
+        answer at all, Unavailable at once, and TooManyRequests.
         """
         cards = self._cards()
         if cards is None:
@@ -117,9 +117,9 @@ class ClaimStatuses:
                 continue
             try:
                 self._write(holding, cards)
-            except (Unavailable, TooManyRequests):
-                raise
             except KubeError as error:
+                if _concerns_all(error):
+                    raise
                 refusal = refusal or error
             else:
                 self._told[uid] = news
@@ -157,3 +157,10 @@ class ClaimStatuses:
             force=True,
         )
         logger.info("told in the status of claim %s what it has", ref)
+
+
+def _concerns_all(error: KubeError) -> bool:
+    """Whether the next claim would fare no better. A webhook that is away fails the claims of its
+    namespaces with 500."""
+    unreachable = isinstance(error, Unavailable) and error.status != 500
+    return unreachable or isinstance(error, TooManyRequests)

@@ -246,11 +246,19 @@ def test_entries_of_other_drivers_do_not_matter(rig: Rig) -> None:
     assert rig.api.patches == ["a"]
 
 
-def test_a_claim_that_is_refused_keeps_no_other_waiting(rig: Rig) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        Invalid("status.devices: not allocated", status=422),
+        Unavailable("failed calling webhook", status=500),
+    ],
+    ids=["refused", "failed by a webhook that is away"],
+)
+def test_a_claim_that_fails_keeps_no_other_waiting(rig: Rig, error: KubeError) -> None:
     for at, name in enumerate("abc"):
         rig.prepared(name, at)
-    rig.api.refusals["a"] = Invalid("status.devices: not allocated")
-    with pytest.raises(Invalid):
+    rig.api.refusals["a"] = error
+    with pytest.raises(type(error)):
         rig.statuses.write()
     assert rig.api.patches == ["a", "b", "c"]
     del rig.api.refusals["a"]
@@ -258,7 +266,11 @@ def test_a_claim_that_is_refused_keeps_no_other_waiting(rig: Rig) -> None:
     assert rig.api.patches == ["a", "b", "c", "a"]
 
 
-@pytest.mark.parametrize("error", [Unavailable("away"), TooManyRequests("slower")], ids=str)
+@pytest.mark.parametrize(
+    "error",
+    [Unavailable("away"), Unavailable("stopping", status=503), TooManyRequests("slower")],
+    ids=str,
+)
 def test_a_server_that_is_away_is_not_asked_for_each_claim(rig: Rig, error: KubeError) -> None:
     for at, name in enumerate("abc"):
         rig.prepared(name, at)
