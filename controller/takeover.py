@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from controller.allocator.ownership import is_ours
 from controller.allocator.state import State
@@ -17,13 +18,16 @@ from controller.fence import Fence
 from controller.inbox import Event, Inbox
 from controller.writer import ClaimWriter
 from dra_driver.kube.api import Api, Change
-from dra_driver.kube.errors import Invalid, NotFound
+from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import Refused
 from dra_driver.model.names import ANNOTATION_TERM
 
 logger = logging.getLogger(__name__)
+
+# Of this very write (HTTP): validation, or admission, whose webhooks choose among all three.
+_REFUSALS: Final = frozenset({400, 403, 422})
 
 ForEach = Callable[[Callable[[Object], None], Iterable[Object]], None]
 
@@ -80,8 +84,11 @@ class Takeover:
             self._learn(self._writer.fence(claim, term))
         except NotFound:
             return
-        except Invalid as error:
-            # Its annotations are full, perhaps. Nobody's claim may keep all others waiting.
+        except KubeError as error:
+            # Its annotations are full, perhaps, or a policy of its namespace forbids every change
+            # of it. Nobody's claim may keep all others waiting.
+            if error.status not in _REFUSALS:
+                raise
             logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
 
     def _learn(self, claim: Object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.kube.errors import Conflict, Invalid, Unavailable
+from dra_driver.kube.errors import Conflict, Forbidden, Invalid, KubeError, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from dra_driver.model.names import ANNOTATION_TERM
@@ -91,10 +91,19 @@ def test_a_conflict_reads_the_claim_and_marks_it_unless_it_is_allocated() -> Non
     assert term_of(world, "c") == "2"
 
 
-def test_a_claim_that_can_carry_no_term_keeps_nobody_waiting() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        Invalid("metadata.annotations: too long", status=422),
+        Forbidden("a policy of the namespace denied the request", status=403),
+        KubeError("an admission webhook denied the request", status=400),
+    ],
+    ids=str,
+)
+def test_a_claim_that_can_carry_no_term_keeps_nobody_waiting(error: KubeError) -> None:
     world = following()
     world.put(RESOURCE_CLAIMS, claim("full"))
-    world.port.refuse = [Invalid("metadata.annotations: too long", status=422)]
+    world.port.refuse = [error]
     world.lead("2")
     world.settle()
     world.put(RESOURCE_CLAIMS, claim("c"))
