@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,7 @@ class ClusterCache:
         self._objects: dict[Resource, dict[_Name, Object]] = {each: {} for each in WATCHED}
         self._classes: dict[str, Object] = {}
         self._nodes: dict[str, Object] = {}
+        self._nodes_version = 0
         self._holdings = Holdings()
         self._holds: dict[_Name, tuple[Hold, ...]] = {}
         self._assumed: dict[_Name, Object] = {}
@@ -116,11 +117,15 @@ class ClusterCache:
     def claims(self) -> Iterator[Object]:
         return iter(self._objects[RESOURCE_CLAIMS].values())
 
-    def nodes(self) -> Iterator[Object]:
-        return iter(self._objects[NODES].values())
+    @property
+    def nodes(self) -> Mapping[str, Object]:
+        """Nodes by name, always those of the moment."""
+        return self._nodes
 
-    def node(self, name: str) -> Object | None:
-        return self._objects[NODES].get(("", name))
+    @property
+    def nodes_version(self) -> int:
+        """Another one whenever a node has come, gone or changed in what pods demand of it."""
+        return self._nodes_version
 
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
         """The pod's claims by their names in the pod; None while one is missing, being deleted
@@ -153,6 +158,9 @@ class ClusterCache:
         elif resource is DEVICE_CLASSES:
             _put(self._classes, name[1], new)
         elif resource is NODES:
+            old = self._nodes.get(name[1])
+            if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
+                self._nodes_version += 1
             _put(self._nodes, name[1], new)
         _put(objects, name, new)
 

@@ -65,6 +65,8 @@ class Grants:
     def settle(self, key: Key) -> None:
         """Find out what became of it."""
         claim = self._uncertain[key]
+        if self._context.writes.is_busy([_uid(claim)]):
+            return
         self._context.writes.begin(
             key,
             [_uid(claim)],

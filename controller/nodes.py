@@ -29,6 +29,13 @@ def misfit(pod: Mapping[str, Any], node: Node) -> str | None:
     return f"tainted {taint}" if taint else None
 
 
+def demand(pod: Mapping[str, Any]) -> list[Any]:
+    """All that `misfit` reads of the pod."""
+    spec = pod["spec"]
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity")
+    return [spec.get("nodeSelector"), affinity, spec.get("tolerations")]
+
+
 def selector_matches(selector: Mapping[str, Any], node: Node) -> bool:
     """Whether a NodeSelector (core/v1) allows the node: any of its terms, all of a term."""
     return any(_term_matches(term, node) for term in selector.get("nodeSelectorTerms") or ())

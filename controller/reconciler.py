@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from controller import pods
 from controller.agenda import Key, Subject
@@ -10,7 +10,7 @@ from controller.allocator.allocate import Allocation, Unsatisfied, allocate
 from controller.allocator.ownership import is_ours
 from controller.allocator.request import Wanted, parse_claim
 from controller.allocator.state import State
-from controller.candidates import Candidates, candidates
+from controller.candidates import Candidates, NodeFits, candidates
 from controller.context import Context
 from controller.fairness import Fairness
 from controller.grants import Grants
@@ -35,6 +35,7 @@ class Reconciler:
         self._api = api
         self._fairness = fairness
         self._volumes = BoundVolumes(api)
+        self._fits = NodeFits()
         self._context = context
         self._grants = Grants(context)
         self._reclaimer = Reclaimer(context)
@@ -49,11 +50,9 @@ class Reconciler:
 
     def _reconcile_claim(self, key: Key) -> None:
         claim = self._context.cache.claim(key)
-        if claim is not None and self._context.writes.is_busy([_uid(claim)]):
-            return
         if self._grants.is_uncertain(key):
             self._grants.settle(key)
-        elif claim is not None:
+        elif claim is not None and not self._context.writes.is_busy([_uid(claim)]):
             self._reclaimer.release_orphan(key, claim)
         self._context.narrator.written_past_us(key, claim)
 
@@ -71,7 +70,9 @@ class Reconciler:
         state = context.cache.state()
         try:
             ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
-            todo = [claim for claim in ours.values() if allocation(claim) is None]
+            # A pod may name a claim twice.
+            unallocated = {_uid(c): c for c in ours.values() if allocation(c) is None}
+            todo = list(unallocated.values())
             wanted = [parse_claim(claim, state.classes) for claim in todo]
             if todo:
                 check_asked(pod, ours)
@@ -117,12 +118,14 @@ class Reconciler:
         state = context.cache.state()
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
         avoided = context.memory.avoided(pods.uid_of(pod), context.clock())
+        cache = context.cache
         where = candidates(
             pod,
+            self._fits.of(pod, cache.nodes, cache.nodes_version),
             allocated,
-            context.cache.nodes(),
-            self._excluded(pod, avoided),
-            self._volumes.selectors(pod),
+            cache.nodes,
+            excluded=self._excluded(pod, avoided),
+            volumes=self._volumes.selectors(pod),
         )
         outcome = _decide(state, wanted, where)
         if isinstance(outcome, Allocation):
@@ -142,7 +145,7 @@ class Reconciler:
         return dict.fromkeys(avoided, "refused by the scheduler lately") | words
 
     def _wait_in_line(
-        self, key: Key, pod: Object, wanted: list[Wanted], nodes: Sequence[str]
+        self, key: Key, pod: Object, wanted: list[Wanted], nodes: Collection[str]
     ) -> None:
         context, now = self._context, self._context.clock()
         since = context.queue.enter(key, now)

@@ -148,6 +148,46 @@ def test_the_nominated_node_comes_first() -> None:
     assert world.node_of("c") == "b"
 
 
+def test_a_claim_that_the_pod_names_twice_is_allocated_once() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    twice = pod("p", "c")
+    twice["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c"})
+    world.put(PODS, twice)
+    assert world.settle() == ["c", "c status"]
+
+
+@pytest.mark.parametrize("change", ["labels", "taints", "unschedulable", "Ready", "gone"])
+def test_a_node_that_changes_is_seen_anew(change: str) -> None:
+    """What is remembered of the nodes that fit is forgotten."""
+    world = World(pool("b", [device("whole", 0), device("whole", 1)]))
+    labelled = node("b")
+    labelled["metadata"]["labels"] = {"zone": "x"}
+    world.put(NODES, labelled)
+    for name in ("c", "d"):
+        world.put(RESOURCE_CLAIMS, claim(name))
+    world.put(PODS, pod("p", "c", nodeSelector={"zone": "x"}))
+    world.settle()
+    assert world.node_of("c") == "b"
+    changed = copy.deepcopy(labelled)
+    match change:
+        case "labels":
+            changed["metadata"]["labels"] = {}
+        case "taints":
+            changed["spec"]["taints"] = [{"key": "k", "effect": "NoSchedule"}]
+        case "unschedulable":
+            changed["spec"]["unschedulable"] = True
+        case "Ready":
+            changed["status"] = {}
+    if change == "gone":
+        world.remove(NODES, "b")
+    else:
+        world.put(NODES, changed)
+    world.put(PODS, pod("q", "d", nodeSelector={"zone": "x"}))
+    world.settle()
+    assert world.node_of("d") is None
+
+
 def test_a_nominated_node_without_a_card_is_passed_by() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, allocated("x", "b", "whole-0000-00-00-0", "whole-0000-01-00-0"))

@@ -143,3 +143,19 @@ def test_an_unanswered_write_that_arrived_is_found() -> None:
     writes = world.after(1.0)
     assert writes == []
     assert allocation(world.claim("c")) is not None
+
+
+def test_a_claim_that_is_deleted_while_uncertain() -> None:
+    world = uncertain(Unavailable("no answer"), Unavailable("still none"))
+    world.hands.tied = True
+    world.time += 1.0
+    world.settle()
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.remove(PODS, "p")
+    world.settle()
+    world.hands.untie()
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d"))
+    world.settle()
+    world.after(2.0)
+    assert world.node_of("d") == "a"
