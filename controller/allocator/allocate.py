@@ -61,7 +61,7 @@ def allocate(
         grants = decision.grants(node)
         if grants is not None:
             return Allocation(node, grants)
-    return Unsatisfied(explain(state, wanted, allowed, decision.stopped))
+    return Unsatisfied(explain(state, wanted, allowed, decision.stopped(allowed)))
 
 
 def catch_up(state: State) -> None:
@@ -74,6 +74,8 @@ def catch_up(state: State) -> None:
 
 
 class _Decision:
+    """One question, put to one node after the other."""
+
     def __init__(
         self,
         state: State,
@@ -90,15 +92,14 @@ class _Decision:
         self._single = single_request(wanted)
         self._limited: set[str] = set()
 
-    @property
-    def stopped(self) -> str:
-        """Why the search ended early; empty if it did not."""
-        if not self._limited:
+    def stopped(self, nodes: Collection[str]) -> str:
+        """On how many of `nodes` the search ended early; empty if on none."""
+        limited = sum(node in nodes for node in self._limited)
+        if not limited:
             return ""
-        nodes = "1 node" if len(self._limited) == 1 else f"{len(self._limited)} nodes"
         return (
-            f"the search was stopped on {nodes}, after {self._budget.spent} choices that led "
-            "nowhere"
+            f"the search was stopped on {'1 node' if limited == 1 else f'{limited} nodes'}, after "
+            f"{self._budget.per_node} choices that led nowhere"
         )
 
     def ordered(self, nodes: Collection[str]) -> Iterable[str]:
@@ -148,7 +149,7 @@ class _Decision:
         grants = self._search(node, order)
         if grants is not None:
             return score(self._state, order, self._wanted, grants)
-        if self._budget.exhausted:
+        if node in self._limited and self._budget.exhausted:
             raise SearchLimitReached
         return None
 

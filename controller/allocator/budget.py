@@ -14,6 +14,7 @@ class Budget:
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
+        self.per_node = max(1, steps // _SHARE)
         self.spent = 0
         self._until = self._next_limit()
 
@@ -33,4 +34,4 @@ class Budget:
         return self.spent >= self.steps
 
     def _next_limit(self) -> int:
-        return min(self.steps, self.spent + max(1, self.steps // _SHARE))
+        return min(self.steps, self.spent + self.per_node)

@@ -14,7 +14,7 @@ from controller.allocator.request import Wanted
 
 _MOST_RANKINGS = 32  # different shapes; a ranking has an entry for each node
 Score = tuple[int, ...]  # the least is the best; those of one ranking are of one length
-_FEW = 4
+_LATEST = 4  # so many are kept up to date while nobody waits
 Asked = tuple[Sequence[Wanted], Policy]
 Evaluate = Callable[[str], Score | None]  # None where the node cannot serve the shape
 
@@ -66,7 +66,7 @@ class Rankings:
 
     def latest(self) -> list[Ranking]:
         """Those of the shapes asked last."""
-        return list(islice(reversed(self._known.values()), _FEW))
+        return list(islice(reversed(self._known.values()), _LATEST))
 
     def of(self, asked: Asked) -> Ranking:
         wanted, policy = asked

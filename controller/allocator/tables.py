@@ -11,7 +11,7 @@ from controller.allocator.changes import ALL_NODES
 Question = TypeVar("Question", bound=Hashable)
 Answer = TypeVar("Answer")
 
-_MOST_TABLES = 32  # a table has an entry for each node
+_MOST_TABLES = 16  # a table has an entry for each node
 
 
 class Tables(Generic[Question, Answer]):

@@ -11,7 +11,7 @@ from controller.allocator.changes import ALL_NODES, Changed
 from controller.allocator.demand import Demand
 from controller.allocator.inventory import Inventory
 
-_MOST_TABLES = 32  # different demands; a table has an entry for each node
+_MOST_TABLES = 16  # different demands; a table has an entry for each node
 
 
 @dataclass(frozen=True, slots=True)

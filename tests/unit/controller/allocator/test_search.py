@@ -146,3 +146,13 @@ def test_a_claim_larger_than_any_group_falls_back_to_what_there_is() -> None:
     held = [allocated("x", "a", *names("whole", 0, 2, 4, 6))]
     outcome = decide(pool("a", cards(8)), held, claim("c", [request(count=4)]))
     assert outcome == ("a", whole(1, 3, 5, 7))
+
+
+def test_a_spent_budget_keeps_no_easy_node_from_being_tried() -> None:
+    nodes = [f"n{number:02}" for number in range(20)]
+    slices = [each for node in nodes for each in pool(node, cards(1))] + pool("z", cards(2))
+    found = state(slices, selectors=SELECTORS)
+    wanted = [parse_claim(claim("c", [request(count=2)]), found.classes)]
+    outcome = allocate(found, wanted, [*nodes, "z"], steps=0)
+    assert isinstance(outcome, Allocation)
+    assert outcome.node == "z"
