@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dra_driver.kube.api import Change
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
@@ -18,14 +21,15 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from dra_driver.model.claim import Object
+from dra_driver.model.claim import Object, results
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import wait_until
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
-from tests.control_plane.objects import claim, pod_with, resource_slice
+from tests.control_plane.hands import Hands
+from tests.control_plane.objects import resource_slice
 
 Start = Callable[..., ControllerProcess]
 
@@ -95,6 +99,29 @@ class Machines:
         self._api.create(RESOURCE_SLICES, resource_slice(name, devices))
         return name
 
+    def add_many(self, count: int, devices: Sequence[Object]) -> list[str]:
+        """So many nodes with these devices each, all at a time; gives their names in order."""
+        made = [f"node-{secrets.token_hex(3)}" for _ in range(count)]
+        capacity = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+        ready = {"type": "Ready", "status": "True", "reason": "Declared"}
+        status = {"capacity": capacity, "allocatable": capacity, "conditions": [ready]}
+        for name in made:
+            labels = {"machine": name, "kubernetes.io/hostname": name}
+            metadata = {"name": name, "labels": labels}
+            self._api.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+            self._nodes.append(name)
+            self._api.patch(NODES, name, {"status": status}, subresource="status")
+            self._api.create(RESOURCE_SLICES, resource_slice(name, devices))
+
+        def untainted() -> bool:
+            nodes = self._api.list(NODES).items
+            return not any(
+                node["spec"].get("taints") for node in nodes if node["metadata"]["name"] in made
+            )
+
+        wait_until(untainted, 30.0, "the nodes without the not-ready taint")
+        return made
+
     def remove_all(self) -> None:
         for name in self._nodes:
             self._api.delete(RESOURCE_SLICES, f"{name}-0")
@@ -114,13 +141,13 @@ class Eyes:
     def __init__(self, cluster: Cluster, api: Client, namespace: str) -> None:
         self._cluster = cluster
         self._api = api
-        self._namespace = namespace
+        self.namespace = namespace
 
     def claim(self, name: str) -> Object:
-        return self._api.get(RESOURCE_CLAIMS, name, namespace=self._namespace)
+        return self._api.get(RESOURCE_CLAIMS, name, namespace=self.namespace)
 
     def pod(self, name: str) -> Object:
-        return self._api.get(PODS, name, namespace=self._namespace)
+        return self._api.get(PODS, name, namespace=self.namespace)
 
     def bound(self, name: str, timeout: float = 30.0) -> str:
         """The node that the pod was bound to."""
@@ -150,15 +177,27 @@ class Eyes:
 
         wait_until(is_gone, timeout, f"claim {name} gone")
 
-    def start(self, name: str, **spec: Any) -> None:
-        """A claim for a card, and a pod that uses it, both of that name."""
-        self._api.create(RESOURCE_CLAIMS, claim(name, self._namespace))
-        self._api.create(PODS, pod_with(name, self._namespace, name, **spec))
-
     def end(self, name: str) -> None:
         """Delete the pod at once: there is no kubelet to confirm its end."""
-        scope = ("--namespace", self._namespace)
+        scope = ("--namespace", self.namespace)
         self._cluster.kubectl("delete", "pod", name, *scope, "--grace-period=0", "--force")
+
+    def stays(self, predicate: Callable[[], bool], seconds: float, what: str) -> None:
+        """Return when it has been true for so long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            assert predicate(), what
+            time.sleep(0.1)
+
+    def node_of(self, name: str) -> str:
+        """The node that the claim is allocated on; empty where it is not."""
+        found = results(self.claim(name))
+        return found[0].pool.partition("/")[2] if found else ""
+
+    def no_card_twice(self, names: Iterable[str]) -> None:
+        """Return when all of the claims are allocated, to different cards."""
+        held = [(each.pool, each.device) for name in names for each in results(self.claim(name))]
+        assert len(held) == len(set(held))
 
     def _allocation(self, name: str) -> object:
         return (self.claim(name).get("status") or {}).get("allocation")
@@ -167,6 +206,42 @@ class Eyes:
 @pytest.fixture
 def eyes(api: Client, namespace: str, control_plane: Cluster) -> Eyes:
     return Eyes(control_plane, api, namespace)
+
+
+@pytest.fixture
+def hands(api: Client, namespace: str, control_plane: Cluster) -> Iterator[Hands]:
+    found = Hands(control_plane, api, namespace)
+    yield found
+    found.clean()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that a test of the controller acts and looks with."""
+
+    cluster: Cluster
+    api: Client
+    namespace: str
+    machines: Machines
+    eyes: Eyes
+    hands: Hands
+
+    def events_about(self, name: str) -> list[str]:
+        return events_about(self.api, self.namespace, name)
+
+    def writes_to_claims(self, since: str) -> list[Object]:
+        """Each claim of the namespace as it was after each write since a resourceVersion."""
+        watch = self.api.watch(
+            RESOURCE_CLAIMS, resource_version=since, namespace=self.namespace, timeout=1.0
+        )
+        return [event.object for event in watch if event.change is not Change.BOOKMARK]
+
+
+@pytest.fixture
+def scene(
+    control_plane: Cluster, api: Client, machines: Machines, eyes: Eyes, hands: Hands
+) -> Scene:
+    return Scene(control_plane, api, eyes.namespace, machines, eyes, hands)
 
 
 def events_about(api: Client, namespace: str, name: str) -> list[str]:

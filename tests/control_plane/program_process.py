@@ -55,6 +55,11 @@ class ProgramProcess:
         self._process.terminate()
         return self.wait()
 
+    def kill(self) -> None:
+        """SIGKILL: it leaves everything as it is."""
+        self._process.kill()
+        self._process.wait(_STOP_SECONDS)
+
     def wait(self) -> int:
         """Its exit code, once it has ended by itself."""
         return self._process.wait(_STOP_SECONDS)

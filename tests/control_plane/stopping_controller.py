@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from unittest.mock import patch
 
@@ -36,6 +37,7 @@ class StopBeforeWrite(Effects):
             self._left -= 1
             if self._left == 0:
                 os.kill(os.getpid(), signal.SIGSTOP)
+                time.sleep(1.0)  # another thread may be the one that takes the signal
 
 
 if __name__ == "__main__":

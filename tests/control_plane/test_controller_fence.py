@@ -12,7 +12,7 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import allocation, results
 from dra_driver.model.names import ANNOTATION_TERM
-from tests.control_plane.conftest import Eyes, Machines
+from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import claim, pod_with, whole
 
@@ -52,41 +52,42 @@ def start_old(start_controller: Start, armed: Path) -> ControllerProcess:
 
 
 def test_a_write_in_the_hand_of_a_stopped_leader_meets_a_conflict(
-    eyes: Eyes, machines: Machines, start_controller: Start, armed: Path, wanted: Callable[[], None]
+    scene: Scene, start_controller: Start, armed: Path, wanted: Callable[[], None]
 ) -> None:
     """The card that it is about to give is given to another claim while it is stopped."""
-    machines.add([whole(0)])
+    scene.machines.add([whole(0)])
     old = start_old(start_controller, armed)
     wanted()
     old.wait_stopped()
-    eyes.end("first")
+    scene.hands.end("first")
     new = start_controller(*SHORT_LEASE, name="replica-new")
-    new.wait_for_log("1 unallocated claims marked")
-    assert eyes.claim("in-hand")["metadata"]["annotations"][ANNOTATION_TERM]
-    eyes.start("second")
-    eyes.bound("second")
+    new.wait_for_log("begins")
+    assert scene.eyes.claim("in-hand")["metadata"]["annotations"][ANNOTATION_TERM]
+    scene.hands.start("second")
+    scene.eyes.bound("second")
     old.signal(signal.SIGCONT)
     old.wait_for_log("409 Conflict")
-    old.wait_for_log("replica-old no longer leads")
-    assert allocation(eyes.claim("in-hand")) is None
-    assert [each.device for each in results(eyes.claim("second"))] == ["whole-0000-00-00-0"]
+    assert allocation(scene.eyes.claim("in-hand")) is None
+    assert [each.device for each in results(scene.eyes.claim("second"))] == ["whole-0000-00-00-0"]
+    scene.api.delete(RESOURCE_CLAIMS, "in-hand", namespace=scene.namespace)
+    scene.eyes.gone("in-hand")
 
 
 def test_a_stopped_leader_that_goes_on_writes_nothing_new(
-    machines: Machines, eyes: Eyes, start_controller: Start
+    scene: Scene, start_controller: Start
 ) -> None:
     """Claims that came after the other took over are kept safe by the lease's deadline alone."""
-    machines.add([whole(0), whole(1)])
+    scene.machines.add([whole(0), whole(1)])
     old = start_controller(*SHORT_LEASE, name="replica-old")
     old.wait_for_log("begins")
     old.signal(signal.SIGSTOP)
     new = start_controller(*SHORT_LEASE, name="replica-new")
     new.wait_for_log("begins")
     for name in ("one", "two"):
-        eyes.start(name)
+        scene.hands.start(name)
     old.signal(signal.SIGCONT)
     for name in ("one", "two"):
-        eyes.bound(name)
-    assert "allocated" not in old.log()
-    devices = {each.device for name in ("one", "two") for each in results(eyes.claim(name))}
+        scene.eyes.bound(name)
+    assert "allocated whole" not in old.log()
+    devices = {each.device for name in ("one", "two") for each in results(scene.eyes.claim(name))}
     assert len(devices) == 2

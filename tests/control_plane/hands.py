@@ -1,0 +1,143 @@
+"""What users, administrators and kubelets would do, in the test's namespace."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+
+from dra_driver.kube.api import PatchType
+from dra_driver.kube.client import Client
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claim import Object
+from tests.cluster.cluster import Cluster
+from tests.control_plane.objects import claim, pod_with, resource_slice
+
+
+class Hands:
+    """Cluster-wide objects that it makes are gone after the test."""
+
+    def __init__(self, cluster: Cluster, api: Client, namespace: str) -> None:
+        self._cluster = cluster
+        self._api = api
+        self._namespace = namespace
+        self._made: list[tuple[Resource, str]] = []
+
+    def start(self, name: str, **spec: Any) -> None:
+        """A claim for a card, and a pod that uses it, both of that name."""
+        self._api.create(RESOURCE_CLAIMS, claim(name, self._namespace))
+        self._api.create(PODS, pod_with(name, self._namespace, name, **spec))
+
+    def end(self, name: str) -> None:
+        """Delete the pod at once: there is no kubelet to confirm its end."""
+        self.kubectl("delete", "pod", name, "--grace-period=0", "--force")
+
+    def clear(self, found: Object) -> Object:
+        """Take the claim's allocation away, as kube-scheduler does when it gives one up."""
+        status = {key: value for key, value in found["status"].items() if key != "allocation"}
+        return self._api.replace(RESOURCE_CLAIMS, found | {"status": status}, subresource="status")
+
+    def reserve(self, found: Object, pod: str) -> Object:
+        """Reserve the allocated claim for a pod, as kube-scheduler does before it binds."""
+        uid = "0a1b2c3d-0000-4000-8000-000000000000"
+        status = found["status"] | {
+            "reservedFor": [{"resource": "pods", "name": pod, "uid": uid}],
+        }
+        return self._api.replace(RESOURCE_CLAIMS, found | {"status": status}, subresource="status")
+
+    def set_status(self, resource: Resource, name: str, status: Object) -> None:
+        self._api.patch(
+            resource,
+            name,
+            {"status": status},
+            namespace=self._namespace if resource.namespaced else "",
+            patch_type=PatchType.STRATEGIC_MERGE,
+            subresource="status",
+        )
+
+    def lift(self, pod: str, gate: str) -> None:
+        gates = [{"$patch": "delete", "name": gate}]
+        patch = json.dumps({"spec": {"schedulingGates": gates}})
+        self.kubectl("patch", "pod", pod, "--type=strategic", f"--patch={patch}")
+
+    def cordon(self, node: str) -> None:
+        self._api.patch(NODES, node, {"spec": {"unschedulable": True}})
+
+    def taint(self, node: str) -> None:
+        self._cluster.kubectl("taint", "node", node, "example.com/maintenance=:NoSchedule")
+
+    def break_down(self, node: str) -> None:
+        condition = {"type": "Ready", "status": "False", "reason": "Declared"}
+        self.set_status(NODES, node, {"conditions": [condition]})
+
+    def make_class(self, selector: str) -> str:
+        """Somebody's own DeviceClass; gives its name."""
+        name = f"class-{secrets.token_hex(3)}"
+        body: Object = {
+            "apiVersion": DEVICE_CLASSES.api_version,
+            "kind": DEVICE_CLASSES.kind,
+            "metadata": {"name": name},
+            "spec": {"selectors": [{"cel": {"expression": selector}}]},
+        }
+        self._create(DEVICE_CLASSES, body)
+        return name
+
+    def publish_other(self, node: str, driver: str) -> None:
+        """One device of another driver on the node."""
+        body = resource_slice(node, [{"name": "device-0"}])
+        body["metadata"]["name"] = f"{node}-{driver}"
+        body["spec"] |= {
+            "driver": driver,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        }
+        self._create(RESOURCE_SLICES, body)
+
+    def bind_volume(self, name: str, node: str) -> None:
+        """A claim for a volume that lies on the node, as a provisioner would have bound it."""
+        term = {"key": "machine", "operator": "In", "values": [node]}
+        required = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+        volume = f"volume-{secrets.token_hex(3)}"
+        common: Object = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+        body: Object = {
+            "apiVersion": "v1",
+            "kind": PERSISTENT_VOLUMES.kind,
+            "metadata": {"name": volume},
+            "spec": {
+                **common,
+                "capacity": {"storage": "1Gi"},
+                "hostPath": {"path": "/nowhere"},
+                "nodeAffinity": {"required": required},
+            },
+        }
+        self._create(PERSISTENT_VOLUMES, body)
+        wanted: Object = {
+            "apiVersion": "v1",
+            "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+            "metadata": {"name": name, "namespace": self._namespace},
+            "spec": {
+                **common,
+                "resources": {"requests": {"storage": "1Gi"}},
+                "volumeName": volume,
+            },
+        }
+        self._api.create(PERSISTENT_VOLUME_CLAIMS, wanted)
+
+    def kubectl(self, *arguments: str) -> str:
+        return self._cluster.kubectl(*arguments, "--namespace", self._namespace)
+
+    def clean(self) -> None:
+        for resource, name in self._made:
+            self._api.delete(resource, name)
+
+    def _create(self, resource: Resource, body: Object) -> None:
+        self._api.create(resource, body)
+        self._made.append((resource, body["metadata"]["name"]))
