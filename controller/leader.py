@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 
 from controller.fence import Fence, boottime
 from dra_driver.kube.api import Api
@@ -166,7 +167,8 @@ class LeaderElector:
         now = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": int(self._times.duration),
+            # Others wait for so long, and at least as long as we mean: the API has whole ones.
+            "leaseDurationSeconds": ceil(self._times.duration),
             "acquireTime": spec.get("acquireTime", now) if mine else now,
             "renewTime": now,
             "leaseTransitions": int(spec.get("leaseTransitions") or 0) + (0 if mine else 1),

@@ -17,6 +17,7 @@ from dra_driver.model.claim import Object
 logger = logging.getLogger(__name__)
 
 _REASON_FAILED = "GcuAllocationFailed"
+_REASON_USAGE = "GcuUsageDiffers"
 _REASON_PAST_US = "GcuAllocatedByOther"
 
 
@@ -93,6 +94,16 @@ class Narrator:
                 action="Allocate",
             )
         self._foreign.set(len(self._past_us))
+
+    def usage_differs(self, pod: Object, told: str) -> None:
+        """A pod uses a prepared claim otherwise than the pod that it was prepared for."""
+        self._recorder.record(
+            _typed(pod, PODS),
+            kind=EventType.WARNING,
+            reason=_REASON_USAGE,
+            note=told,
+            action="Allocate",
+        )
 
     def allocated(self, count: int) -> None:
         self._allocations.inc(count)

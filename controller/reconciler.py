@@ -15,12 +15,12 @@ from controller.context import Context
 from controller.fairness import Fairness
 from controller.grants import Grants
 from controller.reclaim import Reclaimer
-from controller.usage import check_allocated, check_asked
+from controller.usage import check_allocated, check_asked, differs
 from controller.volumes import BoundVolumes
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claim import Object, allocation, results
 from dra_driver.model.errors import InvalidValue, Refused
 
 
@@ -82,15 +82,29 @@ class Reconciler:
             return
         if not todo:
             self._leave_line(key)
-            self._leave_to_scheduler(key, pod, list(ours.values()))
+            self._leave_to_scheduler(key, pod, ours)
         elif self._is_undisturbed(key, todo):
             self._serve(key, pod, wanted, claims, ours)
 
-    def _leave_to_scheduler(self, key: Key, pod: Object, ours: list[Object]) -> None:
+    def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
+        self._compare_usage(pod, ours)
         if pods.has_our_gate(pod):
             self._grants.lift_gate(key, pod)
         else:
-            self._reclaimer.watch_over(key, pod, ours)
+            self._reclaimer.watch_over(key, pod, list(ours.values()))
+
+    def _compare_usage(self, pod: Object, ours: dict[str, Object]) -> None:
+        if pods.node_name(pod):
+            return
+        for claim in ours.values():
+            for user in self._context.cache.pods_of(claim):
+                if user is not pod and pods.node_name(user):
+                    claims = self._context.cache.claims_of(user) or {}
+                    theirs = {name: each for name, each in claims.items() if results(each)}
+                    told = differs(pod, ours, user, theirs)
+                    if told is not None:
+                        self._context.narrator.usage_differs(pod, told)
+                        return
 
     def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
         context, now = self._context, self._context.clock()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from controller.allocator.allocate import Allocation
 from controller.allocator.request import Wanted
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claim import ClaimRef, Object, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ATTR_TYPE, CLASS_DRS
@@ -54,13 +54,39 @@ def check_allocated(
     _check(pod, ours, devices)
 
 
+def differs(
+    pod: Object, ours: Mapping[str, Object], other: Object, theirs: Mapping[str, Object]
+) -> str | None:
+    """What to tell people where `other`, a pod that is bound, uses a claim together with others
+    than `pod` does (`ours` and `theirs` are their claims by name in the pod); None where there is
+    nothing to tell. The kubelet does not ask again for a claim that is prepared, so nobody can
+    refuse the later pod."""
+    shared = {_uid(claim) for claim in ours.values()} & {_uid(claim) for claim in theirs.values()}
+    for name, claim in ours.items():
+        uid = _uid(claim)
+        if uid in shared and _together(pod, ours, uid) != _together(other, theirs, uid):
+            return (
+                f"claim {ClaimRef.of(claim)} ({name!r} here) is in use by pod "
+                f"{other['metadata']['name']}, whose containers use it together with other GCU "
+                "requests than this pod's do; the variables in this pod's containers are those of "
+                "that pod. Use the same claims and requests together in every pod that shares one"
+            )
+    return None
+
+
+def _together(pod: Object, claims: Mapping[str, Object], uid: str) -> set[UsageSet]:
+    """The usage sets of the claim's requests."""
+    names = {name: _uid(claim) for name, claim in claims.items()}
+    requests = {_uid(claim): _requests(claim) for claim in claims.values()}
+    try:
+        sets = usage_sets(pod, names, requests)
+    except Refused:
+        return set()  # it breaks the rule by itself, and was told so
+    return {used for use, used in sets.items() if use.claim == uid}
+
+
 def _check(pod: Object, ours: Mapping[str, Object], devices: _Devices) -> None:
-    requests = {
-        _uid(claim): frozenset(
-            request["name"] for request in claim["spec"]["devices"].get("requests") or ()
-        )
-        for claim in ours.values()
-    }
+    requests = {_uid(claim): _requests(claim) for claim in ours.values()}
     names = {name: _uid(claim) for name, claim in ours.items()}
     for used in set(usage_sets(pod, names, requests).values()):
         modes = [mode for use in used for mode in devices.get(use, ())]
@@ -82,6 +108,11 @@ def _containers(pod: Object, names: Mapping[str, str], used: UsageSet) -> Iterab
             if any(use.claim == uid and request in {None, "", use.request} for use in used):
                 yield container["name"]
                 break
+
+
+def _requests(claim: Object) -> frozenset[str]:
+    requests = claim["spec"]["devices"].get("requests") or ()
+    return frozenset(request["name"] for request in requests)
 
 
 def _listed(containers: Sequence[str]) -> str:

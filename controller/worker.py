@@ -19,8 +19,9 @@ from controller.takeover import Takeover
 from controller.triggers import Triggers
 from controller.writes import Writes
 from dra_driver.kube.backoff import Backoff
-from dra_driver.kube.errors import KubeError, TooManyRequests
+from dra_driver.kube.errors import TooManyRequests
 from dra_driver.kube.resources import Resource
+from dra_driver.model.errors import GcuError
 from dra_driver.telemetry.logs import new_call
 
 logger = logging.getLogger(__name__)
@@ -138,7 +139,7 @@ class Worker:
             self._takeover.run()
         except NotLeader as error:
             logger.info("the term ended before it began: %s", error)
-        except KubeError as error:
+        except GcuError as error:
             delay = self._takeover_backoff.next()
             self._takeover_at = self._clock() + delay
             self._narrator.takeover_failed(error, delay)
@@ -152,13 +153,13 @@ class Worker:
             except NotLeader as error:
                 logger.info("%s is left to the leader: %s", key, error)
                 self._agenda.add(key, self._clock())
-            except KubeError as error:
+            except GcuError as error:
                 self._fail(key, error)
             else:
                 if not self._writes.is_under_way(key):
                     self._failing.pop(key, None)
 
-    def _fail(self, key: Key, error: KubeError) -> None:
+    def _fail(self, key: Key, error: GcuError) -> None:
         backoff = self._failing.setdefault(key, Backoff(first=0.1, draw=self._draw))
         delay = backoff.next()
         if isinstance(error, TooManyRequests):

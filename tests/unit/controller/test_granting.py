@@ -16,6 +16,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
 )
 from dra_driver.model.claim import Object
+from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import FINALIZER
 from tests.unit.controller.allocator.build import (
     UNHEALTHY,
@@ -367,6 +368,16 @@ def test_a_server_that_asks_for_patience_gets_it() -> None:
     assert world.settle() == ["c"]
     assert world.after(59.0) == []
     assert world.after(1.0) == ["c", "c status"]
+
+
+def test_what_the_server_sends_and_nobody_understands_ends_no_thread() -> None:
+    """Protobuf, say, where a proxy answers instead of the server."""
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.refuse = [InvalidValue("the API server sent no protobuf")]
+    assert world.settle() == ["c"]
+    assert world.after(0.1) == ["c", "c status"]
 
 
 def test_nothing_is_planned_at_rest() -> None:

@@ -57,10 +57,13 @@ class Leases:
             raise Unavailable("no answer")
 
 
+TIMES = LeaseTimes(duration=15.0, renew_deadline=10.0, retry=2.0)
+
+
 class Replica:
     """An elector with its fence and a clock of its own."""
 
-    def __init__(self, leases: Leases, name: str) -> None:
+    def __init__(self, leases: Leases, name: str, times: LeaseTimes = TIMES) -> None:
         self.time = 1000.0
         self.leading = 0
         self.fence = Fence(lambda: self.time)
@@ -70,7 +73,7 @@ class Replica:
             namespace="default",
             name="lease",
             identity=name,
-            times=LeaseTimes(duration=15.0, renew_deadline=10.0, retry=2.0),
+            times=times,
             on_leading=self._lead,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             clock=lambda: self.time,
@@ -109,6 +112,17 @@ def test_another_waits_for_the_whole_duration_since_it_saw_a_renewal() -> None:
     assert not second.after(14.9)
     assert second.after(0.1)
     assert leases.holder() == "b"
+
+
+def test_parts_of_a_second_never_make_two_leaders() -> None:
+    times = LeaseTimes(duration=15.9, renew_deadline=15.5, retry=2.0)
+    leases = Leases()
+    first, second = Replica(leases, "a", times), Replica(leases, "b", times)
+    first.after(0)
+    second.after(0)
+    first.time += 15.2
+    assert first.fence.is_open()
+    assert not second.after(15.2)
 
 
 def test_a_leader_that_cannot_renew_stops_writing_before_others_take_over() -> None:

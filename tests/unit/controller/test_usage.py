@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
@@ -95,6 +97,29 @@ def test_claims_allocated_before_count_too() -> None:
     world.settle()
     assert world.node_of("d") is None
     assert "container 'main' of pod default/q would have 2 GCU devices" in world.ears.told[0]
+
+
+@pytest.mark.parametrize(
+    ("containers", "told"),
+    [
+        pytest.param([used("other", "x"), used("name", "y")], False, id="the same sets"),
+        pytest.param([used("main", "")], True, id="both together"),
+    ],
+)
+def test_a_later_pod_that_uses_the_claim_otherwise_is_told(
+    containers: list[Object], told: bool
+) -> None:
+    world = served([request("x"), request("y")], [used("one", "x"), used("two", "y")])
+    first = copy.deepcopy(world.port.live[PODS, "p"])
+    first["spec"]["nodeName"] = "a"
+    world.put(PODS, first)
+    later = pod("q", "c")
+    later["spec"]["containers"] = containers
+    world.put(PODS, later)
+    world.settle()
+    assert (
+        any("claim default/c ('c' here) is in use by pod p" in e for e in world.ears.told) is told
+    )
 
 
 def served(requests: list[Object], containers: list[Object]) -> World:
