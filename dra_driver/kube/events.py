@@ -24,8 +24,11 @@ logger = logging.getLogger(__name__)
 
 _NOTE_LENGTH = 1024  # events.k8s.io/v1, Event.note
 _QUIET_SECONDS = 300.0
-_REMEMBERED = 4096
+# A pod and its claims each take one: enough for as many as may wait at a time. With fewer, those
+# told first are forgotten before their turn comes again, and all are told anew each time.
+_REMEMBERED = 65536
 _QUEUED = 1000
+_FULL_SECONDS = 30.0  # until there may be room in a queue that is full
 
 K = TypeVar("K")
 
@@ -47,7 +50,7 @@ class EventRecorder:
     another note for the same reason not before `spacing` seconds.
 
     `record` returns at once and never raises. The queue is bounded: what a slow API server
-    leaves no room for is dropped and logged. `controller` is the event's
+    leaves no room for is dropped, logged, and not counted as told. `controller` is the event's
     ``reportingController`` (such as ``gcu.enflame.com/controller``), `instance` the pod's name.
     """
 
@@ -101,7 +104,7 @@ class EventRecorder:
         `action` are words in CamelCase; a `note` above 1,024 bytes is cut.
 
         Gives 0, or the seconds after which it is worth saying again: it came too soon after
-        another note for the same reason."""
+        another note for the same reason, or found no room."""
         event = self._event(regarding, kind, reason, _clip(note), action)
         said = _Said(event["regarding"].get("uid") or str(event["regarding"]), reason, note)
         with self._lock:
@@ -111,12 +114,13 @@ class EventRecorder:
             too_soon = self._last.get((said.regarding, reason), -inf) + self._spacing - now
             if too_soon > 0:
                 return too_soon
+            try:
+                self._queue.put_nowait(event)
+            except queue.Full:
+                logger.warning("too many events are waiting; dropped %s: %s", reason, note)
+                return _FULL_SECONDS
             _remember(self._said, said, now)
             _remember(self._last, (said.regarding, reason), now)
-        try:
-            self._queue.put_nowait(event)
-        except queue.Full:
-            logger.warning("too many events are waiting; dropped %s: %s", reason, note)
         return 0.0
 
     def run(self) -> None:

@@ -152,3 +152,29 @@ def test_a_full_queue_drops_and_logs(caplog: pytest.LogCaptureFixture) -> None:
         for number in range(1001):
             say(events, f"reason {number}")
     assert "dropped Failed: reason 1000" in caplog.text
+
+
+def test_what_found_no_room_is_told_later() -> None:
+    """Else who comes last in a long line would never be told."""
+    api = Written()
+    events = recorder(api)
+    for number in range(1000):
+        say(events, f"reason {number}")
+    assert say(events, "the last") == 30.0
+    events.start()
+    while say(events, "the last"):
+        pass  # until the thread has made room
+    events.stop()
+    assert api.events[-1]["note"] == "the last"
+
+
+def test_a_long_line_of_pods_is_told_once() -> None:
+    api = Written()
+    events = recorder(api)
+    line = [{**POD, "metadata": {**POD["metadata"], "uid": f"u{at}"}} for at in range(5000)]
+    events.start()
+    for pod in [*line, *line]:
+        while say(events, regarding=pod):
+            pass  # until the thread has made room
+    events.stop()
+    assert len(api.events) == 5000
