@@ -86,6 +86,11 @@ class Memory:
             return {}
         return {node: each.until for node, each in memory.failed.items() if each.until > now}
 
+    def failed_nodes(self, pod_uid: str) -> frozenset[str]:
+        """All nodes on which the scheduler could not place the pod, however long ago."""
+        memory = self._pods.get(pod_uid)
+        return frozenset(memory.failed) if memory is not None else frozenset()
+
     def forget_pod(self, pod_uid: str) -> None:
         self._pods.pop(pod_uid, None)
 

@@ -132,16 +132,13 @@ class Reconciler:
         state = context.cache.state()
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
         avoided = context.memory.avoided(pods.uid_of(pod), context.clock())
-        cache = context.cache
-        where = candidates(
-            pod,
-            self._fits.of(pod, cache.nodes, cache.nodes_version),
-            allocated,
-            cache.nodes,
-            excluded=self._excluded(pod, avoided),
-            volumes=self._volumes.selectors(pod),
-        )
+        failed = context.memory.failed_nodes(pods.uid_of(pod))
+        # A node that failed is not tried again before every other one was.
+        where = self._candidates(pod, allocated, failed)
         outcome = _decide(state, wanted, where)
+        if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
+            where = self._candidates(pod, allocated, avoided)
+            outcome = _decide(state, wanted, where)
         if isinstance(outcome, Allocation):
             self._grant(key, pod, wanted, outcome, ours)
             return
@@ -152,6 +149,19 @@ class Reconciler:
             todo = [each.claim for each in wanted]
             self._wait(key, pod, todo, _words(outcome.reason, where))
             self._wait_in_line(key, pod, wanted, where.fitting)
+
+    def _candidates(
+        self, pod: Object, allocated: list[Object], avoided: Iterable[str]
+    ) -> Candidates:
+        cache = self._context.cache
+        return candidates(
+            pod,
+            self._fits.of(pod, cache.nodes, cache.nodes_version),
+            allocated,
+            cache.nodes,
+            excluded=self._excluded(pod, avoided),
+            volumes=self._volumes.selectors(pod),
+        )
 
     def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
         kept = self._fairness.kept_from(pod)

@@ -116,6 +116,15 @@ def test_nodes_that_all_failed_are_told_and_tried_again() -> None:
     assert world.node_of("c") == "a"
 
 
+def test_a_node_that_failed_long_ago_comes_after_those_that_were_not_tried() -> None:
+    world = granted()
+    assert world.node_of("c") == "a"
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    world.settle()
+    world.after(RETRY * 10)
+    assert world.node_of("c") == "b"
+
+
 def test_an_unschedulable_pod_gives_all_its_claims_back_together() -> None:
     world = granted("c", "d", slices=_two_nodes_of_two())
     first = world.node_of("c")
