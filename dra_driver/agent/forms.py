@@ -71,8 +71,9 @@ def with_held_forms(
 def slice_counts(devices: Devices) -> dict[PciAddress, int]:
     """Into how many slices each card is cut, as published."""
     return {
-        parse_device_name(each["name"])[1]: int(each["capacity"][CAPACITY_SLICES]["value"])
-        for each in devices
+        card: int(each["capacity"][CAPACITY_SLICES]["value"])
+        for card, found in _by_card(devices).items()
+        for each in found
         if CAPACITY_SLICES in each.get("capacity", {})
     }
 

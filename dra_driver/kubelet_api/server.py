@@ -60,9 +60,9 @@ class UnixServer:
         try:
             with self._effects(Point.SOCKET_BIND):
                 server.add_insecure_port(f"unix:{self.path}")
-        except RuntimeError as error:
+            self.path.chmod(0o600)
+        except (RuntimeError, OSError) as error:
             raise SocketError(f"{self.path} cannot be bound: {error}") from error
-        self.path.chmod(0o600)
         server.start()
         self._server = server
         logger.info("serving on %s", self.path)
@@ -73,5 +73,9 @@ class UnixServer:
             return
         self._server.stop(grace).wait()
         self._server = None
-        with self._effects(Point.SOCKET_REMOVE):
-            self.path.unlink(missing_ok=True)
+        try:
+            with self._effects(Point.SOCKET_REMOVE):
+                self.path.unlink(missing_ok=True)
+        except OSError as error:
+            # The next agent removes what a dead one left; what follows the stop is to come.
+            logger.warning("%s stays: %s", self.path, error.strerror)

@@ -74,13 +74,13 @@ class Siblings:
 
 def _is_heard(path: Path) -> bool:
     """Whether somebody listens on the socket; True where it cannot be told."""
-    with socket.socket(socket.AF_UNIX) as caller:
-        caller.setblocking(False)
-        try:
+    try:
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.setblocking(False)
             caller.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return False
-        except OSError as error:
-            # A full queue, among others: one who is slow to answer is not dead.
-            logger.debug("%s cannot be called: %s", path, error.strerror)
+    except (ConnectionRefusedError, FileNotFoundError):
+        return False
+    except OSError as error:
+        # A full queue, among others: one who is slow to answer is not dead.
+        logger.debug("%s cannot be called: %s", path, error.strerror)
     return True

@@ -57,7 +57,7 @@ def _fitting(folder: Path, stem: str, suffix: str) -> Path:
 
 
 def make_room(path: Path, effects: Effects) -> None:
-    """Remove what a dead agent left at `path`; raises SocketError if it is no socket."""
+    """Remove what a dead agent left at `path`; raises SocketError if it is no socket, or stays."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -69,5 +69,8 @@ def make_room(path: Path, effects: Effects) -> None:
             f"{path} is in the way of the agent's socket and is no socket itself",
             remedy="find out who made it, and remove it",
         )
-    with effects(Point.SOCKET_REMOVE):
-        path.unlink(missing_ok=True)
+    try:
+        with effects(Point.SOCKET_REMOVE):
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise SocketError(f"{path} cannot be removed: {error.strerror}") from error

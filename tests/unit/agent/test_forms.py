@@ -76,7 +76,8 @@ def test_devices_of_a_card(
 
 
 def test_slices_are_counted_as_published() -> None:
-    assert slice_counts(devices(offer=Offer(4))) == {ADDRESS: 4}
+    newer = {"name": "newer-0000-0d-00-0", "capacity": {"slices": {"value": "8"}}}
+    assert slice_counts([*devices(offer=Offer(4)), newer]) == {ADDRESS: 4}
 
 
 def test_a_free_card_changes_at_once() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -290,3 +292,21 @@ def test_the_health_is_told_again_when_another_agent_leaves(
         next(lists)
         next(lists)
     plugin.stop(grace=1)
+
+
+class Removing(Effects):
+    """No socket can be removed: the folder has become read-only."""
+
+    def before(self, point: Point) -> None:
+        if point is Point.SOCKET_REMOVE:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+def test_a_socket_that_cannot_be_removed_holds_no_end_up(
+    handler: Handler, sockets: Sockets, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = KubeletPlugin(handler, lambda: (), sockets, effects=Removing())
+    plugin.start()
+    plugin.stop(grace=1)
+    for path in (sockets.registration, sockets.service):
+        assert f"{path} stays: Read-only file system" in caplog.text

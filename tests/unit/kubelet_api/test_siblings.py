@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -148,3 +150,19 @@ def test_an_agent_that_leaves_is_noticed_once(folders: Folders, clean: bool) -> 
 def test_folders_that_are_gone_are_no_siblings(folders: Folders) -> None:
     folders.service.rmdir()
     assert not folders.siblings().look()
+
+
+def test_without_file_descriptors_to_spare_nobody_is_taken_for_dead(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = folders.leave(folders.service / "dra.sock")
+    siblings = folders.siblings()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "socket", refuse)
+        for _ in range(2):
+            siblings.look()
+    assert dead.exists()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.sockets import Sockets, make_room
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import Effects, Point
 
 UID = "0b6a1f7e-3f0c-4f3a-9f29-5e7b0a5b6a11"
 
@@ -77,3 +79,18 @@ def test_what_is_no_socket_stays(tmp_path: Path) -> None:
     with pytest.raises(SocketError, match="is no socket itself; find out who made it"):
         make_room(path, Effects())
     assert path.read_text() == "precious"
+
+
+class Refusing(Effects):
+    """The folder has become read-only."""
+
+    def before(self, point: Point) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+def test_what_cannot_be_removed_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "dra.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    with pytest.raises(SocketError, match=r"dra\.sock cannot be removed: Read-only file system"):
+        make_room(path, Refusing())
