@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from controller.allocator.demand import Demand, Offer
 from controller.allocator.device import Device
 from controller.allocator.holdings import Use
+from controller.allocator.openings import Opening
 from controller.allocator.request import MOST_RESULTS
 from controller.allocator.state import State, Verdict, has_room
 
@@ -29,14 +31,19 @@ def free_devices(state: State, demand: Demand, node: str) -> list[Candidate]:
             for device in devices
             if state.verdict(demand, device) is Verdict.FREE
         ]
-    free: list[Candidate] = []
+    return fitting(demand, state.opened(demand, node).devices)
+
+
+def fitting(demand: Demand, openings: Iterable[Opening]) -> list[Candidate]:
+    """Those of `openings` that have room for the demand and whose taints it tolerates."""
+    found: list[Candidate] = []
     offer_of = demand.offer
-    for device, use in state.opened(demand, node).devices:
+    for device, use in openings:
         offer = offer_of(device.kind)
         if offer is None or offer.taints or (use is not None and not has_room(offer, use)):
             continue
-        free.append(Candidate(device, offer, use))
-    return free
+        found.append(Candidate(device, offer, use))
+    return found
 
 
 def all_devices(state: State, demand: Demand, node: str) -> list[Candidate] | None:

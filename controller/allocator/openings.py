@@ -21,12 +21,12 @@ class Opening(NamedTuple):
 
 
 class NodeOpenings(NamedTuple):
-    """Twice the same: device by device, and for what does not look at single devices the kinds of
-    free ones and the uses of shared ones. `summary` is the node's."""
+    """Twice the same: all devices in their order, and apart the kinds of free ones and those that
+    are held in part. `summary` is the node's."""
 
     devices: tuple[Opening, ...]
     free: tuple[DeviceKind, ...]
-    shared: tuple[tuple[DeviceKind, Use], ...]
+    shared: tuple[Opening, ...]
     summary: NodeSummary
 
 
@@ -62,7 +62,7 @@ class Openings:
         return NodeOpenings(
             tuple(found),
             tuple({device.kind for device, use in found if use is None}),
-            tuple((device.kind, use) for device, use in found if use is not None),
+            tuple(opening for opening in found if opening.use is not None),
             summary,
         )
 

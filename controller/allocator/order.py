@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from controller.allocator.candidates import Candidate
+from controller.allocator.candidates import Candidate, fitting
 from controller.allocator.demand import WHOLE, Demand, Offer
 from controller.allocator.device import CardKey, Device, DeviceKind, Place
 from controller.allocator.holdings import Use
 from controller.allocator.openings import NodeOpenings
 from controller.allocator.policy import Packing, Policy
-from controller.allocator.state import has_room
 from controller.allocator.summary import NodeSummary, levels
 
 Key = tuple[int | str, ...]
@@ -79,10 +78,9 @@ def best_fill(demand: Demand, openings: NodeOpenings, cards: Packing) -> Fill | 
         offer = demand.offer(kind)
         if offer is not None and not offer.taints:
             fills.append(fill_of(kind, offer, None))
-    for kind, use in openings.shared:
-        offer = demand.offer(kind)
-        if offer is not None and not offer.taints and has_room(offer, use):
-            fills.append(fill_of(kind, offer, use))
+    fills += [
+        fill_of(device.kind, offer, use) for device, offer, use in fitting(demand, openings.shared)
+    ]
     if not fills:
         return None
     return min(fills) if cards is Packing.BINPACK else min(fills, key=_emptiest)
