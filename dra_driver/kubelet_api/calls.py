@@ -10,9 +10,10 @@ from typing import TypeVar
 import grpc
 
 from dra_driver.kubelet_api.handler import ClaimHandler, Prepared
+from dra_driver.kubelet_api.running import RunningCalls
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
-from dra_driver.model.errors import GcuError
+from dra_driver.model.errors import GcuError, Refused
 from dra_driver.telemetry.logs import new_call
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class Calls:
     def __init__(self, handler: ClaimHandler, effects: Effects) -> None:
         self._handler = handler
         self._effects = effects
+        self._running = RunningCalls()
 
     def prepare(
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
@@ -38,7 +40,7 @@ class Calls:
         if not refs:  # the agent's own check of its sockets, which asks for nothing
             return {}
         with new_call("prepare"):
-            results = _each(refs, self._handler.prepare)
+            results = self._each(refs, self._handler.prepare, context)
             self._before_reply(Point.REPLY_PREPARE, context)
             return results
 
@@ -47,9 +49,25 @@ class Calls:
     ) -> dict[str, GcuError | None]:
         """None for each claim that is unprepared now, or why it is not; by UID."""
         with new_call("unprepare"):
-            results = _each(refs, self._handler.unprepare)
+            results = self._each(refs, self._handler.unprepare, context)
             self._before_reply(Point.REPLY_UNPREPARE, context)
             return results
+
+    def _each(
+        self,
+        refs: Sequence[ClaimRef],
+        handle: Callable[[Sequence[ClaimRef]], Mapping[str, R | GcuError]],
+        context: grpc.ServicerContext,
+    ) -> dict[str, R | GcuError]:
+        with self._running.entered(refs, context) as given_up:
+            if given_up is None:
+                return _each(refs, handle)
+        error = Refused(
+            f"an earlier call for claim {given_up}, which was given up, is still at work",
+            remedy="the kubelet asks again; see the agent's log for what the call waits for",
+        )
+        logger.warning("nothing is done: %s", error)
+        return {ref.uid: error for ref in refs}
 
     def _before_reply(self, point: Point, context: grpc.ServicerContext) -> None:
         self._effects.before(point)
