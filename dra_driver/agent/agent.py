@@ -128,6 +128,7 @@ class Agent:
             ),
             reports=self._reports,
             changed=self._wake,
+            rebuilt=self._journal.rebuilt,
             interval=settings.care_interval,
         )
         self._startup = Startup(

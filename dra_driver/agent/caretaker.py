@@ -36,17 +36,20 @@ class Caretaker:
         examiner: Examiner,
         reports: Reports,
         changed: Callable[[], None],
+        rebuilt: Callable[[], None],
         interval: float,
         backoff: Backoff | None = None,
         wait: Callable[[float], bool] | None = None,
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the caretaker was stopped."""
+        """`rebuilt` is called when nothing is left to adopt any more. `wait(seconds)` sleeps, and
+        returns True when the caretaker was stopped."""
         self._cards = cards
         self._offers = offers
         self._reconciler = reconciler
         self._examiner = examiner
         self._reports = reports
         self._changed = changed
+        self._rebuilt = rebuilt
         self._interval = interval
         self._backoff = backoff or Backoff(first=1.0, longest=interval)
         self._told: dict[PciAddress, str] = {}
@@ -83,7 +86,9 @@ class Caretaker:
             cards = self._cards.latest or ()
             findings = self._reconciler.run(cards, adopt=self.adopt)
             # A card that could not be seen may be one that was to be taken back.
-            self.adopt = self.adopt and (not cards or bool(findings.unknown))
+            if self.adopt and cards and not findings.unknown:
+                self._rebuilt()
+                self.adopt = False
             self._take(findings)
             if self._offers.known:
                 self._examine(cards)

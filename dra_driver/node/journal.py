@@ -27,20 +27,21 @@ logger = logging.getLogger(__name__)
 _VERSION: Final = 1
 _HEADER: Final = {"kind": "header", "format": "gcu-dra-journal", "version": _VERSION}
 
+# In the header from a loss until `Journal.rebuilt`: an agent that is killed while it rebuilds
+# leaves a journal that reads well, and lacks what was lost all the same.
+_INCOMPLETE: Final = "incomplete"
+
 Decision = Callable[[Ledger], Iterable[Record]]
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What `Journal.open` met: whether there was a journal, and where a damaged one was kept."""
+    """What `Journal.open` met: whether there was a journal, where a damaged one was kept, and
+    whether it is all that was ever written to it, or what was lost has been rebuilt."""
 
     found: bool
     set_aside: Path | None
-
-    @property
-    def complete(self) -> bool:
-        """Whether the journal is all that was ever written to it."""
-        return self.found and self.set_aside is None
+    complete: bool
 
 
 class Journal:
@@ -75,7 +76,9 @@ class Journal:
                 # for a person: what it held is rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
                 set_aside = self._file.move_aside(error)
-            opening = Opening(found, set_aside)
+            if not found or set_aside is not None:
+                self._header = {**_merged(self._header), _INCOMPLETE: True}
+            opening = Opening(found, set_aside, _INCOMPLETE not in self._header)
             try:
                 self._compact()
             except JournalError:
@@ -110,7 +113,8 @@ class Journal:
         with self._mutex, self._file.locked():
             self._refresh()
             for record in decide(self._ledger):
-                self._append(record)
+                self._append(record.raw)
+                self._ledger = self._ledger.apply(record)
             ledger, ticket = self._ledger, self._written
         self._make_durable(ticket)
         return ledger
@@ -119,12 +123,20 @@ class Journal:
         """Write a record that no rule stands against; durable on return."""
         self.commit(lambda _: (record,))
 
-    def _append(self, record: Record) -> None:
-        frame = frames.encode(encode(record.raw))
+    def rebuilt(self) -> None:
+        """Record that what the journal may have lost is known again."""
+        with self._mutex, self._file.locked():
+            self._refresh()
+            self._header = {key: self._header[key] for key in self._header if key != _INCOMPLETE}
+            self._append(self._header)
+            ticket = self._written
+        self._make_durable(ticket)
+
+    def _append(self, raw: Mapping[str, Any]) -> None:
+        frame = frames.encode(encode(raw))
         if not self._file.fits(frame):
             self._compact(room_for=len(frame))
         self._file.append(frame)
-        self._ledger = self._ledger.apply(record)
         self._written += 1
 
     def _make_durable(self, ticket: int) -> None:
@@ -150,6 +162,7 @@ class Journal:
         damaged = self._reload() if replaced else self._take(self._file.read_new())
         if damaged:
             self._file.set_aside()
+            self._header = {**self._header, _INCOMPLETE: True}
         if damaged or self._file.spoilt:
             self._compact()
 

@@ -57,6 +57,7 @@ class Rig:
         self.api = LabelledNode(**labels)
         self.recorder = ListRecorder()
         self.changes = 0
+        self.rebuilt = 0
         self.waits: list[float] = []
         self.on_wait: Callable[[], bool] = lambda: True
         parsed = CardRules.model_validate({"rules": rules})
@@ -73,6 +74,7 @@ class Rig:
             examiner=world.examiner(self.agent),
             reports=Reports(self.recorder, NODE),
             changed=self._changed,
+            rebuilt=self._count,
             interval=60.0,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             wait=self._wait,
@@ -86,6 +88,9 @@ class Rig:
     def run(self) -> list[float]:
         self.caretaker.run()
         return self.waits
+
+    def _count(self) -> None:
+        self.rebuilt += 1
 
     def _changed(self) -> None:
         self.changes += 1
@@ -215,11 +220,14 @@ def test_what_is_taken_back_after_a_lost_journal_waits_for_the_card(world: DrsWo
     rig.caretaker.adopt = True
     lose(world)
     rig.caretaker.look()
+    assert rig.rebuilt == 0
     lose(world, lost=False)
     rig.look()
     assert rig.cards.foreign == {}
     assert world.tool.card(ONE).virtualization == "Disable"
     assert not rig.caretaker.adopt
+    rig.look()
+    assert rig.rebuilt == 1
 
 
 def test_what_is_taken_back_waits_until_the_cards_are_read(world: DrsWorld) -> None:

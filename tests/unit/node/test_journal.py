@@ -37,7 +37,8 @@ def forgotten(number: int) -> Record:
 
 def opened(directory: Path, effects: Effects | None = None) -> Journal:
     journal = Journal(directory, effects=effects, capacity=CAPACITY)
-    journal.open()
+    if not journal.open().complete:
+        journal.rebuilt()
     return journal
 
 
@@ -54,6 +55,8 @@ def test_a_new_directory_becomes_a_journal_that_is_read_again(tmp_path: Path) ->
     opening = journal.open()
     assert (opening.found, opening.set_aside, opening.complete) == (False, None, False)
     journal.write(prepared(1))
+    assert not Journal(tmp_path / "state").open().complete
+    journal.rebuilt()
     again = Journal(tmp_path / "state")
     assert again.open().complete
     assert again.snapshot() == journal.snapshot()
@@ -164,6 +167,7 @@ def write_at_once(journal: Journal, disk: SlowDisk, count: int) -> list[JournalE
 def test_threads_share_a_sync(tmp_path: Path) -> None:
     """All but the first of the waiting threads find their record durable already."""
     disk = SlowDisk()
+    opened(tmp_path).close()
     journal = opened(tmp_path, disk)
     assert not write_at_once(journal, disk, 8)
     assert len(uids(journal)) == 8
@@ -180,6 +184,7 @@ def test_a_failed_sync_is_the_failure_of_all_who_waited_for_it(tmp_path: Path) -
                 raise OSError(errno.EIO, "bad sector")
 
     disk = Breaking()
+    opened(tmp_path).close()
     journal = opened(tmp_path, disk)
     assert len(write_at_once(journal, disk, 8)) == 8
     journal.write(prepared(8))
@@ -224,7 +229,9 @@ def test_any_flipped_byte_costs_at_most_its_record(tmp_path: Path, place: int) -
     assert opening.set_aside is not None
     assert opening.set_aside.read_bytes() == bytes(content)
     # What was damaged is gone from the file itself: the next start is a clean one.
-    assert Journal(tmp_path, capacity=CAPACITY).open().complete
+    journal.rebuilt()
+    again = Journal(tmp_path, capacity=CAPACITY).open()
+    assert (again.complete, again.set_aside) == (True, None)
 
 
 @pytest.mark.parametrize(
@@ -324,6 +331,20 @@ def test_a_failed_compaction_loses_nothing(tmp_path: Path, point: Point) -> None
     journal = opened(tmp_path, Failing(point, lambda: OSError(errno.ENOSPC, "full")))
     journal.write(prepared(2))
     assert uids(journal) == uids(opened(tmp_path)) == {"uid-1", "uid-2"}
+
+
+def test_a_loss_is_remembered_until_it_is_made_good(tmp_path: Path) -> None:
+    """An agent that is killed while it rebuilds leaves a journal that reads well."""
+    opened(tmp_path).write(prepared(1))
+    content = bytearray((tmp_path / "journal").read_bytes())
+    content[len(content.rstrip(b"\0")) - 3] ^= 1
+    (tmp_path / "journal").write_bytes(content)
+    for _ in range(2):
+        journal = Journal(tmp_path)
+        assert not journal.open().complete
+    journal.rebuilt()
+    again = Journal(tmp_path).open()
+    assert (again.complete, again.set_aside) == (True, None)
 
 
 def test_a_damaged_journal_that_cannot_be_written_anew_is_not_written_to(tmp_path: Path) -> None:

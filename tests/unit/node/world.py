@@ -270,7 +270,11 @@ class Agent:
     locks: Locks
 
     def recover(self) -> Report:
-        return self.recovery.run(self.journal.open())
+        opening = self.journal.open()
+        report = self.recovery.run(opening)
+        if not opening.complete:
+            self.journal.rebuilt()
+        return report
 
     def held(self) -> dict[str, str]:
         """State by claim UID."""
