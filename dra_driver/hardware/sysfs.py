@@ -7,7 +7,8 @@ machine; links are followed inside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,15 +51,10 @@ class Sysfs:
 
     def functions(self) -> tuple[GcuFunction, ...]:
         """Every GCU on the PCI bus, by address."""
-        try:
+        with _told(self._devices, "mount the host's /sys, or set --host-root to where it is"):
             names = [entry.name for entry in self._devices.iterdir()]
-        except OSError as error:
-            raise HardwareError(
-                f"{self._devices} cannot be read: {error.strerror}",
-                remedy="mount the host's /sys, or set --host-root to where it is",
-            ) from error
-        gcus = sorted(PciAddress.parse(name) for name in names if self._is_gcu(name))
-        return tuple(self._function(address) for address in gcus)
+            gcus = sorted(PciAddress.parse(name) for name in names if self._is_gcu(name))
+            return tuple(self._function(address) for address in gcus)
 
     def minor(self, address: PciAddress) -> int | None:
         """The card's minor now; None while the kernel driver has not taken the card.
@@ -66,12 +62,11 @@ class Sysfs:
         Raises HardwareError when the card is no longer on the bus.
         """
         folder = self._devices / str(address)
-        if not folder.exists():
-            raise HardwareError(
-                f"card {address} is gone from the PCI bus",
-                remedy="look at the kernel log; the card may have fallen off or been removed",
-            )
-        return self._minor(folder)
+        remedy = "look at the kernel log; the card may have fallen off or been removed"
+        with _told(folder, remedy):
+            if folder.exists():
+                return self._minor(folder)
+        raise HardwareError(f"card {address} is gone from the PCI bus", remedy=remedy)
 
     def _minor(self, folder: Path) -> int | None:
         for name in _DRIVER_FOLDERS:
@@ -88,17 +83,13 @@ class Sysfs:
         """
         dev = self._root / "dev"
         own = dev / f"gcu{minor}"
-        if not own.exists():
-            raise HardwareError(
-                f"device node {own} does not exist",
-                remedy="mount the host's /dev, or let udev make the nodes of the GCU driver",
-            )
-        found = [own, *sorted(dev.glob(f"gcu{minor}vid*")), dev / "gcuctl"]
-        return tuple(
-            DeviceNode(path=f"/dev/{node.name}", host_path=str(node))
-            for node in found
-            if node.exists()
-        )
+        remedy = "mount the host's /dev, or let udev make the nodes of the GCU driver"
+        with _told(dev, remedy):
+            possible = [own, *sorted(dev.glob(f"gcu{minor}vid*")), dev / "gcuctl"]
+            found = [node for node in possible if node.exists()]
+        if own not in found:
+            raise HardwareError(f"device node {own} does not exist", remedy=remedy)
+        return tuple(DeviceNode(path=f"/dev/{node.name}", host_path=str(node)) for node in found)
 
     def _is_gcu(self, name: str) -> bool:
         folder = self._devices / name
@@ -145,3 +136,12 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         return ""
+
+
+@contextmanager
+def _told(path: Path, remedy: str) -> Iterator[None]:
+    """A card may fall off the bus at any moment, also while its folder is read."""
+    try:
+        yield
+    except OSError as error:
+        raise HardwareError(f"{path} cannot be read: {error.strerror}", remedy=remedy) from error

@@ -51,7 +51,8 @@ class LogFile:
 
     def exists(self) -> bool:
         """Whether there is a journal."""
-        return self._path.exists()
+        with _told(self._path):
+            return self._path.exists()
 
     def replaced(self) -> bool:
         """Whether another process has put a new file in place of the one we have open."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -154,3 +156,23 @@ def test_nodes_are_those_of_the_card_alone(tmp_path: Path) -> None:
 def test_a_card_without_its_node_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(HardwareError, match=r"device node .*/dev/gcu1 does not exist; mount"):
         Sysfs(tmp_path).nodes(1)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [Sysfs.functions, lambda sysfs: sysfs.minor(ADDRESS), lambda sysfs: sysfs.nodes(3)],
+    ids=["functions", "minor", "nodes"],
+)
+def test_what_vanishes_while_it_is_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Sysfs], object]
+) -> None:
+    add(tmp_path)
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/gcu3").touch()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(HardwareError, match="cannot be read: No such device"):
+        read(Sysfs(tmp_path))
