@@ -176,10 +176,14 @@ class World:
     """Two nodes, `a` with one card and `b` with two, unless told otherwise."""
 
     def __init__(
-        self, slices: Sequence[Object] | None = None, *, listed: Sequence[Resource] = WATCHED
+        self,
+        slices: Sequence[Object] | None = None,
+        *,
+        listed: Sequence[Resource] = WATCHED,
+        port: Port | None = None,
     ) -> None:
         self.time = 1000.0
-        self.port = Port()
+        self.port = port or Port()
         self.ears = Ears()
         self.inbox = Inbox()
         self.fence = Fence(lambda: self.time)
