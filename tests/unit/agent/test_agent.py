@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dra_driver.model.effects import Effects, Point
+from dra_driver.node.cdi_directory import CdiError
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.kubelet_api import fake_kubelet
 
@@ -86,6 +87,27 @@ def test_a_state_folder_that_cannot_be_used_is_waited_for(node: Node) -> None:
         assert reason is not None
         assert reason.startswith(f"the journal {node.state} cannot be used: File exists")
     fake_kubelet.prepare_v1(node.sockets.service)
+
+
+def test_a_second_attempt_to_recover_knows_what_the_journal_lost(node: Node) -> None:
+    """Its last record, that the claim is prepared, and the CDI files are not there at first: a
+    container may be running with the claim, so it must not be taken for one never answered."""
+    node.started()
+    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    node.agents.pop().stop()
+    journal = node.state / "journal"
+    records = journal.read_bytes().rstrip(b"\0")
+    journal.write_bytes(records[:-1] + b"?")
+    folder = node.cdi.rename(node.root / "elsewhere")
+    node.cdi.touch()
+    agent = node.agent()
+    agent._cards.look()
+    with pytest.raises(CdiError):
+        agent._recover()
+    node.cdi.unlink()
+    folder.rename(node.cdi)
+    agent._recover()
+    assert FILE in node.files()
 
 
 def test_a_kubelet_whose_folders_come_late_is_waited_for(node: Node) -> None:
