@@ -28,7 +28,7 @@ venv: ## make the virtual environment and print its path
 	@scripts/venv
 
 .PHONY: test
-test: lint test-unit test-property test-cluster ## everything that must pass (root; builds the test cluster's programs once)
+test: lint test-unit test-property test-kill test-cluster ## everything that must pass (root; builds the test cluster's programs once)
 
 .PHONY: test-unit
 test-unit: ## unit tests: seconds, no root, no cluster
@@ -43,6 +43,18 @@ test-control-plane: ## tests against a real control plane without kubelets
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
 	@$(PY) -m pytest -m control_plane tests/chart tests/control_plane tests/cluster
+
+.PHONY: test-kill
+test-kill: ## a real agent killed at every point, once, and at a sample of all moments (root)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build
+	@$(PY) -m pytest tests/kill
+
+.PHONY: soak
+soak: ## the agent killed at every moment, in every mode, whatever comes next (root; an hour)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build
+	@GCU_KILLS=all $(PY) -m pytest tests/kill/test_matrix.py
 
 .PHONY: test-cluster
 test-cluster: ## tests on real control planes and clusters

@@ -1,0 +1,90 @@
+"""The matrix: operations × their moments × kinds × what the kubelet does next."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tests.kill.grants import Kind
+from tests.kill.moments import Moment
+
+
+class Next(StrEnum):
+    """What comes after the agent's restart."""
+
+    RETRY = "retry"
+    GONE = "pod gone"
+    RECREATED = "claim recreated"
+
+
+class Outcome(StrEnum):
+    """What the claim had after the restart, before the kubelet's next call."""
+
+    KEPT = "all of it"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """One kill. `operation` is the name of one."""
+
+    operation: str
+    kind: Kind
+    moment: Moment
+    next: Next
+
+    def __str__(self) -> str:
+        return f"{self.operation} / {self.kind} / {self.moment} / {self.next}"
+
+    @classmethod
+    def parse(cls, text: str) -> Cell:
+        """What `str` gives. Raises ValueError for anything else."""
+        operation, kind, moment, following = text.split(" / ")
+        return cls(operation, Kind(kind), Moment.parse(moment), Next(following))
+
+
+def all_cells(operation: str, kind: Kind, moments: Iterable[Moment]) -> list[Cell]:
+    """Every moment with everything that can come next."""
+    return [Cell(operation, kind, moment, each) for moment in moments for each in Next]
+
+
+def sample(cells: Sequence[Cell], seed: int, more: int) -> list[Cell]:
+    """One cell for each point of each operation, and `more` others, chosen by the seed; in the
+    order of `cells`."""
+    chosen: set[Cell] = set()
+    generator = random.Random(seed)
+    shuffled = generator.sample(cells, len(cells))
+    seen: set[tuple[str, str]] = set()
+    for cell in shuffled:
+        place = (cell.operation, cell.moment.point)
+        if place not in seen:
+            seen.add(place)
+            chosen.add(cell)
+    rest = [cell for cell in shuffled if cell not in chosen]
+    chosen |= set(rest[:more])
+    return [cell for cell in cells if cell in chosen]
+
+
+def table(results: Iterable[tuple[Cell, Outcome]]) -> list[str]:
+    """The lines of a table: each operation and point, how many kills before and after it, and
+    what the claim had when the agent was back."""
+    kills: Counter[tuple[str, str, str]] = Counter()
+    for cell, outcome in results:
+        for column in (cell.moment.side, str(outcome), "kills"):
+            kills[cell.operation, cell.moment.point, column] += 1
+    columns = ("kills", "before", "after", str(Outcome.NOTHING), str(Outcome.KEPT))
+    places = list(dict.fromkeys((operation, point) for operation, point, _ in kills))
+    lines = [_line("operation", "point", *columns)]
+    lines += [
+        _line(operation, point, *(str(kills[operation, point, each]) for each in columns))
+        for operation, point in places
+    ]
+    total = [str(sum(kills[*place, each] for place in places)) for each in columns]
+    return [*lines, _line("all", f"{len(places)} places", *total)]
+
+
+def _line(operation: str, point: str, *numbers: str) -> str:
+    return f"{operation:<21} {point:<23}" + "".join(f"{number:>11}" for number in numbers)

@@ -1,0 +1,71 @@
+"""Fixtures of the kill tests: a control plane, nodes as objects, agents as processes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.resources import NODES
+from dra_driver.model.effects import Effects
+from tests.cluster.cluster import Cluster
+from tests.kill.node import Node
+from tests.kill.starter import Starter
+
+NewNode = Callable[[], Node]
+
+
+@pytest.fixture(scope="session")
+def api(control_plane: Cluster) -> Iterator[Client]:
+    """Our client, as administrator."""
+    client = connect(control_plane.kubeconfig, effects=Effects(), user_agent="tests/1")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def starter() -> Iterator[Starter]:
+    found = Starter()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def new_node(
+    control_plane: Cluster,
+    api: Client,
+    namespace: str,
+    starter: Starter,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[NewNode]:
+    """Makes nodes; nothing is left of them afterwards."""
+    made: list[Node] = []
+
+    def make() -> Node:
+        name = f"n-{secrets.token_hex(3)}"
+        control_plane.add_node_object(name)
+        root = tmp_path_factory.mktemp("k")
+        kubeconfig = control_plane.kubeconfig
+        made.append(
+            Node(name, root, api=api, namespace=namespace, kubeconfig=kubeconfig, starter=starter)
+        )
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.down()
+        node.wipe_slices()
+        api.delete(NODES, node.name)
+
+
+@pytest.fixture
+def tell(cluster_report: Callable[[str], None]) -> Callable[[str], None]:
+    """Prints a line past pytest's capture."""
+    return cluster_report
+
+
+@pytest.fixture
+def node(new_node: NewNode) -> Node:
+    return new_node()

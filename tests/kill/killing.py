@@ -1,0 +1,127 @@
+"""Plays one cell of the matrix on a node, and judges what is left."""
+
+from __future__ import annotations
+
+import time
+
+from dra_driver.model.claim import ClaimRef
+from tests.kill.cells import Cell, Next, Outcome
+from tests.kill.grants import Kind, wanted
+from tests.kill.moments import Moment, moments
+from tests.kill.node import Node
+from tests.kill.operations import BY_NAME, RECONCILE, UNPREPARE, Operation
+from tests.kill.outside import await_published, check, is_whole, shown
+
+_DEATH_SECONDS = 30.0
+_QUIET_SECONDS = 0.5
+
+
+def record(node: Node, operation: Operation, kind: Kind) -> list[Moment]:
+    """The moments of the operation when nobody is killed."""
+    ref = _begin(node, operation, kind)
+    before = len(node.trace())
+    operation.go(node, ref, None)
+    passed = moments(_settled(node)[before:])
+    _rest(node, operation)
+    _end(node, operation, ref)
+    return passed
+
+
+def kill(node: Node, cell: Cell) -> Outcome:
+    """Kill the agent there, and see what becomes of it. Raises AssertionError."""
+    operation = BY_NAME[cell.operation]
+    ref = _begin(node, operation, cell.kind)
+    others = _others(node, ref)
+    operation.go(node, ref, cell.moment)
+    assert node.agent.ended(_DEATH_SECONDS), "the agent did not come to that moment"
+    successor = _meanwhile(node, cell, ref)
+    _rest(node, operation)
+    assert operation.ends_others or _others(node, ref) == others, "other pods lost what they had"
+    has_all = is_whole(node, ref)
+    assert has_all or not shown(node, ref), "a CDI file tells of an instance that is not there"
+    assert has_all or not operation.answered, "what was answered is not kept"
+    outcome = Outcome.KEPT if has_all else Outcome.NOTHING
+    if cell.next is Next.RETRY and operation is not UNPREPARE:
+        assert node.kubelet.prepare(ref) == ""
+        check(node)
+    if successor is not None:
+        _succeed(node, ref, successor, refused=has_all)
+    _end(node, operation, ref)
+    return outcome
+
+
+def _begin(node: Node, operation: Operation, kind: Kind) -> ClaimRef:
+    if operation.fresh:
+        node.start_over()
+    elif not node.held:
+        node.start_over()
+        node.serve_others()
+    return operation.ready(node, kind)
+
+
+def _others(node: Node, ref: ClaimRef) -> dict[str, str]:
+    """The CDI files of the other claims, which name their instances."""
+    mine = node.file_of(ref).name
+    return {name: text for name, text in node.files().items() if mine not in name}
+
+
+def _settled(node: Node) -> list[str]:
+    """The trace, once the threads beside have done their part, too."""
+    trace: list[str] = []
+    while (now := node.trace()) != trace:
+        trace = now
+        time.sleep(_QUIET_SECONDS)
+    return trace
+
+
+def _meanwhile(node: Node, cell: Cell, ref: ClaimRef) -> ClaimRef | None:
+    """What happens while no agent runs; gives the claim that has the other's name now."""
+    if cell.next is Next.RETRY:
+        return None
+    node.claims.delete(ref)
+    if cell.next is Next.GONE:
+        return None
+    return node.claims.add(ref.name, wanted(cell.kind))
+
+
+def _rest(node: Node, operation: Operation) -> None:
+    """One agent serves, one that does not look at the node by itself."""
+    if operation is RECONCILE:
+        node.down()
+    node.up()
+    node.retire()
+    if operation.fresh:
+        # It examines a card, whose DRS mode is on meanwhile; then it publishes.
+        await_published(node)
+
+
+def _succeed(node: Node, ref: ClaimRef, successor: ClaimRef, *, refused: bool) -> None:
+    """The pod of the new claim comes while the old one's ends: it waits for that one's end."""
+    grant = node.held[ref]
+    error = node.kubelet.prepare(successor)
+    if refused:
+        assert str(ref) in error, f"{error!r} does not name the holder"
+        assert node.kubelet.unprepare(ref) == ""
+        error = node.kubelet.prepare(successor)
+    assert error == ""
+    assert node.kubelet.unprepare(ref) == ""
+    del node.held[ref]
+    node.held[successor] = grant
+    check(node)
+    _give_back(node, successor)
+
+
+def _end(node: Node, operation: Operation, ref: ClaimRef) -> None:
+    if ref in node.held:
+        _give_back(node, ref)
+    check(node)
+    await_published(node)
+    if operation.fresh:
+        node.start_over()
+
+
+def _give_back(node: Node, ref: ClaimRef) -> None:
+    assert node.kubelet.unprepare(ref) == ""
+    del node.held[ref]
+    node.claims.delete(ref)
+    check(node)

@@ -1,0 +1,87 @@
+"""The kubelet's half of the plugin protocol, on an agent's real sockets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from dra_driver.kubelet_api.generated import (
+    dra_v1_pb2,
+    dra_v1_pb2_grpc,
+    pluginregistration_v1_pb2,
+    pluginregistration_v1_pb2_grpc,
+)
+from dra_driver.model.claim import ClaimRef
+
+_CALL_SECONDS = 45.0  # kubelet 1.36.3, pkg/kubelet/cm/dra/plugin
+_EVERY = 0.03
+
+
+class NoAnswer(Exception):
+    """The agent went away before it answered."""
+
+
+class Kubelet:
+    """Calls the one agent whose sockets are at `registration`; where the service is, that says."""
+
+    def __init__(self, registration: Path) -> None:
+        self._registration = registration
+        self._endpoint = ""
+
+    def register(self) -> bool:
+        """One attempt to learn of the agent and to tell it so, as the kubelet's watcher of
+        ``plugins_registry`` does; says whether it listened."""
+        try:
+            with _dial(self._registration) as channel:
+                stub = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
+                info = stub.GetInfo(pluginregistration_v1_pb2.InfoRequest(), timeout=_CALL_SECONDS)
+                status = pluginregistration_v1_pb2.RegistrationStatus(plugin_registered=True)
+                stub.NotifyRegistrationStatus(status, timeout=_CALL_SECONDS)
+        except NoAnswer:
+            return False
+        self._endpoint = info.endpoint
+        return True
+
+    def prepare(self, ref: ClaimRef) -> str:
+        """The claim's error, empty for success. Raises NoAnswer."""
+        request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[_claim(ref)])
+        with _dial(Path(self._endpoint)) as channel:
+            stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
+            answer = stub.NodePrepareResources(request, timeout=_CALL_SECONDS).claims[ref.uid]
+        assert answer.error or all(device.cdi_device_ids for device in answer.devices)
+        return str(answer.error)
+
+    def unprepare(self, ref: ClaimRef) -> str:
+        """The claim's error, empty for success. Raises NoAnswer."""
+        request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=[_claim(ref)])
+        with _dial(Path(self._endpoint)) as channel:
+            stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
+            answer = stub.NodeUnprepareResources(request, timeout=_CALL_SECONDS)
+        return str(answer.claims[ref.uid].error)
+
+    def wait(self, seconds: float) -> None:
+        """Try to register until it succeeds; raises NoAnswer after that time."""
+        deadline = time.monotonic() + seconds
+        while not self.register():
+            if time.monotonic() > deadline:
+                raise NoAnswer(f"{self._registration} does not answer for {seconds:g} s")
+            time.sleep(_EVERY)
+
+
+def _claim(ref: ClaimRef) -> dra_v1_pb2.Claim:
+    return dra_v1_pb2.Claim(namespace=ref.namespace, name=ref.name, uid=ref.uid)
+
+
+@contextmanager
+def _dial(path: Path) -> Iterator[grpc.Channel]:
+    try:
+        with grpc.insecure_channel(f"unix:{path}") as channel:
+            yield channel
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.UNAVAILABLE:
+            raise NoAnswer(f"{path}: {error.details()}") from error
+        raise

@@ -1,0 +1,197 @@
+"""One node for kill tests: simulated cards, a real agent process, a kubelet that is played."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from dra_driver.agent.publisher import own_slices
+from dra_driver.kube.client import Client
+from dra_driver.kube.resources import RESOURCE_SLICES
+from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.names import DRIVER
+from dra_driver.model.pci import PciAddress
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.kill.grants import CARDS, FOREIGN, Claims, Grant, bystanders
+from tests.kill.kubelet import Kubelet
+from tests.kill.moments import Moment, give_order
+from tests.kill.starter import AgentProcess, Starter
+
+_START_SECONDS = 60.0
+_NEVER = 86400.0
+NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+# Looks at the node beside the first would be moments by chance.
+_QUIET = {f"{look}-interval": _NEVER for look in ("presence", "inventory", "care")}
+
+
+class Node:
+    """Its Node object `name` exists; `root` is a short path, as sockets lie below it.
+
+    `held` is what is prepared or being prepared, as the kubelet knows it: by claim. `kubeconfig`
+    is the agents'.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        root: Path,
+        *,
+        api: Client,
+        namespace: str,
+        kubeconfig: Path,
+        starter: Starter,
+    ) -> None:
+        self.name = name
+        self.root = root
+        self.api = api
+        self.claims = Claims(api, namespace, name)
+        self.held: dict[ClaimRef, Grant] = {}
+        self.agents: list[AgentProcess] = []
+        self.kubeconfig = kubeconfig
+        self._starter = starter
+        self._serial = 0
+        self._pods = 0
+        self.pod_uid = "pod-0"
+        self.machine = self._new_machine()
+
+    @property
+    def agent(self) -> AgentProcess:
+        """The one that was started last."""
+        return self.agents[-1]
+
+    @property
+    def cdi(self) -> Path:
+        return self.root / "cdi"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state"
+
+    @property
+    def sockets(self) -> Sockets:
+        return Sockets.of(self.root / "kubelet", self.pod_uid)
+
+    @property
+    def kubelet(self) -> Kubelet:
+        """Calls the agent of the pod of now."""
+        kubelet = Kubelet(self.sockets.registration)
+        kubelet.wait(_START_SECONDS)
+        return kubelet
+
+    def log(self) -> str:
+        path = self.root / "agent.log"
+        return path.read_text() if path.exists() else ""
+
+    def boot(self, order: Moment | None = None, flags: Mapping[str, object] = NOTHING) -> None:
+        """Start an agent with these flags besides, which is to be killed at `order`."""
+        name = f"agent-{len(self.agents)}"
+        if order is not None:
+            give_order(self.root / f"{name}.order", order)
+        settings: dict[str, object] = {
+            "node-name": self.name,
+            "host-root": self.machine.root,
+            "efsmi-path": self.machine.efsmi_path,
+            "kubelet-root": self.root / "kubelet",
+            "cdi-dir": self.cdi,
+            "state-dir": self.state,
+            "kubeconfig": self.kubeconfig,
+            "pod-uid": self.pod_uid,
+            "probe-port": 0,
+            **_QUIET,
+            **flags,
+        }
+        argv = [f"--{key}={value}" for key, value in settings.items()]
+        self.agents.append(self._starter.start(self.root, name, argv))
+
+    def up(self, flags: Mapping[str, object] = NOTHING) -> None:
+        """Let an agent serve, unless one does."""
+        if not self.agents or self.agent.ended():
+            self.boot(flags=flags)
+            Kubelet(self.sockets.registration).wait(_START_SECONDS)
+
+    def next_pod(self) -> None:
+        """Agents that start from now on are of another pod, with sockets of their own."""
+        self._pods += 1
+        self.pod_uid = f"pod-{self._pods}"
+
+    def retire(self) -> None:
+        """Agents of earlier pods are told to stop."""
+        for agent in self.agents[:-1]:
+            agent.end(signal.SIGTERM)
+
+    def down(self) -> None:
+        """No agent runs any more."""
+        for agent in self.agents:
+            agent.end()
+
+    def trace(self) -> list[str]:
+        """The moments of all agents so far."""
+        return [line for agent in self.agents for line in agent.trace()]
+
+    def add(self, grant: Grant, name: str = "") -> ClaimRef:
+        """A claim of which the kubelet begins to know, under a name of its own or a given one."""
+        self._serial += 1
+        ref = self.claims.add(name or f"{self.name}-{self._serial}", grant)
+        self.held[ref] = grant
+        return ref
+
+    def serve_others(self) -> None:
+        """Other pods run on the node, and their claims have been told of it."""
+        self.up()
+        for grant in bystanders():
+            assert self.kubelet.prepare(self.add(grant)) == ""
+
+    def slices(self) -> Sequence[Object]:
+        """What is published of the node."""
+        return self.api.list(RESOURCE_SLICES, field_selector=own_slices(self.name)).items
+
+    def wipe_slices(self) -> None:
+        """As the kubelet does when it starts."""
+        for each in self.slices():
+            self.api.delete(RESOURCE_SLICES, each["metadata"]["name"])
+
+    def files(self) -> dict[str, str]:
+        """The CDI directory, by file name."""
+        return {path.name: path.read_text() for path in self.cdi.glob("*")}
+
+    def file_of(self, ref: ClaimRef) -> Path:
+        """Where the claim's CDI file lies, if there is one."""
+        return self.cdi / f"{DRIVER}-claim-{ref.uid}.json"
+
+    def by_hand(self, card: PciAddress, *drs: str) -> None:
+        """Somebody calls ``efsmi --drs``; not in a process of its own, by which the record tells
+        it from the agent's calls."""
+        index = str(self.machine.card(str(card)).efsmi_index)
+        answer = self.machine.efsmi("-i", index, "--drs", *drs)
+        assert answer.exit_code == 0, answer
+
+    def make_foreign(self) -> None:
+        """Somebody makes an instance of his own."""
+        self.by_hand(FOREIGN, "on")
+        self.by_hand(FOREIGN, "--create-instance", "0")
+
+    def start_over(self) -> None:
+        """A node on which no agent has ever run."""
+        self.down()
+        self.wipe_slices()
+        for ref in self.held:
+            self.claims.delete(ref)
+        self.held.clear()
+        for folder in (self.cdi, self.state, self.machine.root):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.machine = self._new_machine()
+
+    def _new_machine(self) -> SimulatedMachine:
+        shutil.rmtree(self.root / "kubelet", ignore_errors=True)
+        for folder in ("plugins", "plugins_registry"):
+            (self.root / "kubelet" / folder).mkdir(parents=True)
+        cards = [{"bdf": str(card), "model": "S60"} for card in CARDS]
+        foreign = {"bdf": str(FOREIGN), "model": "S60", "instances": [{"profile": "1g.6gb"}]}
+        return SimulatedMachine.create(
+            {"cards": [*cards, foreign]}, self.root / "machine", plain_device_files=True
+        )

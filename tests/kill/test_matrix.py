@@ -1,0 +1,60 @@
+"""A real agent, killed before and after each of its effects; see docs/dev/crash-safety.md.
+
+`GCU_KILLS` says what is played: nothing for each point once and a sample of the rest, ``all`` for
+the whole matrix, or one cell as a failure names it. `GCU_SEED` chooses the sample.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from dra_driver.model.effects import Point
+from tests.kill.cells import Cell, sample, table
+from tests.kill.conftest import NewNode
+from tests.kill.grants import Kind
+from tests.kill.matrix import Matrix
+from tests.kill.operations import BY_NAME, OPERATIONS, PREPARE, UNPREPARE, Operation
+
+pytestmark = pytest.mark.control_plane
+
+_WORKERS = 2  # as many as small machines have cores
+_MORE = 50
+
+
+def _some_kinds(operation: Operation) -> Iterable[Kind]:
+    """All of them where they matter most; elsewhere one, by turns."""
+    if operation in {PREPARE, UNPREPARE}:
+        return (Kind.WHOLE, Kind.SHARED, Kind.DRS)
+    return (tuple(Kind)[OPERATIONS.index(operation) % len(Kind)],)
+
+
+def _all_kinds(operation: Operation) -> Iterable[Kind]:
+    return Kind
+
+
+def _chosen(matrix: Matrix, what: str, seed: int) -> list[Cell]:
+    if what not in {"", "all"}:
+        return [Cell.parse(what)]
+    cells = matrix.cells(_all_kinds if what else _some_kinds)
+    return cells if what else sample(cells, seed, _MORE)
+
+
+@pytest.mark.timeout(4 * 3600)
+def test_a_kill_at_every_point(new_node: NewNode, tell: Callable[[str], None]) -> None:
+    what = os.environ.get("GCU_KILLS", "")
+    seed = int(os.environ.get("GCU_SEED") or random.randrange(1 << 16))
+    matrix = Matrix([new_node() for _ in range(_WORKERS)], new_node)
+    cells = _chosen(matrix, what, seed)
+    tell(f"{len(cells)} kills, GCU_SEED={seed}")
+    results = matrix.kill(cells)
+    for line in table(results):
+        tell(line)
+    told = [f"GCU_KILLS={name!r}: {why}" for name, why in matrix.failures.items()]
+    assert not told, "\n\n".join(told)
+    if len(cells) > 1:
+        assert {cell.moment.point for cell, _ in results} == set(Point)
+        assert {cell.operation for cell, _ in results} == set(BY_NAME)

@@ -1,0 +1,59 @@
+"""The matrix, samples of it, and its table."""
+
+from __future__ import annotations
+
+import itertools
+
+from dra_driver.model.effects import Point
+from tests.kill.cells import Cell, Next, Outcome, all_cells, sample, table
+from tests.kill.grants import Kind
+from tests.kill.moments import Moment, moments
+
+TRACE = [f"{side} {p}" for p in ("journal.append", "journal.sync") for side in ("before", "after")]
+CELLS = [
+    cell
+    for operation, kind in itertools.product(("prepare", "first start"), Kind)
+    for cell in all_cells(operation, kind, moments(TRACE * 3))
+]
+
+
+def places(cells: list[Cell]) -> set[tuple[str, str]]:
+    return {(cell.operation, cell.moment.point) for cell in cells}
+
+
+def test_everything_that_can_come_next_follows_every_moment() -> None:
+    assert len(CELLS) == len(set(CELLS)) == 2 * len(Kind) * 12 * len(Next)
+
+
+def test_a_sample_has_each_point_of_each_operation_once_and_more() -> None:
+    chosen = sample(CELLS, 7, 5)
+    assert places(chosen) == places(CELLS)
+    assert len(chosen) == len(set(chosen)) == len(places(CELLS)) + 5
+    assert chosen == [cell for cell in CELLS if cell in set(chosen)]
+
+
+def test_a_sample_comes_again_with_its_seed_alone() -> None:
+    assert sample(CELLS, 7, 5) == sample(CELLS, 7, 5) != sample(CELLS, 8, 5)
+
+
+def test_more_than_there_is_gives_all() -> None:
+    assert sample(CELLS, 7, 10_000) == CELLS
+
+
+def test_a_cell_reads_what_it_writes() -> None:
+    assert [Cell.parse(str(cell)) for cell in CELLS] == CELLS
+
+
+def test_a_table_counts_kills_and_what_was_found() -> None:
+    def cell(side: str) -> Cell:
+        return Cell("prepare", Kind.DRS, Moment(Point.CDI_WRITE, side, 1), Next.GONE)
+
+    results = [
+        (cell("before"), Outcome.NOTHING),
+        (cell("after"), Outcome.NOTHING),
+        (cell("after"), Outcome.KEPT),
+    ]
+    header, row, total = (line.split() for line in table(results))
+    assert header[:4] == ["operation", "point", "kills", "before"]
+    assert row == ["prepare", "cdi.write", "3", "1", "2", "2", "1"]
+    assert total == ["all", "1", "places", "3", "1", "2", "2", "1"]
