@@ -31,6 +31,11 @@ class Context:
     clock: Callable[[], float]
     patience: float
 
+    def has_pod(self, key: Key, uid: str) -> bool:
+        """Whether the pod `key` is there, and still the one with that UID."""
+        pod = self.cache.pod(key)
+        return pod is not None and pods.uid_of(pod) == uid
+
     def wake_users(self, claim: Object, *, but: Key | None = None) -> None:
         """Look at the pods that name the claim, `but` this one."""
         now = self.clock()

@@ -83,19 +83,24 @@ class Grants:
         for claim in planned:
             if _key(claim) not in self._uncertain:
                 context.cache.forget(claim)
+                # Its pod may have gone meanwhile, and then nobody else brings the claim up.
+                context.agenda.add(_key(claim), now)
             context.wake_users(claim, but=key)  # what failed is looked at again more slowly
         context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
         self._learn(stored)
-        context.memory.granted(pods.uid_of(pod), [_uid(each) for each in planned], now)
+        if context.has_pod(key, pods.uid_of(pod)):  # else nothing would forget it again
+            context.memory.granted(pods.uid_of(pod), [_uid(each) for each in planned], now)
         context.agenda.add(key, now)
 
     def _settled(self, key: Key, claim: Object, stored: Stored) -> None:
+        context = self._context
         if not stored.uncertain:
             del self._uncertain[key]
             self._learn_claims(stored)
-            self._context.cache.forget(claim)
-            self._context.wake_users(claim)
-            self._context.wake_queue()
+            context.cache.forget(claim)
+            context.agenda.add(key, context.clock())  # it may be nobody's by now
+            context.wake_users(claim)
+            context.wake_queue()
         self._learn(stored)
 
     def _learn(self, stored: Stored) -> None:

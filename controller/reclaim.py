@@ -80,10 +80,12 @@ class Reclaimer:
             key,
             [each["metadata"]["uid"] for each in claims],
             partial(self._context.writer.release, claims, why),
-            partial(self._released, claims, failed_for),
+            partial(self._released, key, claims, failed_for),
         )
 
-    def _released(self, claims: Sequence[Object], failed_for: str, stored: Stored) -> None:
+    def _released(
+        self, key: Key, claims: Sequence[Object], failed_for: str, stored: Stored
+    ) -> None:
         context, now = self._context, self._context.clock()
         nodes = {each["metadata"]["uid"]: _node(each) for each in claims}
         for claim in stored.claims:
@@ -94,7 +96,7 @@ class Reclaimer:
                 continue  # it was reserved in the meantime, and read again
             node = nodes.get(uid)
             context.memory.released(uid, now)
-            if failed_for and node is not None:
+            if node is not None and context.has_pod(key, failed_for):
                 context.memory.failed(failed_for, node, now)
             context.narrator.released()
             context.wake_queue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controller.authorship import MANAGER
 from controller.fence import NotLeader
 from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
@@ -11,7 +12,14 @@ from dra_driver.model.claim import allocation, results
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import ANNOTATION_TERM
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
-from tests.unit.controller.world import LIMIT, World, pod
+from tests.unit.controller.world import (
+    LIMIT,
+    PATIENCE,
+    World,
+    pod,
+    unschedulable,
+    written_by,
+)
 
 
 def crowd(count: int) -> World:
@@ -90,6 +98,33 @@ def test_a_claim_deleted_while_it_is_written_frees_its_card() -> None:
     assert world.node_of("d") == "a"
 
 
+def test_a_claim_whose_pod_goes_while_it_is_written_is_released() -> None:
+    """The watch tells of the write what is known already, so nothing else brings it up."""
+    world = crowd(1)
+    world.remove(PODS, "p0")
+    world.settle()
+    world.hands.untie()
+    world.settle()
+    assert world.port.writes == ["c0", "c0 status", "c0 status"]
+    assert world.node_of("c0") is None
+    assert world.memory._pods == {}, "nobody would ever forget what is remembered of it"
+
+
+def test_nothing_is_remembered_of_a_pod_that_goes_while_its_claim_is_released() -> None:
+    world = crowd(1)
+    world.hands.untie()
+    world.put(PODS, pod("p0", "c0", status=unschedulable()))
+    world.settle()
+    world.hands.tied = True
+    world.after(PATIENCE)
+    assert len(world.hands.given) == 1
+    world.remove(PODS, "p0")
+    world.settle()
+    world.hands.untie()
+    world.settle()
+    assert world.memory._pods == {}
+
+
 @pytest.mark.parametrize(
     "error", [Forbidden("no", status=403), NotLeader("no")], ids=["refused", "no longer leading"]
 )
@@ -143,6 +178,16 @@ def test_an_unanswered_write_that_arrived_is_found() -> None:
     writes = world.after(1.0)
     assert writes == []
     assert allocation(world.claim("c")) is not None
+
+
+def test_an_unanswered_write_that_arrived_for_nobody_is_taken_back() -> None:
+    world = uncertain(Unavailable("no answer"))
+    arrived = allocated("c", "a", "whole-0000-00-00-0")
+    arrived["metadata"]["managedFields"] = written_by(MANAGER)
+    world.hide(RESOURCE_CLAIMS, arrived)
+    world.remove(PODS, "p")
+    world.after(1.0)
+    assert allocation(world.claim("c")) is None
 
 
 def test_a_claim_that_is_deleted_while_uncertain() -> None:

@@ -211,6 +211,7 @@ class World:
             clock=lambda: self.time,
             patience=PATIENCE,
         )
+        self.memory = context.memory
         self.worker = Worker(
             inbox=self.inbox,
             cache=cache,
