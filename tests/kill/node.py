@@ -17,6 +17,7 @@ from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import SimulatedMachine
+from tests.cluster.waiting import wait_until
 from tests.kill.grants import CARDS, FOREIGN, Claims, Grant, bystanders
 from tests.kill.kubelet import Kubelet
 from tests.kill.moments import Moment, give_order
@@ -143,8 +144,11 @@ class Node:
     def serve_others(self) -> None:
         """Other pods run on the node, and their claims have been told of it."""
         self.up()
-        for grant in bystanders():
-            assert self.kubelet.prepare(self.add(grant)) == ""
+        for ref in [self.add(grant) for grant in bystanders()]:
+            assert self.kubelet.prepare(ref) == ""
+        wait_until(
+            lambda: all(map(self.claims.told, self.held)), _START_SECONDS, "told", seen=self.log
+        )
 
     def slices(self) -> Sequence[Object]:
         """What is published of the node."""
