@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dra_driver.model.claim import Object
+
 
 class Subject(StrEnum):
     POD = "pod"
@@ -20,6 +22,10 @@ class Key:
     subject: Subject
     namespace: str
     name: str
+
+    @classmethod
+    def of_claim(cls, claim: Object) -> Key:
+        return cls(Subject.CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
 
     def __str__(self) -> str:
         return f"{self.subject} {self.namespace}/{self.name}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from controller import pods
-from controller.agenda import Key, Subject
+from controller.agenda import Key
 from controller.allocator.allocate import Allocation
 from controller.allocator.request import Wanted
 from controller.context import Context
@@ -78,13 +78,13 @@ class Grants:
         context, now = self._context, self._context.clock()
         self._learn_claims(stored)
         for claim in stored.uncertain:
-            self._uncertain[_key(claim)] = claim
-            context.agenda.add(_key(claim), now + _UNCERTAIN_RETRY)
+            self._uncertain[Key.of_claim(claim)] = claim
+            context.agenda.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
         for claim in planned:
-            if _key(claim) not in self._uncertain:
+            if Key.of_claim(claim) not in self._uncertain:
                 context.cache.forget(claim)
                 # Its pod may have gone meanwhile, and then nobody else brings the claim up.
-                context.agenda.add(_key(claim), now)
+                context.agenda.add(Key.of_claim(claim), now)
             context.wake_users(claim, but=key)  # what failed is looked at again more slowly
         context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
         self._learn(stored)
@@ -113,10 +113,6 @@ class Grants:
     def _learn_claims(self, stored: Stored) -> None:
         for claim in stored.claims:
             self._context.cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, claim)
-
-
-def _key(claim: Object) -> Key:
-    return Key(Subject.CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
 
 
 def _uid(claim: Object) -> str:

@@ -100,6 +100,10 @@ class Reclaimer:
                 context.memory.failed(failed_for, node, now)
             context.narrator.released()
             context.wake_queue()
+        for claim in claims:
+            # Its pod may have gone meanwhile; what failed for itself is tried more slowly.
+            if Key.of_claim(claim) != key:
+                context.agenda.add(Key.of_claim(claim), now)
         if stored.error is not None:
             raise stored.error
 

@@ -108,7 +108,7 @@ class Reconciler:
 
     def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
         context, now = self._context, self._context.clock()
-        if any(self._grants.is_uncertain(_claim_key(claim)) for claim in todo):
+        if any(self._grants.is_uncertain(Key.of_claim(claim)) for claim in todo):
             return False  # settling it brings the pod up again
         until = max(context.memory.quiet_until(_uid(claim)) for claim in todo)
         if until > now:
@@ -232,10 +232,6 @@ def _words(reason: str, where: Candidates) -> str:
     if not where.fitting:
         return f"no node fits the pod: {where.reason}"
     return f"{reason} (of {where.reason})" if where.reason else reason
-
-
-def _claim_key(claim: Object) -> Key:
-    return Key(Subject.CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
 
 
 def _uid(claim: Object) -> str:

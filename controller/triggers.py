@@ -59,7 +59,7 @@ class Triggers:
                 if node is not None:
                     self._memory.failed(pods.uid_of(pod), node, now)
             yield pods.key_of(pod)
-        yield Key(Subject.CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
+        yield Key.of_claim(claim)
         if freed:
             yield from self._waiting
 

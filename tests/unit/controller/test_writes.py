@@ -125,6 +125,22 @@ def test_nothing_is_remembered_of_a_pod_that_goes_while_its_claim_is_released() 
     assert world.memory._pods == {}
 
 
+def test_a_claim_whose_pod_goes_while_its_release_fails_is_released() -> None:
+    world = crowd(1)
+    world.hands.untie()
+    world.put(PODS, pod("p0", "c0", status=unschedulable()))
+    world.settle()
+    world.hands.tied = True
+    world.after(PATIENCE)
+    world.remove(PODS, "p0")
+    world.settle()
+    world.port.refuse = [Unavailable("no answer")]
+    world.hands.untie()
+    world.settle()
+    world.after(1.0)
+    assert world.node_of("c0") is None
+
+
 @pytest.mark.parametrize(
     "error", [Forbidden("no", status=403), NotLeader("no")], ids=["refused", "no longer leading"]
 )
