@@ -65,7 +65,8 @@ class Narrator:
         was told something else a moment ago: counts change with every card that comes or goes.
         """
         self._failures.inc()
-        logger.info("pod %s waits: %s", _name(pod), reason)
+        # Every freed device makes all that wait look again: people read the event.
+        logger.debug("pod %s waits: %s", _name(pod), reason)
         about = (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims))
         return max(
             self._recorder.record(

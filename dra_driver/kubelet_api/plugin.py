@@ -54,7 +54,7 @@ class KubeletPlugin:
         health: HealthSource,
         sockets: Sockets,
         *,
-        threads: int = 16,
+        threads: int = 64,
         silence: float = 30.0,
         effects: Effects | None = None,
         clock: Callable[[], float] = time.monotonic,
