@@ -1,0 +1,41 @@
+"""Small journals for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.effects import Effects
+from dra_driver.node import frames
+from dra_driver.node.journal import Journal
+from dra_driver.node.records import Kind, Record, decode, record
+from tests.unit.node.world import hold
+
+CAPACITY = 1 << 13
+
+
+def ref(number: int) -> ClaimRef:
+    return ClaimRef("team", f"claim-{number}", f"uid-{number}")
+
+
+def prepared(number: int) -> Record:
+    return record(Kind.PREPARED, ref(number), (hold(number % 4),))
+
+
+def forgotten(number: int) -> Record:
+    return record(Kind.FORGOTTEN, ref(number), ())
+
+
+def opened(directory: Path, effects: Effects | None = None) -> Journal:
+    journal = Journal(directory, effects=effects, capacity=CAPACITY)
+    if not journal.open().complete:
+        journal.rebuilt()
+    return journal
+
+
+def uids(journal: Journal) -> set[str]:
+    return set(journal.snapshot().claims)
+
+
+def records_in(path: Path) -> list[Record]:
+    return [decode(payload) for payload in frames.scan(path.read_bytes()).payloads]

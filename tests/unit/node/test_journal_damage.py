@@ -1,0 +1,199 @@
+"""What becomes of a journal that is damaged, or whose disk fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dra_driver.model.effects import Point
+from dra_driver.model.errors import JournalError
+from dra_driver.node import frames
+from dra_driver.node.journal import Journal
+from dra_driver.node.records import encode
+from tests.unit.node.journals import CAPACITY, opened, prepared, records_in, uids
+from tests.unit.node.world import Failing
+
+SMALL = b"".join(
+    frames.encode(encode(raw))
+    for raw in (
+        {"kind": "header", "format": "gcu-dra-journal", "version": 1},
+        prepared(1).raw,
+        prepared(2).raw,
+    )
+)
+
+
+@pytest.mark.parametrize("place", range(len(SMALL) + 1))
+def test_any_flipped_byte_costs_at_most_its_record(tmp_path: Path, place: int) -> None:
+    content = bytearray(SMALL + bytes(100))
+    content[place] ^= 0x41
+    (tmp_path / "journal").write_bytes(content)
+    journal = Journal(tmp_path, capacity=CAPACITY)
+    opening = journal.open()
+    assert len(uids(journal)) >= 1
+    assert not opening.complete
+    assert opening.set_aside is not None
+    assert opening.set_aside.read_bytes() == bytes(content)
+    # What was damaged is gone from the file itself: the next start is a clean one.
+    journal.rebuilt()
+    again = Journal(tmp_path, capacity=CAPACITY).open()
+    assert (again.complete, again.set_aside) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "held"),
+    [
+        pytest.param(b"", set(), id="empty file"),
+        pytest.param(bytes(4096), set(), id="zeros"),
+        pytest.param(b"not a journal at all" * 100, set(), id="garbage"),
+        pytest.param(SMALL[:-1], {"uid-1"}, id="torn end"),
+        pytest.param(frames.encode(b"[1]") + SMALL, {"uid-1", "uid-2"}, id="no record"),
+        pytest.param(
+            frames.encode(b'{"kind":"prepared","claim":{"uid":"../../etc"}}') + SMALL,
+            {"uid-1", "uid-2"},
+            id="hostile record",
+        ),
+    ],
+)
+def test_an_odd_file_is_used_as_far_as_it_goes(
+    tmp_path: Path, content: bytes, held: set[str]
+) -> None:
+    (tmp_path / "journal").write_bytes(content)
+    (tmp_path / "journal.new").write_bytes(b"left by a kill")
+    journal = opened(tmp_path)
+    assert uids(journal) == held
+    journal.write(prepared(3))
+    assert uids(opened(tmp_path)) == held | {"uid-3"}
+
+
+def test_copies_of_damaged_files_do_not_pile_up(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / "journal").write_bytes(b"garbage %d" % number)
+        opened(tmp_path)
+    kept = sorted(tmp_path.glob("journal.damaged-*"))
+    assert [path.read_bytes() for path in kept] == [b"garbage %d" % n for n in range(4, 9)]
+
+
+def test_an_empty_journal_is_not_a_complete_one(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_bytes(b"")
+    assert not Journal(tmp_path).open().complete
+
+
+def test_the_header_of_a_newer_version_is_kept(tmp_path: Path) -> None:
+    newer = {"kind": "header", "format": "gcu-dra-journal", "version": 7, "colour": "red"}
+    odd = {"kind": "instance", "claim": dict(prepared(1).raw["claim"]), "profile": "3g"}
+    (tmp_path / "journal").write_bytes(
+        b"".join(frames.encode(encode(raw)) for raw in (newer, prepared(1).raw, odd))
+    )
+    opened(tmp_path).write(prepared(2))
+    opened(tmp_path)
+    kept = [dict(entry.raw) for entry in records_in(tmp_path / "journal")]
+    assert kept[0] == newer
+    assert odd in kept
+
+
+FAULTS = [
+    pytest.param(errno.ENOSPC, id="disk full"),
+    pytest.param(errno.EROFS, id="read-only"),
+    pytest.param(errno.EIO, id="input/output error"),
+]
+
+
+@pytest.mark.parametrize("code", FAULTS)
+@pytest.mark.parametrize("point", [Point.JOURNAL_APPEND, Point.JOURNAL_SYNC])
+def test_a_failed_write_is_told_and_the_next_one_works(
+    tmp_path: Path, point: Point, code: int
+) -> None:
+    disk = Failing(point, lambda: OSError(code, os.strerror(code)))
+    disk.on = False
+    journal = opened(tmp_path, disk)
+    journal.write(prepared(1))
+    disk.on = True
+    with pytest.raises(JournalError, match="neither full nor failing"):
+        journal.write(prepared(2))
+    disk.on = False
+    journal.write(prepared(3))
+    assert {"uid-1", "uid-3"} <= uids(journal)
+    assert uids(opened(tmp_path)) == uids(journal)
+
+
+def test_after_a_failed_sync_nothing_is_called_durable_by_a_later_one(tmp_path: Path) -> None:
+    disk = Failing(Point.JOURNAL_SYNC, lambda: OSError(errno.EIO, "bad sector"))
+    disk.on = False
+    journal = opened(tmp_path, disk)
+    before = (tmp_path / "journal").stat().st_ino
+    disk.on = True
+    with pytest.raises(JournalError):
+        journal.write(prepared(1))
+    disk.on = False
+    journal.write(prepared(2))
+    assert (tmp_path / "journal").stat().st_ino != before
+
+
+@pytest.mark.parametrize("point", [Point.JOURNAL_COMPACT_WRITE, Point.JOURNAL_COMPACT_RENAME])
+def test_a_failed_compaction_loses_nothing(tmp_path: Path, point: Point) -> None:
+    """What was written with room to grow is written to on a full disk as well."""
+    opened(tmp_path).write(prepared(1))
+    journal = opened(tmp_path, Failing(point, lambda: OSError(errno.ENOSPC, "full")))
+    journal.write(prepared(2))
+    assert uids(journal) == uids(opened(tmp_path)) == {"uid-1", "uid-2"}
+
+
+def test_a_loss_is_remembered_until_it_is_made_good(tmp_path: Path) -> None:
+    """An agent that is killed while it rebuilds leaves a journal that reads well."""
+    opened(tmp_path).write(prepared(1))
+    content = bytearray((tmp_path / "journal").read_bytes())
+    content[len(content.rstrip(b"\0")) - 3] ^= 1
+    (tmp_path / "journal").write_bytes(content)
+    for _ in range(2):
+        journal = Journal(tmp_path)
+        assert not journal.open().complete
+    journal.rebuilt()
+    again = Journal(tmp_path).open()
+    assert (again.complete, again.set_aside) == (True, None)
+
+
+def test_a_damaged_journal_that_cannot_be_written_anew_is_not_written_to(tmp_path: Path) -> None:
+    opened(tmp_path).write(prepared(1))
+    (tmp_path / "journal").write_bytes((tmp_path / "journal").read_bytes()[3:])
+    full = Failing(Point.JOURNAL_COMPACT_WRITE, lambda: OSError(errno.ENOSPC, "full"))
+    with pytest.raises(JournalError):
+        opened(tmp_path, full)
+
+
+def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    journal = Journal(tmp_path)
+    opening = journal.open()
+    assert not opening.complete
+    assert opening.set_aside is not None
+    assert opening.set_aside.is_dir()
+    journal.write(prepared(1))
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="state"):
+        Journal(tmp_path / "file" / "state").open()
+
+
+def test_a_removed_journal_is_written_again_from_memory(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    journal.write(prepared(1))
+    (tmp_path / "journal").unlink()
+    journal.write(prepared(2))
+    assert uids(opened(tmp_path)) == {"uid-1", "uid-2"}
+
+
+def test_a_removed_directory_is_made_again_for_all_agents(tmp_path: Path) -> None:
+    one, other = opened(tmp_path / "state"), opened(tmp_path / "state")
+    one.write(prepared(1))
+    assert uids(other) == {"uid-1"}
+    shutil.rmtree(tmp_path / "state")
+    one.write(prepared(2))
+    other.write(prepared(3))
+    assert uids(one) == uids(other) == {"uid-1", "uid-2", "uid-3"}
