@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from controller import pods
 from controller.agenda import Agenda, Key
+from controller.allocator.policy import Policy
 from controller.cache import ClusterCache
 from controller.memory import Memory
 from controller.narrator import Narrator
@@ -30,6 +31,7 @@ class Context:
     narrator: Narrator
     clock: Callable[[], float]
     patience: float
+    policy: Policy
 
     def has_pod(self, key: Key, uid: str) -> bool:
         """Whether the pod `key` is there, and still the one with that UID."""

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry
 
 from controller.agenda import Agenda
+from controller.allocator.policy import Policy
 from controller.cache import WATCHED, ClusterCache
 from controller.context import Context
 from controller.fairness import Fairness
@@ -85,6 +86,7 @@ class Controller:
             narrator=narrator,
             clock=clock,
             patience=settings.scheduling_patience,
+            policy=Policy(settings.pack_nodes, settings.pack_cards),
         )
         self._worker = Worker(
             inbox=self._inbox,

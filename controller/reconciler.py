@@ -8,6 +8,7 @@ from controller import pods
 from controller.agenda import Key, Subject
 from controller.allocator.allocate import Allocation, Unsatisfied, allocate
 from controller.allocator.ownership import is_ours
+from controller.allocator.policy import Policy
 from controller.allocator.request import Wanted, parse_claim
 from controller.allocator.state import State
 from controller.candidates import Candidates, NodeFits, candidates
@@ -135,10 +136,10 @@ class Reconciler:
         failed = context.memory.failed_nodes(pods.uid_of(pod))
         # A node that failed is not tried again before every other one was.
         where = self._candidates(pod, allocated, failed)
-        outcome = _decide(state, wanted, where)
+        outcome = _decide(state, wanted, where, context.policy)
         if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
             where = self._candidates(pod, allocated, avoided)
-            outcome = _decide(state, wanted, where)
+            outcome = _decide(state, wanted, where, context.policy)
         if isinstance(outcome, Allocation):
             self._grant(key, pod, wanted, outcome, ours)
             return
@@ -220,12 +221,14 @@ def _may_wait(pod: Object) -> bool:
     return not (pods.is_done(pod) or pods.is_deleting(pod) or pods.is_held_by_others(pod))
 
 
-def _decide(state: State, wanted: list[Wanted], where: Candidates) -> Allocation | Unsatisfied:
+def _decide(
+    state: State, wanted: list[Wanted], where: Candidates, policy: Policy
+) -> Allocation | Unsatisfied:
     if where.preferred:
-        outcome = allocate(state, wanted, [where.preferred])
+        outcome = allocate(state, wanted, [where.preferred], policy=policy)
         if isinstance(outcome, Allocation):
             return outcome
-    return allocate(state, wanted, where.fitting)
+    return allocate(state, wanted, where.fitting, policy=policy)
 
 
 def _words(reason: str, where: Candidates) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from controller.allocator.policy import Packing
 from dra_driver.config.loader import Settings
 
 
@@ -40,6 +41,14 @@ class ControllerSettings(Settings):
         10.0, gt=0, description="Seconds after a renewal in which the leader still writes."
     )
     lease_retry: float = Field(2.0, gt=0, description="Seconds between two renewals.")
+    pack_nodes: Packing = Field(
+        Packing.BINPACK,
+        description="Which node is preferred: the fullest that fits, or the emptiest.",
+    )
+    pack_cards: Packing = Field(
+        Packing.BINPACK,
+        description="Which card of a node is preferred: the fullest that fits, or the emptiest.",
+    )
     quiet_time: float = Field(
         5.0,
         ge=0,

@@ -15,6 +15,7 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry
 
 from controller.agenda import Agenda
+from controller.allocator.policy import Policy
 from controller.authorship import MANAGER
 from controller.cache import WATCHED, ClusterCache
 from controller.context import Context
@@ -49,6 +50,7 @@ from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, device, 
 QUIET, PATIENCE, RETRY = 5.0, 30.0, 60.0
 FAIRNESS = 300.0
 LIMIT = 4  # writes at a time
+POLICY = Policy()
 _SELECTORS = Selectors()
 
 
@@ -181,6 +183,7 @@ class World:
         *,
         listed: Sequence[Resource] = WATCHED,
         port: Port | None = None,
+        policy: Policy = POLICY,
     ) -> None:
         self.time = 1000.0
         self.port = port or Port()
@@ -210,6 +213,7 @@ class World:
             narrator=narrator,
             clock=lambda: self.time,
             patience=PATIENCE,
+            policy=policy,
         )
         self.memory = context.memory
         self.worker = Worker(
