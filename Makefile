@@ -51,7 +51,7 @@ test-kill: ## a real agent killed at every point, once, and at a sample of all m
 	@$(PY) -m pytest tests/kill
 
 .PHONY: soak
-soak: ## the agent killed at every moment, in every mode, whatever comes next (root; an hour)
+soak: ## the agent killed at every moment, in every mode, whatever comes next (root; two hours)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
 	@GCU_KILLS=all $(PY) -m pytest tests/kill/test_matrix.py

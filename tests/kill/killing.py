@@ -21,7 +21,7 @@ def record(node: Node, operation: Operation, kind: Kind) -> list[Moment]:
     ref = _begin(node, operation, kind)
     before = len(node.trace())
     operation.go(node, ref, None)
-    passed = moments(_settled(node)[before:])
+    passed = moments(_settled(node, operation)[before:])
     _rest(node, operation)
     _end(node, operation, ref)
     return passed
@@ -65,13 +65,15 @@ def _others(node: Node, ref: ClaimRef) -> dict[str, str]:
     return {name: text for name, text in node.files().items() if mine not in name}
 
 
-def _settled(node: Node) -> list[str]:
+def _settled(node: Node, operation: Operation) -> list[str]:
     """The trace, once the threads beside have done their part, too."""
-    trace: list[str] = []
-    while (now := node.trace()) != trace:
-        trace = now
+    trace = node.trace()
+    while True:
         time.sleep(_QUIET_SECONDS)
-    return trace
+        before, trace = trace, node.trace()
+        # The agent of RECONCILE goes on looking for ever.
+        if trace == before or operation is RECONCILE:
+            return trace
 
 
 def _meanwhile(node: Node, cell: Cell, ref: ClaimRef) -> ClaimRef | None:
