@@ -138,6 +138,8 @@ def test_a_container_with_two_instances_is_refused(
     requests = claim["spec"]["devices"]["requests"]
     requests.append({**requests[0], "name": "another"})
     driver.cluster.apply(claim, pod_with("two", namespace))
-    one.wait_for_words("two", _PREPARE, "its variables can name one instance only")
-    one.wait_for_words("two", _PREPARE, "let each container use one DRS request")
+    one.wait_for_words("two", _ALLOCATE, "a container's variables can name one instance only")
+    one.wait_for_words("two", _ALLOCATE, "let each container use one DRS request")
+    stored = driver.cluster.get("resourceclaim", "two", f"--namespace={namespace}")
+    assert "allocation" not in stored["status"]
     assert not any(node.instances() for node in map(driver.machine, driver.machines))
