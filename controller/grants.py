@@ -89,7 +89,8 @@ class Grants:
         context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
         self._learn(stored)
         if context.has_pod(key, pods.uid_of(pod)):  # else nothing would forget it again
-            context.memory.granted(pods.uid_of(pod), [_uid(each) for each in planned], now)
+            uids = [_uid(each) for each in planned]
+            context.memory.granted(pods.uid_of(pod), uids, now, pods.verdict(pod))
         context.agenda.add(key, now)
 
     def _settled(self, key: Key, claim: Object, stored: Stored) -> None:

@@ -21,6 +21,7 @@ class _Failure:
 @dataclass(slots=True)
 class _PodMemory:
     granted_at: float | None = None
+    verdict: str | None = None
     failed: dict[str, _Failure] = field(default_factory=dict)
 
 
@@ -54,18 +55,20 @@ class Memory:
         released = self._released.get(claim_uid)
         return 0.0 if released is None else released + self._quiet
 
-    def granted(self, pod_uid: str, claim_uids: list[str], now: float) -> None:
-        """The pod's claims were allocated: the scheduler's turn."""
+    def granted(self, pod_uid: str, claim_uids: list[str], now: float, verdict: str | None) -> None:
+        """The pod's claims were allocated: the scheduler's turn, whose last word is `verdict`."""
         for uid in claim_uids:
             self._released.pop(uid, None)
-        self._pods.setdefault(pod_uid, _PodMemory()).granted_at = now
+        memory = self._pods.setdefault(pod_uid, _PodMemory())
+        memory.granted_at, memory.verdict = now, verdict
 
-    def granted_at(self, pod_uid: str, now: float) -> float:
-        """Since when the pod has its allocation, as far as this process knows."""
+    def granted_at(self, pod_uid: str, now: float, verdict: str | None) -> tuple[float, str | None]:
+        """Since when the pod has its allocation, as far as this process knows, and what the
+        scheduler had said before that."""
         memory = self._pods.setdefault(pod_uid, _PodMemory())
         if memory.granted_at is None:
-            memory.granted_at = now
-        return memory.granted_at
+            memory.granted_at, memory.verdict = now, verdict
+        return memory.granted_at, memory.verdict
 
     def failed(self, pod_uid: str, node: str, now: float) -> None:
         """The scheduler could not place the pod on the node; the next time it waits longer."""

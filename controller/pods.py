@@ -77,12 +77,20 @@ def is_held_by_others(pod: Pod) -> bool:
 
 def is_unschedulable(pod: Pod) -> bool:
     """Whether kube-scheduler said that it found no node."""
-    return any(
-        each["type"] == "PodScheduled"
-        and each["status"] == "False"
-        and each.get("reason") == "Unschedulable"
-        for each in (pod.get("status") or {}).get("conditions") or ()
-    )
+    return verdict(pod) is not None
+
+
+def verdict(pod: Pod) -> str | None:
+    """What kube-scheduler said when it found no node, such as ``0/3 nodes are available: …``;
+    None where it has not said so."""
+    for each in (pod.get("status") or {}).get("conditions") or ():
+        if (each["type"], each["status"], each.get("reason")) == (
+            "PodScheduled",
+            "False",
+            "Unschedulable",
+        ):
+            return str(each.get("message", ""))
+    return None
 
 
 def urgency(pod: Pod) -> tuple[int, str]:

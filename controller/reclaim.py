@@ -15,6 +15,8 @@ from dra_driver.kube.api import Change
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation
 
+_TIMES_FOR_AN_OLD_VERDICT = 4
+
 
 class Reclaimer:
     """One step at a time: what it released is allocated again only after the quiet time."""
@@ -24,18 +26,23 @@ class Reclaimer:
 
     def watch_over(self, key: Key, pod: Object, claims: list[Object]) -> None:
         """All claims are allocated: the scheduler's turn. Where it has said for too long that the
-        pod fits nowhere, take all of the pod's allocations back and try another node."""
+        pod fits nowhere, take all of the pod's allocations back and try another node. As long as it
+        says what it said before the allocation it gets longer: a scheduler with many pods to place
+        comes to each only after a while."""
         context = self._context
         if pods.node_name(pod):
             context.memory.forget_pod(pods.uid_of(pod))
             return
         if not self._reclaimable(pod, claims):
             return
-        now = context.clock()
-        until = context.memory.granted_at(pods.uid_of(pod), now) + context.patience
+        now, verdict = context.clock(), pods.verdict(pod)
+        since, before = context.memory.granted_at(pods.uid_of(pod), now, verdict)
+        # The word of before the allocation: the scheduler may not have come to the pod again yet.
+        times = _TIMES_FOR_AN_OLD_VERDICT if verdict == before else 1
+        until = since + context.patience * times
         if until > now:
             context.agenda.add(key, until)
-        elif pods.is_unschedulable(pod) and not self._is_nominated(pod, claims):
+        elif verdict is not None and not self._is_nominated(pod, claims):
             self.release_all(key, pod, claims, "the scheduler does not place the pod there")
         else:
             context.agenda.add(key, now + context.patience)

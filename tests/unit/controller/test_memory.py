@@ -20,15 +20,15 @@ def test_a_released_claim_is_left_alone_for_a_while() -> None:
 def test_a_grant_ends_the_story_of_a_release() -> None:
     known = memory()
     known.released("c", 10.0)
-    known.granted("p", ["c"], 16.0)
+    known.granted("p", ["c"], 16.0, "full")
     assert not known.was_released("c")
-    assert known.granted_at("p", 99.0) == 16.0
+    assert known.granted_at("p", 99.0, None) == (16.0, "full")
 
 
 def test_an_allocation_from_before_a_restart_counts_from_now() -> None:
     known = memory()
-    assert known.granted_at("p", 7.0) == 7.0
-    assert known.granted_at("p", 9.0) == 7.0
+    assert known.granted_at("p", 7.0, "full") == (7.0, "full")
+    assert known.granted_at("p", 9.0, None) == (7.0, "full")
 
 
 def test_a_failed_node_is_avoided_longer_each_time() -> None:

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from dra_driver.kube.errors import Conflict
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object, allocation
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.world import (
@@ -140,6 +140,19 @@ def test_an_unschedulable_pod_gives_all_its_claims_back_together() -> None:
 def test_a_pod_that_the_scheduler_has_not_judged_keeps_its_claims() -> None:
     world = granted()
     assert world.after(PATIENCE * 3) == []
+
+
+def test_what_the_scheduler_said_before_the_allocation_counts_later() -> None:
+    """It may not have come to the pod again: many others wait for it."""
+    world = World([])
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c", status=unschedulable()))
+    world.settle()
+    world.put(RESOURCE_SLICES, pool("a", [device("whole", 0)])[0])
+    world.settle()
+    assert world.node_of("c") == "a"
+    assert world.after(PATIENCE) == []
+    assert world.after(PATIENCE * 3) == ["c status"]
 
 
 def test_a_pod_that_the_scheduler_is_binding_keeps_its_claims() -> None:
