@@ -20,6 +20,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claim import Object
 from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import wait_until
 from tests.control_plane.objects import claim, pod_with, resource_slice
 
 
@@ -41,18 +42,32 @@ class Hands:
         """Delete the pod at once: there is no kubelet to confirm its end."""
         self.kubectl("delete", "pod", name, "--grace-period=0", "--force")
 
+    def end_all(self) -> None:
+        """Delete all pods and claims; returns when kube-controller-manager has let them go, which
+        is much quicker for many than to do it for each."""
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        self.kubectl("delete", "resourceclaims", "--all", "--wait=false")
+
+        def are_gone() -> bool:
+            return not self._api.list(RESOURCE_CLAIMS, namespace=self._namespace).items
+
+        wait_until(are_gone, 60.0, "all claims gone")
+
     def clear(self, found: Object) -> Object:
         """Take the claim's allocation away, as kube-scheduler does when it gives one up."""
         status = {key: value for key, value in found["status"].items() if key != "allocation"}
         return self._api.replace(RESOURCE_CLAIMS, found | {"status": status}, subresource="status")
 
     def reserve(self, found: Object, pod: str) -> Object:
-        """Reserve the allocated claim for a pod, as kube-scheduler does before it binds."""
-        uid = "0a1b2c3d-0000-4000-8000-000000000000"
-        status = found["status"] | {
-            "reservedFor": [{"resource": "pods", "name": pod, "uid": uid}],
-        }
+        """Reserve the allocated claim for the pod, as kube-scheduler does before it binds."""
+        uid = self._api.get(PODS, pod, namespace=self._namespace)["metadata"]["uid"]
+        status = found["status"] | {"reservedFor": [{"resource": "pods", "name": pod, "uid": uid}]}
         return self._api.replace(RESOURCE_CLAIMS, found | {"status": status}, subresource="status")
+
+    def annotate(self, found: Object, text: str) -> Object:
+        """Change the claim in what means nothing."""
+        metadata = found["metadata"] | {"annotations": {"example.com/note": text}}
+        return self._api.replace(RESOURCE_CLAIMS, found | {"metadata": metadata})
 
     def set_status(self, resource: Resource, name: str, status: Object) -> None:
         self._api.patch(

@@ -1,0 +1,34 @@
+"""Parts of a control plane that a test stops, or starts anew."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.network import NETWORK, enter
+
+SCHEDULER = "kube-scheduler"
+
+
+@contextmanager
+def stopped(cluster: Cluster, name: str = SCHEDULER) -> Iterator[None]:
+    """It does nothing (SIGSTOP) until the end, and then goes on with what it had in hand."""
+    process = cluster.processes.get(name)
+    process.send(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send(signal.SIGCONT)
+
+
+def restart(cluster: Cluster, name: str = SCHEDULER) -> None:
+    """End it at once and start it with the same command."""
+    process = cluster.processes.get(name)
+    line = Path(f"/proc/{process.pid}/cmdline").read_text().rstrip("\0").split("\0")
+    process.send(signal.SIGKILL)
+    process.stop()
+    network = cluster.processes.get(NETWORK)
+    cluster.processes.start(name, [*enter(network), *line])

@@ -1,0 +1,243 @@
+"""The rules by which the controller and kube-scheduler do not get in each other's way."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from dra_driver.kube.errors import Conflict
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claim import Object, allocation, reserved_for, results
+from tests.cluster.waiting import wait_until
+from tests.control_plane import components
+from tests.control_plane.conftest import Scene
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.hands import Hands
+from tests.control_plane.objects import claim, pod_with, whole
+
+pytestmark = pytest.mark.control_plane
+
+Start = Callable[..., ControllerProcess]
+PORT = [{"containerPort": 80, "hostPort": 80}]
+
+
+def with_port(name: str, namespace: str, *claims: str, **spec: Any) -> Object:
+    """Only kube-scheduler knows on which nodes its port is free."""
+    made = pod_with(name, namespace, *claims, **spec)
+    made["spec"]["containers"][0]["ports"] = PORT
+    return made
+
+
+def node_of(claim: Object) -> str:
+    return results(claim)[0].pool.partition("/")[2]
+
+
+def test_a_reserved_claim_is_not_released(scene: Scene, controller: ControllerProcess) -> None:
+    """Though kube-scheduler, played by the test, says that its pod fits nowhere."""
+    scene.machines.add([whole(0)])
+    scene.api.create(RESOURCE_CLAIMS, claim("one", scene.namespace))
+    scene.api.create(PODS, pod_with("user", scene.namespace, "one", schedulerName="nobody"))
+    found = scene.eyes.allocated("one")
+    scene.hands.reserve(found, "user")
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    scene.hands.set_status(PODS, "user", {"conditions": [unschedulable]})
+    scene.eyes.stays(
+        lambda: allocation(scene.eyes.claim("one")) is not None, seconds=5.0, what="reserved"
+    )
+
+
+def test_quiet_time_and_a_live_read_before_it_is_allocated_again(
+    scene: Scene, start_controller: Start
+) -> None:
+    scene.machines.add([whole(0)])
+    start_controller("--quiet-time=3").wait_for_log("begins")
+    scene.hands.start("one", schedulerName="nobody")
+    scene.hands.clear(scene.eyes.allocated("one"))
+    scene.eyes.stays(lambda: allocation(scene.eyes.claim("one")) is None, seconds=2.0, what="quiet")
+    scene.eyes.allocated("one")
+
+
+def test_an_allocation_never_moves_in_one_step(scene: Scene, controller: ControllerProcess) -> None:
+    """Whatever the watch saw of a claim: from one node to another only by way of none. Otherwise
+    a scheduler that reads it again after a conflict would bind the pod to the node of before."""
+    nodes = scene.machines.add_many(3, [whole(0)])
+    listed = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace)
+    scene.api.create(RESOURCE_CLAIMS, claim("one", scene.namespace))
+    blockers = [f"taker-{number}" for number in range(2)]
+    for name, node in zip(blockers, sorted(nodes), strict=False):
+        scene.api.create(PODS, with_port(name, scene.namespace, nodeName=node))
+    scene.api.create(PODS, with_port("user", scene.namespace, "one"))
+    bound = scene.eyes.bound("user", timeout=60.0)
+    written = scene.writes_to_claims(listed.resource_version)
+    seen = [node_of(each) if allocation(each) else None for each in written]
+    assert seen[-1] == bound == node_of(scene.eyes.claim("one"))
+    for before, after in pairwise(seen):
+        assert before is None or after is None or before == after
+
+
+def test_a_scheduler_that_was_away_binds_where_the_claim_is(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    """While it is stopped the allocation is given up and goes elsewhere."""
+    first = scene.machines.add([whole(0)])
+    with components.stopped(scene.cluster):
+        scene.hands.start("user")
+        found = scene.eyes.allocated("user")
+        assert node_of(found) == first
+        second = scene.machines.add([whole(0), whole(1)])
+        scene.hands.cordon(first)
+        scene.hands.clear(found)
+        wait_until(lambda: scene.eyes.node_of("user") == second, 20.0, "allocated elsewhere")
+    assert scene.eyes.bound("user") == second
+    assert [each["name"] for each in reserved_for(scene.eyes.claim("user"))] == ["user"]
+
+
+def test_no_pod_is_bound_apart_from_its_claim_whoever_meddles(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    """Somebody changes the claims all the time, so that kube-scheduler's reservations meet
+    conflicts, and gives up allocations that are not reserved yet."""
+    scene.machines.add_many(4, [whole(bus) for bus in range(4)])
+    names = [f"user-{number}" for number in range(16)]
+    for name in names:
+        scene.hands.start(name)
+    meddling = random.Random(1)
+    end = time.monotonic() + 8.0
+    while time.monotonic() < end:
+        found = scene.eyes.claim(meddling.choice(names))
+        with suppress(Conflict):
+            if allocation(found) and not reserved_for(found) and meddling.random() < 0.5:
+                scene.hands.clear(found)
+            else:
+                scene.hands.annotate(found, str(meddling.random()))
+    for name in names:
+        assert scene.eyes.bound(name, timeout=60.0) == scene.eyes.node_of(name)
+    scene.eyes.no_card_twice(names)
+    scene.hands.end_all()
+
+
+def test_the_scheduler_restarts_in_the_middle(scene: Scene, controller: ControllerProcess) -> None:
+    for _ in range(2):
+        scene.machines.add([whole(bus) for bus in range(8)])
+    names = [f"user-{number}" for number in range(16)]
+    for number, name in enumerate(names):
+        scene.hands.start(name)
+        if number == 8:
+            components.restart(scene.cluster)
+    for name in names:
+        assert scene.eyes.bound(name, timeout=60.0) == node_of(scene.eyes.claim(name))
+    scene.eyes.no_card_twice(names)
+    scene.hands.end_all()
+
+
+def allow_elsewhere(node: str) -> Object:
+    return {"nodeSelector": {"machine": node}}
+
+
+def require_by_affinity(node: str) -> Object:
+    term = {"matchExpressions": [{"key": "machine", "operator": "In", "values": [node]}]}
+    terms = {"nodeSelectorTerms": [term]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+BY_POD = {"nodeSelector": allow_elsewhere, "required affinity": require_by_affinity}
+
+
+@pytest.mark.parametrize("demand", BY_POD.values(), ids=BY_POD)
+def test_candidates_are_nodes_that_the_pod_allows(
+    scene: Scene, controller: ControllerProcess, demand: Callable[[str], Object]
+) -> None:
+    scene.machines.add([whole(0)])
+    wanted = scene.machines.add([whole(0), whole(1)])
+    scene.hands.start("user", schedulerName="nobody", **demand(wanted))
+    assert node_of(scene.eyes.allocated("user")) == wanted
+
+
+BY_NODE = {"taints": Hands.taint, "unschedulable": Hands.cordon, "Ready": Hands.break_down}
+
+
+@pytest.mark.parametrize("closes", BY_NODE.values(), ids=BY_NODE)
+def test_candidates_are_nodes_that_take_pods(
+    scene: Scene, controller: ControllerProcess, closes: Callable[[Hands, str], None]
+) -> None:
+    closed = scene.machines.add([whole(0)])
+    wanted = scene.machines.add([whole(0), whole(1)])
+    closes(scene.hands, closed)
+    scene.hands.start("user", schedulerName="nobody")
+    assert node_of(scene.eyes.allocated("user")) == wanted
+
+
+def test_the_nominated_node_comes_first(scene: Scene, controller: ControllerProcess) -> None:
+    scene.machines.add([whole(0)])
+    wanted = scene.machines.add([whole(0), whole(1)])
+    scene.hands.start(
+        "user", schedulerName="nobody", schedulingGates=[{"name": "example.com/hold"}]
+    )
+    scene.hands.set_status(PODS, "user", {"nominatedNodeName": wanted})
+    scene.hands.lift("user", "example.com/hold")
+    assert node_of(scene.eyes.allocated("user")) == wanted
+
+
+def test_a_volume_in_a_zone_is_followed(scene: Scene, controller: ControllerProcess) -> None:
+    scene.machines.add([whole(0)])
+    wanted = scene.machines.add([whole(0), whole(1)])
+    scene.hands.bind_volume("data", wanted)
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    scene.hands.start("user", schedulerName="nobody", volumes=[volume])
+    assert node_of(scene.eyes.allocated("user")) == wanted
+
+
+def test_fifty_pods_of_which_each_fits_one_of_twenty_nodes(
+    scene: Scene, start_controller: Start
+) -> None:
+    """Each must be beside an anchor of its own, which only kube-scheduler looks at."""
+    start_controller("--node-retry=60").wait_for_log("begins")
+    nodes = scene.machines.add_many(20, [whole(bus) for bus in range(3)])
+    for number, node in enumerate(nodes):
+        anchor = pod_with(f"anchor-{number}", scene.namespace, nodeName=node)
+        anchor["metadata"]["labels"] = {"anchor": str(number)}
+        scene.api.create(PODS, anchor)
+    listed = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace)
+    names = [f"user-{number}" for number in range(50)]
+    for number, name in enumerate(names):
+        term = {
+            "labelSelector": {"matchLabels": {"anchor": str(number % 20)}},
+            "topologyKey": "kubernetes.io/hostname",
+        }
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        scene.hands.start(name, affinity={"podAffinity": required})
+    for number, name in enumerate(names):
+        assert scene.eyes.bound(name, timeout=100.0) == nodes[number % 20]
+    # At most every node once, each with an allocation and its end, and the first two writes.
+    assert len(scene.writes_to_claims(listed.resource_version)) < 50 * (2 * 20 + 5)
+    scene.eyes.no_card_twice(names)
+    scene.hands.end_all()
+
+
+def test_devices_that_are_given_past_us_are_told_and_counted(
+    scene: Scene, start_controller: Start
+) -> None:
+    """By a class of somebody's own whose claims tolerate every taint: kube-scheduler allocates."""
+    scene.machines.add([whole(0)])
+    device_class = scene.hands.make_class('device.driver == "gcu.enflame.com"')
+    open_claim = claim("theirs", scene.namespace)
+    exactly = open_claim["spec"]["devices"]["requests"][0]["exactly"]
+    exactly |= {"deviceClassName": device_class, "tolerations": [{"operator": "Exists"}]}
+    scene.api.create(RESOURCE_CLAIMS, open_claim)
+    scene.api.create(PODS, pod_with("theirs", scene.namespace, "theirs"))
+    scene.eyes.bound("theirs")
+    again = start_controller()
+    again.wait_for_log("begins")
+    told = wait_until(lambda: scene.events_about("theirs"), 15.0, "an event")
+    assert any("was allocated by kube-scheduler, past the controller" in each for each in told)
+    assert "gcu_controller_foreign_allocations 1.0" in again.probe("/metrics")[1]
+    scene.hands.start("ours")
+    wait_until(lambda: scene.events_about("ours"), 15.0, "ours told to wait")
+    assert allocation(scene.eyes.claim("ours")) is None
