@@ -1,0 +1,175 @@
+"""The controller under what people run: several pods, claims that come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.model.claim import Object, allocation, reserved_for, results
+from tests.cluster.waiting import wait_until
+from tests.control_plane.conftest import Scene
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.objects import TEMPLATES, claim, pod_with, template, whole
+
+pytestmark = pytest.mark.control_plane
+
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", namespaced=True)
+JOBS = Resource("batch", "v1", "jobs", "Job", namespaced=True)
+
+
+def pods_of(scene: Scene, **labels: str) -> list[Object]:
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    return list(scene.api.list(PODS, namespace=scene.namespace, label_selector=selector).items)
+
+
+def all_bound(scene: Scene, count: int, **labels: str) -> None:
+    """Return when so many pods are bound, with different cards."""
+    wait_until(
+        lambda: sum(bool(pod["spec"].get("nodeName")) for pod in pods_of(scene, **labels)) == count,
+        60.0,
+        f"{count} pods bound",
+    )
+    claims = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace).items
+    assert len(claims) == count
+    scene.eyes.no_card_twice([each["metadata"]["name"] for each in claims])
+
+
+def workload(scene: Scene, resource: Resource, name: str, **spec: object) -> None:
+    """One whose pods each have a card of their own."""
+    policy = {"restartPolicy": "Never"} if resource is JOBS else {}
+    pod = pod_with("unused", scene.namespace, template="cards", **policy)
+    scene.api.create(TEMPLATES, template("cards", scene.namespace))
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name, "namespace": scene.namespace},
+        "spec": {
+            **spec,
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod["spec"]},
+        },
+    }
+    scene.api.create(resource, body)
+
+
+def test_a_stateful_set(scene: Scene, controller: ControllerProcess) -> None:
+    scene.machines.add([whole(bus) for bus in range(3)])
+    selector = {"matchLabels": {"app": "set"}}
+    workload(
+        scene,
+        STATEFUL_SETS,
+        "set",
+        replicas=3,
+        serviceName="none",
+        podManagementPolicy="Parallel",
+        selector=selector,
+    )
+    all_bound(scene, 3, app="set")
+    before = scene.eyes.pod("set-1")["metadata"]["uid"]
+    scene.hands.end("set-1")
+    wait_until(
+        lambda: (
+            {p["metadata"]["name"]: p["metadata"]["uid"] for p in pods_of(scene, app="set")}.get(
+                "set-1", before
+            )
+            != before
+        ),
+        20.0,
+        "set-1 made anew",
+    )
+    wait_until(
+        lambda: len(scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace).items) == 3,
+        20.0,
+        "the claim of before gone",
+    )
+    all_bound(scene, 3, app="set")
+    scene.api.delete(STATEFUL_SETS, "set", namespace=scene.namespace)
+
+
+def test_a_job_of_fifty_pods(scene: Scene, controller: ControllerProcess) -> None:
+    scene.machines.add_many(5, [whole(bus) for bus in range(10)])
+    workload(scene, JOBS, "job", parallelism=50, completions=50)
+    all_bound(scene, 50, app="job")
+    scene.api.delete(JOBS, "job", namespace=scene.namespace)
+    scene.hands.end_all()
+
+
+def test_a_claim_that_pods_share_draws_them_to_its_node(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    scene.machines.add([whole(0), whole(1)])
+    node = scene.machines.add([whole(0)])
+    scene.api.create(RESOURCE_CLAIMS, claim("shared", scene.namespace))
+    names = [f"user-{number}" for number in range(5)]
+    for name in names:
+        scene.api.create(PODS, pod_with(name, scene.namespace, "shared"))
+    assert {scene.eyes.bound(name) for name in names} == {node}
+    assert len(reserved_for(scene.eyes.claim("shared"))) == 5
+
+
+def test_a_claim_made_beforehand_is_left_alone(scene: Scene, controller: ControllerProcess) -> None:
+    scene.machines.add([whole(0), whole(1)])
+    scene.api.create(RESOURCE_CLAIMS, claim("early", scene.namespace))
+    scene.hands.start("user")
+    scene.eyes.bound("user")
+    found = scene.eyes.claim("early")
+    assert allocation(found) is None
+    assert "finalizers" not in found["metadata"]
+
+
+def test_a_claim_of_ours_beside_another_drivers(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    """Both are allocated on one node, where the other driver has its only device."""
+    scene.machines.add([whole(0)])
+    node = scene.machines.add([whole(0), whole(1)])
+    scene.hands.publish_other(node, "other.example.com")
+    theirs = claim("theirs", scene.namespace)
+    device_class = scene.hands.make_class('device.driver == "other.example.com"')
+    theirs["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = device_class
+    scene.api.create(RESOURCE_CLAIMS, theirs)
+    scene.api.create(RESOURCE_CLAIMS, claim("ours", scene.namespace))
+    scene.api.create(PODS, pod_with("user", scene.namespace, "ours", "theirs"))
+    assert scene.eyes.bound("user", timeout=60.0) == node
+    assert scene.eyes.node_of("ours") == node
+    assert results(scene.eyes.claim("theirs"), "other.example.com")
+
+
+POINTS = ["waiting", "allocated", "reserved"]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_pod_that_is_replaced(scene: Scene, controller: ControllerProcess, point: str) -> None:
+    """Its claim, or the card, serves the pod of the same name that comes after it."""
+    waits = {} if point == "reserved" else {"schedulerName": "nobody"}
+    if point != "waiting":
+        scene.machines.add([whole(0)])
+    scene.api.create(RESOURCE_CLAIMS, claim("one", scene.namespace))
+    scene.api.create(PODS, pod_with("user", scene.namespace, "one", **waits))
+    match point:
+        case "waiting":
+            wait_until(lambda: scene.events_about("user"), 15.0, "told to wait")
+            scene.machines.add([whole(0)])
+        case "allocated":
+            scene.eyes.allocated("one")
+        case "reserved":
+            scene.eyes.bound("user")
+    scene.hands.end("user")
+    scene.api.create(PODS, pod_with("user", scene.namespace, "one"))
+    bound = scene.eyes.bound("user")
+    assert scene.eyes.node_of("one") == bound
+    scene.hands.end("user")
+    scene.eyes.released("one")
+
+
+def test_a_claim_that_is_deleted_while_allocated_frees_its_card(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    scene.machines.add([whole(0)])
+    scene.hands.start("first")
+    scene.eyes.bound("first")
+    scene.api.delete(RESOURCE_CLAIMS, "first", namespace=scene.namespace)
+    scene.hands.start("second")
+    scene.eyes.stays(lambda: not scene.eyes.node_of("second"), 1.0, "the card is still held")
+    scene.hands.end("first")
+    scene.eyes.gone("first")
+    scene.eyes.bound("second")
