@@ -20,7 +20,6 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claim import Object
 from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import wait_until
 from tests.control_plane.objects import claim, pod_with, resource_slice
 
 
@@ -41,17 +40,6 @@ class Hands:
     def end(self, name: str) -> None:
         """Delete the pod at once: there is no kubelet to confirm its end."""
         self.kubectl("delete", "pod", name, "--grace-period=0", "--force")
-
-    def end_all(self) -> None:
-        """Delete all pods and claims; returns when kube-controller-manager has let them go, which
-        is much quicker for many than to do it for each."""
-        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
-        self.kubectl("delete", "resourceclaims", "--all", "--wait=false")
-
-        def are_gone() -> bool:
-            return not self._api.list(RESOURCE_CLAIMS, namespace=self._namespace).items
-
-        wait_until(are_gone, 60.0, "all claims gone")
 
     def clear(self, found: Object) -> Object:
         """Take the claim's allocation away, as kube-scheduler does when it gives one up."""

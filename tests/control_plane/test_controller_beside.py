@@ -119,7 +119,6 @@ def test_no_pod_is_bound_apart_from_its_claim_whoever_meddles(
     for name in names:
         assert scene.eyes.bound(name, timeout=60.0) == scene.eyes.node_of(name)
     scene.eyes.no_card_twice(names)
-    scene.hands.end_all()
 
 
 def test_the_scheduler_restarts_in_the_middle(scene: Scene, controller: ControllerProcess) -> None:
@@ -133,7 +132,6 @@ def test_the_scheduler_restarts_in_the_middle(scene: Scene, controller: Controll
     for name in names:
         assert scene.eyes.bound(name, timeout=60.0) == node_of(scene.eyes.claim(name))
     scene.eyes.no_card_twice(names)
-    scene.hands.end_all()
 
 
 def allow_elsewhere(node: str) -> Object:
@@ -218,7 +216,6 @@ def test_fifty_pods_of_which_each_fits_one_of_twenty_nodes(
     # At most every node once, each with an allocation and its end, and the first two writes.
     assert len(scene.writes_to_claims(listed.resource_version)) < 50 * (2 * 20 + 5)
     scene.eyes.no_card_twice(names)
-    scene.hands.end_all()
 
 
 def test_devices_that_are_given_past_us_are_told_and_counted(

@@ -90,7 +90,6 @@ def test_a_job_of_fifty_pods(scene: Scene, controller: ControllerProcess) -> Non
     workload(scene, JOBS, "job", parallelism=50, completions=50)
     all_bound(scene, 50, app="job")
     scene.api.delete(JOBS, "job", namespace=scene.namespace)
-    scene.hands.end_all()
 
 
 def test_a_claim_that_pods_share_draws_them_to_its_node(
