@@ -11,6 +11,8 @@ from enum import StrEnum
 from tests.kill.grants import Kind
 from tests.kill.moments import Moment
 
+_MISSED = "missed"
+
 
 class Next(StrEnum):
     """What comes after the agent's restart."""
@@ -25,6 +27,14 @@ class Outcome(StrEnum):
 
     KEPT = "all of it"
     NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a cell. `reached`: the agent came to the cell's moment."""
+
+    outcome: Outcome
+    reached: bool
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,14 +78,15 @@ def sample(cells: Sequence[Cell], seed: int, more: int) -> list[Cell]:
     return [cell for cell in cells if cell in chosen]
 
 
-def table(results: Iterable[tuple[Cell, Outcome]]) -> list[str]:
-    """The lines of a table: each operation and point, how many kills before and after it, and
-    what the claim had when the agent was back."""
+def table(results: Iterable[tuple[Cell, Result]]) -> list[str]:
+    """The lines of a table: each operation and point, how many kills before and after it, what
+    the claim had when the agent was back, and how many never came to their moment."""
     kills: Counter[tuple[str, str, str]] = Counter()
-    for cell, outcome in results:
-        for column in (cell.moment.side, str(outcome), "kills"):
+    for cell, result in results:
+        reached = (cell.moment.side, str(result.outcome), "kills")
+        for column in reached if result.reached else (_MISSED,):
             kills[cell.operation, cell.moment.point, column] += 1
-    columns = ("kills", "before", "after", str(Outcome.NOTHING), str(Outcome.KEPT))
+    columns = ("kills", "before", "after", str(Outcome.NOTHING), str(Outcome.KEPT), _MISSED)
     places = list(dict.fromkeys((operation, point) for operation, point, _ in kills))
     lines = [_line("operation", "point", *columns)]
     lines += [

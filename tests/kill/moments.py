@@ -36,7 +36,12 @@ class Moment:
         return cls(Point(point), side, int(nth))
 
     def __str__(self) -> str:
-        return f"{self.side} {self.point} {self.nth}"
+        return f"{self.line} {self.nth}"
+
+    @property
+    def line(self) -> str:
+        """What a trace says of it; that of a killed process ends with it."""
+        return f"{self.side} {self.point}"
 
 
 def moments(trace: Iterable[str]) -> list[Moment]:

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.control_plane
 
 _WORKERS = 2  # as many as small machines have cores
 _MORE = 50
+_MISSED_OF = 50  # one of so many kills may come too late, time and again
 
 
 def _some_kinds(operation: Operation) -> Iterable[Kind]:
@@ -55,6 +56,9 @@ def test_a_kill_at_every_point(new_node: NewNode, tell: Callable[[str], None]) -
         tell(line)
     told = [f"GCU_KILLS={name!r}: {why}" for name, why in matrix.failures.items()]
     assert not told, "\n\n".join(told)
+    reached = {cell for cell, result in results if result.reached}
+    missed = [str(cell) for cell in cells if cell not in reached]
+    assert len(missed) * _MISSED_OF <= len(cells), missed
     if len(cells) > 1:
-        assert {cell.moment.point for cell, _ in results} == set(Point)
-        assert {cell.operation for cell, _ in results} == set(BY_NAME)
+        assert {cell.moment.point for cell in reached} == set(Point)
+        assert {cell.operation for cell in reached} == set(BY_NAME)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from dra_driver.model.effects import Point
-from tests.kill.cells import Cell, Next, Outcome, all_cells, sample, table
+from tests.kill.cells import Cell, Next, Outcome, Result, all_cells, sample, table
 from tests.kill.grants import Kind
 from tests.kill.moments import Moment, moments
 
@@ -49,11 +49,12 @@ def test_a_table_counts_kills_and_what_was_found() -> None:
         return Cell("prepare", Kind.DRS, Moment(Point.CDI_WRITE, side, 1), Next.GONE)
 
     results = [
-        (cell("before"), Outcome.NOTHING),
-        (cell("after"), Outcome.NOTHING),
-        (cell("after"), Outcome.KEPT),
+        (cell("before"), Result(Outcome.NOTHING, reached=True)),
+        (cell("after"), Result(Outcome.NOTHING, reached=True)),
+        (cell("after"), Result(Outcome.KEPT, reached=True)),
+        (cell("before"), Result(Outcome.KEPT, reached=False)),
     ]
     header, row, total = (line.split() for line in table(results))
     assert header[:4] == ["operation", "point", "kills", "before"]
-    assert row == ["prepare", "cdi.write", "3", "1", "2", "2", "1"]
-    assert total == ["all", "1", "places", "3", "1", "2", "2", "1"]
+    assert row == ["prepare", "cdi.write", "3", "1", "2", "2", "1", "1"]
+    assert total == ["all", "1", "places", "3", "1", "2", "2", "1", "1"]
