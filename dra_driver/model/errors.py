@@ -18,7 +18,7 @@
     ├── DrsRefused            the simulated card refuses a DRS command
     └── UsageError            the simulated efsmi was called with arguments that make no command
 
-An exception of another class stays inside the room that raises it, or is a bug.
+An exception of another class stays inside the package that raises it, or is a bug.
 The same text reaches the log, the event on the claim and the kubelet, so it is written
 for the person who reads ``kubectl describe pod``.
 """

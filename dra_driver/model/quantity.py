@@ -1,7 +1,7 @@
 """Kubernetes quantities (k8s.io/apimachinery, package api/resource, 1.36.3) as exact fractions.
 
 The official client has a parser too, but only one file of the project may import it, and this
-room is the standard library's alone.
+package is the standard library's alone.
 """
 
 from __future__ import annotations
