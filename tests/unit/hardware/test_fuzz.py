@@ -16,7 +16,7 @@ from dra_driver.hardware.query import parse_query, parse_query_json
 from dra_driver.hardware.shown import last_line, shown
 from dra_driver.hardware.summary import parse_summary
 from dra_driver.model.errors import HardwareError
-from tests.unit.hardware.outputs import BANNER, INSTANCES, LIST, OLD_QUERY, QUERY, SUMMARY
+from tests.unit.efsmi_outputs import BANNER, INSTANCES, LIST, OLD_QUERY, QUERY, SUMMARY
 
 Parse = Callable[[str], object]
 

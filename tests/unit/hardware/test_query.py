@@ -11,7 +11,7 @@ from dra_driver.hardware.query import QueriedCard, parse_query, parse_query_json
 from dra_driver.model.card import Ecc
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
-from tests.unit.hardware.outputs import BANNER, OLD_QUERY, QUERY
+from tests.unit.efsmi_outputs import BANNER, OLD_QUERY, QUERY
 
 ADDRESS = PciAddress(0, 0x0D, 0, 0)
 CARD = QueriedCard(

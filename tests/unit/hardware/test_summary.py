@@ -7,7 +7,7 @@ import pytest
 from dra_driver.hardware.summary import SummaryRow, parse_summary
 from dra_driver.model.card import Virtualization
 from dra_driver.model.errors import HardwareError
-from tests.unit.hardware.outputs import BANNER, INSTANCES, NEW_SUMMARY, OLD_SUMMARY, SUMMARY
+from tests.unit.efsmi_outputs import BANNER, INSTANCES, NEW_SUMMARY, OLD_SUMMARY, SUMMARY
 
 FIRST = SummaryRow(0, "0d:00.0", Virtualization.DISABLED, "Disable")
 SECOND = SummaryRow(1, "0f:00.0", Virtualization.DRS, "DRS")

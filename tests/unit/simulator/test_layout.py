@@ -12,28 +12,9 @@ from dra_driver.simulator.command import parse
 from dra_driver.simulator.resolve import first_state
 from dra_driver.simulator.spec import MachineSpec
 from dra_driver.simulator.state import Machine
+from tests.unit.efsmi_outputs import BANNER, INSTANCE_ROW, INSTANCES, LIST
 
 NOON = 1_767_240_000.0
-
-BANNER = (
-    """\
--------------------------------------------------------------------------------
---------------------- Enflame System Management Interface ---------------------
---------- Enflame Tech, All Rights Reserved. 2024-2025 Copyright (C) ----------
--------------------------------------------------------------------------------
-"""
-    + " " * 79
-    + "\n"
-)
-
-LIST = """\
-GCU    SN                Slot           ID           Bus             CPU Affinity     UUID
---------------------------------------------------------------------------------------------------
- 0     A1B2C30410001     PCIE5 (X16)    1e36:c035    0000:0d:00.0    0-7,32-39        TPUA10000001
- 1     A1B2C30410002     N/A            1e36:c035    0000:0f:00.0    0-7,32-39        TPUA10000002
-"""
-
-INSTANCE_ROW = "| 0      1g.6gb     1      5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11 |\n"
 
 QUERY = """\
 DEV ID 0
@@ -103,16 +84,6 @@ SUMMARY = """\
 | 0      Enflame S60          | 33.6.5           | 00:0d:00.0  Enable        |
 | 71℃    Sleep    118W / 300W | 42976MiB Disable | 0%          A1B2C30410001 |
 +----------------------------------------------------------------------------+
-"""
-
-INSTANCES = """\
-+-----------------------------------------------------------------------------+
-| GCU instances:                                                              |
-|----------------------------------+----------------------------+-------------|
-| GCU        Name           ID     | Mem (Usage/Total)          | SIP         |
-+----------------------------------+----------------------------+-------------+
-|  0         1g.6gb         1      |     0MiB /  6860MiB        | 4           |
-+----------------------------------+----------------------------+-------------+
 """
 
 PROFILES = """\
