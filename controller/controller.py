@@ -33,8 +33,10 @@ from dra_driver.kube.events import EventRecorder
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
+from dra_driver.telemetry.program import Deadline
 
 _EVENT_SPACING = 30.0  # seconds between two different reasons told about one pod
+_END = 10.0  # seconds to stop, and for writes that are under way
 
 
 def _now() -> datetime:
@@ -69,8 +71,8 @@ class Controller:
         queue = Queue(cache.pod)
         fenced = FencedApi(api, self._fence)
         limit = settings.writes_in_flight
-        self._executor = ThreadPoolExecutor(limit, thread_name_prefix="writes")
-        writes = Writes(self._executor, self._inbox, limit=limit)
+        executor = ThreadPoolExecutor(limit, thread_name_prefix="writes")
+        self._writes = writes = Writes(executor, self._inbox, limit=limit)
         context = Context(
             cache=cache,
             writer=ClaimWriter(fenced, now=now, term=lambda: self._fence.term),
@@ -133,14 +135,18 @@ class Controller:
             reflector.start()
         self._elector.start()
 
-    def stop(self) -> None:
-        """Finish what is being written, then give the lease back."""
-        self._worker.stop()
-        self._executor.shutdown()
-        self._elector.stop()
+    def stop(self, within: float = _END) -> None:
+        """Finish what is being written, then give the lease back, in all within so many seconds.
+
+        Where a write has not ended by then the lease is left to expire, so that nobody follows
+        while that write may still arrive."""
+        deadline = Deadline(within)
+        self._worker.stop(deadline.left())
+        written = self._writes.stop(deadline.left())
+        self._elector.stop(deadline.left(), give_back=written)
         for reflector in self._reflectors:
-            reflector.stop()
-        self._recorder.stop()
+            reflector.stop(deadline.left())
+        self._recorder.stop(deadline.left())
 
     def ready(self) -> str | None:
         """None once everything was listed; a replica that does not lead is ready too."""
@@ -154,4 +160,6 @@ class Controller:
             return "the leader election ended"
         if not all(reflector.is_alive() for reflector in self._reflectors):
             return "a watch ended"
+        if not self._recorder.is_alive():
+            return "the writer of events ended"
         return None

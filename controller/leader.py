@@ -64,6 +64,7 @@ class LeaderElector:
         self._seen: Object | None = None
         self._seen_at = 0.0
         self._has_led = False
+        self._give_back = True
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self.run, name="leader", daemon=True)
 
@@ -73,18 +74,23 @@ class LeaderElector:
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
-    def stop(self, timeout: float = 5.0) -> None:
-        """Stop renewing and give the lease back, so that the next one need not wait."""
+    def stop(self, timeout: float, *, give_back: bool = True) -> None:
+        """Stop renewing, and write nothing any more. Unless `give_back`, the lease expires;
+        else it is given back, so that the next one need not wait."""
+        self._give_back = give_back
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
-        self.release()
+        self._fence.close()
 
     def run(self) -> None:
         """The thread's work; returns after `stop`."""
         while not self._stopped.is_set():
             self.step()
             self._stopped.wait(self._times.retry)
+        # Here, as a server that does not answer must not hold up whoever stops us.
+        if self._give_back:
+            self.release()
 
     def step(self) -> None:
         """One attempt to acquire or renew. Never raises KubeError: the fence closes by itself."""

@@ -7,6 +7,7 @@ concern are busy, and nothing is decided about those.
 from __future__ import annotations
 
 import contextvars
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor, Future
@@ -60,6 +61,13 @@ class Writes:
         of the calls raised."""
         for ended in [self._executor.submit(call, each) for each in items]:
             ended.result()
+
+    def stop(self, timeout: float) -> bool:
+        """Begin no other; whether all that were under way have ended within `timeout` seconds."""
+        ended = threading.Thread(target=self._executor.shutdown, name="writes-end", daemon=True)
+        ended.start()
+        ended.join(timeout)
+        return not ended.is_alive()
 
     def _end(
         self, key: Key, uids: Collection[str], ended: Future[T], done: Callable[[T], None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,6 +41,7 @@ from dra_driver.node.modes import all_modes
 from dra_driver.node.prepare import Preparer
 from dra_driver.node.reconcile import Reconciler
 from dra_driver.node.recovery import Recovery
+from dra_driver.telemetry.program import Deadline
 
 _STALE_AFTER = 3  # looks at the cards that are due and did not come
 _END = 10.0  # seconds to stop: for calls of the kubelet that run, and what they leave for the rest
@@ -150,23 +150,19 @@ class Agent:
         self._startup.start()
         self._standing.start()
 
-    def stop(self) -> None:
-        """Stop serving, within some ten seconds. Slices and prepared claims stay: the cards are
+    def stop(self, within: float = _END) -> None:
+        """Stop serving, within so many seconds. Slices and prepared claims stay: the cards are
         still there."""
-        end = time.monotonic() + _END
-
-        def left() -> float:
-            return max(0.0, end - time.monotonic())
-
-        self._standing.stop(left())
-        self._startup.stop(left())
-        self._plugin.stop(left())
-        self._caretaker.stop(left())
-        self._cards.stop(left())
-        self._statuses.stop(left())
-        self._publisher.stop(left())
+        deadline = Deadline(within)
+        self._standing.stop(deadline.left())
+        self._startup.stop(deadline.left())
+        self._plugin.stop(deadline.left())
+        self._caretaker.stop(deadline.left())
+        self._cards.stop(deadline.left())
+        self._statuses.stop(deadline.left())
+        self._publisher.stop(deadline.left())
         self._journal.close()
-        self._recorder.stop(left())
+        self._recorder.stop(deadline.left())
 
     def ready(self) -> str | None:
         """Why the node does not serve GCUs right now, or None."""
@@ -183,6 +179,7 @@ class Agent:
         alive = {
             "the start": self._startup.is_alive,
             "the look at the agent's own state": self._standing.is_alive,
+            "the writer of events": self._recorder.is_alive,
         }
         if self._startup.done.is_set():
             alive |= {

@@ -21,6 +21,7 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.logs import new_call
+from dra_driver.telemetry.program import Deadline
 
 logger = logging.getLogger(__name__)
 
@@ -95,13 +96,13 @@ class Publisher:
         self._thread.start()
 
     def stop(self, timeout: float) -> None:
-        """End the threads, for at most `timeout` seconds each; the slices stay, as the node's
-        cards do."""
+        """End the threads within `timeout` seconds; the slices stay, as the node's cards do."""
+        deadline = Deadline(timeout)
         self._stop.set()
         self._wake.set()
-        self._reflector.stop(timeout)
+        self._reflector.stop(deadline.left())
         if self._thread.is_alive():
-            self._thread.join(timeout)
+            self._thread.join(deadline.left())
 
     def is_alive(self) -> bool:
         return self._thread.is_alive() and self._reflector.is_alive()

@@ -81,15 +81,19 @@ class EventRecorder:
     def start(self) -> None:
         self._thread.start()
 
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def stop(self, timeout: float = 5.0) -> None:
         """Write what is queued, for at most `timeout` seconds."""
+        end = time.monotonic() + timeout
         try:
             self._queue.put(None, timeout=timeout)
         except queue.Full:
             logger.warning("%d events were not written before the end", self._queue.qsize())
             return
         if self._thread.is_alive():
-            self._thread.join(timeout)
+            self._thread.join(max(0.0, end - time.monotonic()))
 
     def record(
         self,

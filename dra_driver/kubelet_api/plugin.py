@@ -62,6 +62,7 @@ class KubeletPlugin:
         effects = effects or Effects()
         calls = Calls(handler, effects)
         feed = HealthFeed(health)
+        self._clock = clock
         self._feed = feed
         self._sockets = sockets
         self._siblings = Siblings(sockets, effects)
@@ -119,16 +120,17 @@ class KubeletPlugin:
         self._watcher.start()
 
     def stop(self, grace: float) -> None:
-        """Withdraw the registration, then let running calls end within `grace` seconds.
+        """Withdraw the registration, then let running calls end, in all within `grace` seconds.
 
         The kubelet notices that the registration socket is gone, so it sends no new call here.
         Streams end before the socket goes: who sees that it is gone knows that they have.
         """
+        end = self._clock() + grace
         self._stopping.set()
         self._self_check.stop()
         self._registrar.stop(grace)
         self._feed.stop()
-        self._service.stop(grace)
+        self._service.stop(max(0.0, end - self._clock()))
 
     def is_alive(self) -> bool:
         """Whether the threads beside the servers run, from `start` on."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import pytest
 
 from dra_driver.model.effects import Effects, Point
@@ -189,6 +193,32 @@ def test_an_agent_whose_socket_is_gone_is_not_alive(node: Node) -> None:
     assert agent.live() is None, "a probe does not wait for a call"
     agent._plugin._self_check.look()
     assert f"the agent does not answer on {node.sockets.service}" in str(agent.live())
+
+
+def test_an_agent_without_its_writer_of_events_is_not_alive(node: Node) -> None:
+    agent = node.started()
+    agent._recorder.stop(5)
+    assert agent.live() == "the writer of events ended unexpectedly; see the log"
+
+
+def test_it_stops_in_time_though_a_call_does_not_end(node: Node) -> None:
+    busy, over = threading.Event(), threading.Event()
+
+    def hang(point: Point) -> None:
+        if point is Point.CDI_WRITE:
+            busy.set()
+            over.wait(30)
+
+    agent = node.started(Watching(hang))
+    ref = node.api.add("one", card=0)
+    with ThreadPoolExecutor(1) as kubelet:
+        call = kubelet.submit(fake_kubelet.prepare_v1, node.sockets.service, ref)
+        assert busy.wait(30)
+        begun = time.monotonic()
+        agent.stop(within=0.5)
+        assert time.monotonic() - begun < 5
+        over.set()
+        assert isinstance(call.exception(30), grpc.RpcError)
 
 
 def test_a_stopped_agent_leaves_no_socket_and_no_thread(node: Node) -> None:

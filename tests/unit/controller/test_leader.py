@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import cast
 
@@ -164,6 +167,49 @@ def test_release_lets_the_next_one_lead_at_once() -> None:
     first.elector.release()
     assert not first.fence.is_open()
     assert second.after(0.1)
+
+
+@pytest.fixture
+def leading() -> Iterator[tuple[Leases, Replica]]:
+    """One that leads in a thread of its own."""
+    leases = Leases()
+    replica = Replica(leases, "a")
+    replica.after(0)
+    replica.elector.start()
+    yield leases, replica
+    replica.elector.stop(5)
+
+
+def test_stopped_it_gives_the_lease_back(leading: tuple[Leases, Replica]) -> None:
+    leases, replica = leading
+    replica.elector.stop(5)
+    assert leases.holder() == ""
+    assert not replica.fence.is_open()
+
+
+def test_stopped_without_its_writes_at_an_end_it_lets_the_lease_expire(
+    leading: tuple[Leases, Replica],
+) -> None:
+    leases, replica = leading
+    replica.elector.stop(5, give_back=False)
+    assert leases.holder() == "a"
+    assert not replica.fence.is_open()
+
+
+def test_a_server_that_does_not_answer_holds_up_no_stop(leading: tuple[Leases, Replica]) -> None:
+    leases, replica = leading
+    answer = threading.Event()
+
+    def keep_waiting(resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        answer.wait()
+        raise Unavailable("no answer")
+
+    leases.replace = keep_waiting  # type: ignore[method-assign]
+    begun = time.monotonic()
+    replica.elector.stop(0.1)
+    assert time.monotonic() - begun < 5
+    assert not replica.fence.is_open()
+    answer.set()
 
 
 def test_release_takes_nothing_from_another() -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from controller.agenda import Key
 from controller.authorship import MANAGER
 from controller.fence import NotLeader
+from controller.inbox import Inbox
+from controller.writes import Writes
 from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import allocation, results
@@ -220,3 +226,12 @@ def test_a_claim_that_is_deleted_while_uncertain() -> None:
     world.settle()
     world.after(2.0)
     assert world.node_of("d") == "a"
+
+
+def test_the_end_waits_for_what_is_under_way_but_not_for_ever() -> None:
+    answer = threading.Event()
+    writes = Writes(ThreadPoolExecutor(1), Inbox(), limit=1)
+    writes.begin(Key.of_claim(claim("c")), ["uid"], answer.wait, lambda _: None)
+    assert not writes.stop(0.1)
+    answer.set()
+    assert writes.stop(30.0)

@@ -1,0 +1,60 @@
+"""The controller as a whole: which threads it lives by, and that it always ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller.controller import Controller
+from controller.settings import ControllerSettings
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Unavailable
+
+
+class Silent:
+    """An API server that takes every call, and answers none before it is `freed`."""
+
+    def __init__(self) -> None:
+        self.freed = threading.Event()
+        self.called = threading.Event()
+
+    def __getattr__(self, verb: str) -> Any:
+        def call(*args: object, **kwargs: object) -> None:
+            self.called.set()
+            self.freed.wait()
+            raise Unavailable(f"the API server did not answer {verb}")
+
+        return call
+
+
+@pytest.fixture
+def silent() -> Iterator[Silent]:
+    silent = Silent()
+    yield silent
+    silent.freed.set()
+
+
+def test_it_stops_in_time_though_nothing_is_answered(silent: Silent) -> None:
+    settings = ControllerSettings(lease_namespace="default")
+    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
+    assert controller.live() == "the worker ended"
+    controller.start()
+    assert silent.called.wait(10)
+    assert controller.live() is None
+    begun = time.monotonic()
+    controller.stop(within=0.5)
+    assert time.monotonic() - begun < 5
+
+
+def test_without_the_writer_of_events_it_is_not_alive(silent: Silent) -> None:
+    settings = ControllerSettings(lease_namespace="default")
+    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
+    controller.start()
+    controller._recorder.stop(5)
+    assert controller.live() == "the writer of events ended"
+    controller.stop(within=0.5)

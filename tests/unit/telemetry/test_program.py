@@ -1,0 +1,83 @@
+"""How a program ends: by a signal, by an error for people, and always."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from textwrap import dedent
+
+import pytest
+
+from dra_driver.telemetry.program import Deadline
+
+_BEGIN = """
+    import sys, threading
+    from concurrent.futures import ThreadPoolExecutor
+    from dra_driver.model.errors import GcuError
+    from dra_driver.telemetry.program import run_program
+"""
+
+
+def started(body: str) -> subprocess.Popen[str]:
+    """A process that runs `body`, and has printed a line."""
+    source = dedent(_BEGIN) + dedent(body)
+    process = subprocess.Popen(
+        [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
+    process = started("""
+        def run(argv, environ, stop):
+            print("up", flush=True)
+            stop.wait()
+            print("in order", flush=True)
+        run_program(run)
+    """)
+    process.send_signal(number)
+    said, log = process.communicate(timeout=30)
+    assert (process.returncode, said) == (0, "in order\n")
+    assert "stopped" in log
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("return", 0), ("raise GcuError('no', remedy='go')", 1)], ids=["well", "ill"]
+)
+def test_a_thread_that_does_not_come_back_keeps_it_only_so_long(end: str, code: int) -> None:
+    process = started(f"""
+        def run(argv, environ, stop):
+            ThreadPoolExecutor(1).submit(threading.Event().wait)
+            print("up", flush=True)
+            {end}
+        run_program(run, linger=0.2)
+    """)
+    _, log = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "what was under way has not ended within 0.2 s, and is left" in log
+
+
+def test_a_program_without_such_a_thread_ends_at_once() -> None:
+    begun = time.monotonic()
+    process = started("""
+        def run(argv, environ, stop):
+            print("up", flush=True)
+        run_program(run, linger=600)
+    """)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert time.monotonic() - begun < 60
+
+
+def test_a_deadline_is_shared_and_never_below_zero() -> None:
+    now = 100.0
+    deadline = Deadline(10.0, lambda: now)
+    now = 104.0
+    assert deadline.left() == 6.0
+    now = 111.0
+    assert deadline.left() == 0.0
