@@ -11,11 +11,13 @@ import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 
 from dra_driver.kubelet_api.generated import (
+    deviceplugin_v1beta1_pb2,
     dra_health_v1_pb2,
     dra_health_v1alpha1_pb2,
     dra_v1_pb2,
     dra_v1beta1_pb2,
     pluginregistration_v1_pb2,
+    podresources_v1_pb2,
 )
 
 TOP = Path(__file__).parents[3]
@@ -24,6 +26,7 @@ GENERATED = Path("dra_driver/kubelet_api/generated")
 TYPES = {
     FieldDescriptor.TYPE_STRING: "string",
     FieldDescriptor.TYPE_BOOL: "bool",
+    FieldDescriptor.TYPE_INT32: "int32",
     FieldDescriptor.TYPE_INT64: "int64",
     FieldDescriptor.TYPE_MESSAGE: "message",
 }
@@ -80,8 +83,84 @@ def health_methods(version: str) -> dict[str, tuple[str, str]]:
     }
 
 
+DEVICE_PLUGIN_MESSAGES = {
+    "DevicePluginOptions": [
+        (1, "pre_start_required", "bool"),
+        (2, "get_preferred_allocation_available", "bool"),
+    ],
+    "RegisterRequest": [
+        (1, "version", "string"),
+        (2, "endpoint", "string"),
+        (3, "resource_name", "string"),
+        (4, "options", "DevicePluginOptions"),
+    ],
+    "Empty": [],
+    "ListAndWatchResponse": [(1, "devices", "repeated Device")],
+    "TopologyInfo": [(1, "nodes", "repeated NUMANode")],
+    "NUMANode": [(1, "ID", "int64")],
+    "Device": [(1, "ID", "string"), (2, "health", "string"), (3, "topology", "TopologyInfo")],
+    "PreStartContainerRequest": [(1, "devices_ids", "repeated string")],
+    "PreStartContainerResponse": [],
+    "PreferredAllocationRequest": [
+        (1, "container_requests", "repeated ContainerPreferredAllocationRequest")
+    ],
+    "ContainerPreferredAllocationRequest": [
+        (1, "available_deviceIDs", "repeated string"),
+        (2, "must_include_deviceIDs", "repeated string"),
+        (3, "allocation_size", "int32"),
+    ],
+    "PreferredAllocationResponse": [
+        (1, "container_responses", "repeated ContainerPreferredAllocationResponse")
+    ],
+    "ContainerPreferredAllocationResponse": [(1, "deviceIDs", "repeated string")],
+    "AllocateRequest": [(1, "container_requests", "repeated ContainerAllocateRequest")],
+    "ContainerAllocateRequest": [(1, "devices_ids", "repeated string")],
+    "CDIDevice": [(1, "name", "string")],
+    "AllocateResponse": [(1, "container_responses", "repeated ContainerAllocateResponse")],
+    "ContainerAllocateResponse": [
+        (1, "envs", "map<string, string>"),
+        (3, "devices", "repeated DeviceSpec"),
+        (5, "cdi_devices", "repeated CDIDevice"),
+    ],
+    "DeviceSpec": [
+        (1, "container_path", "string"),
+        (2, "host_path", "string"),
+        (3, "permissions", "string"),
+    ],
+}
+DEVICE_PLUGIN_METHODS = {
+    "/v1beta1.Registration/Register": ("RegisterRequest", "Empty"),
+    "/v1beta1.DevicePlugin/GetDevicePluginOptions": ("Empty", "DevicePluginOptions"),
+    "/v1beta1.DevicePlugin/ListAndWatch": ("Empty", "stream ListAndWatchResponse"),
+    "/v1beta1.DevicePlugin/GetPreferredAllocation": (
+        "PreferredAllocationRequest",
+        "PreferredAllocationResponse",
+    ),
+    "/v1beta1.DevicePlugin/Allocate": ("AllocateRequest", "AllocateResponse"),
+    "/v1beta1.DevicePlugin/PreStartContainer": (
+        "PreStartContainerRequest",
+        "PreStartContainerResponse",
+    ),
+}
+POD_RESOURCES_MESSAGES = {
+    "ListPodResourcesRequest": [],
+    "ListPodResourcesResponse": [(1, "pod_resources", "repeated PodResources")],
+    "PodResources": [
+        (1, "name", "string"),
+        (2, "namespace", "string"),
+        (3, "containers", "repeated ContainerResources"),
+    ],
+    "ContainerResources": [(1, "name", "string"), (2, "devices", "repeated ContainerDevices")],
+    "ContainerDevices": [
+        (1, "resource_name", "string"),
+        (2, "device_ids", "repeated string"),
+    ],
+}
+
+
 # Copied by hand from k8s.io/kubelet v0.36.3, pkg/apis/{pluginregistration/v1,dra/v1,dra/v1beta1,
-# dra-health/v1alpha1}, and from kubernetes 1.37 for dra-health/v1.
+# dra-health/v1alpha1,deviceplugin/v1beta1,podresources/v1}, and from kubernetes 1.37 for
+# dra-health/v1. The last two have fields beside these, which are not used.
 PINNED = [
     pytest.param(
         pluginregistration_v1_pb2.DESCRIPTOR,
@@ -125,6 +204,18 @@ PINNED = [
         HEALTH_MESSAGES,
         health_methods("v1alpha1"),
         id="health-v1alpha1",
+    ),
+    pytest.param(
+        deviceplugin_v1beta1_pb2.DESCRIPTOR,
+        DEVICE_PLUGIN_MESSAGES,
+        DEVICE_PLUGIN_METHODS,
+        id="device-plugin",
+    ),
+    pytest.param(
+        podresources_v1_pb2.DESCRIPTOR,
+        POD_RESOURCES_MESSAGES,
+        {"/v1.PodResourcesLister/List": ("ListPodResourcesRequest", "ListPodResourcesResponse")},
+        id="pod-resources",
     ),
 ]
 
@@ -184,4 +275,4 @@ def test_generating_again_changes_nothing(tmp_path: Path) -> None:
     again = {path.name: path.read_bytes() for path in (tmp_path / GENERATED).iterdir()}
     committed = {path.name: path.read_bytes() for path in (TOP / GENERATED).glob("*_pb2*")}
     assert again == committed
-    assert len(again) == 20
+    assert len(again) == 28
