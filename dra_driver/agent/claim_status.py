@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -29,6 +31,14 @@ logger = logging.getLogger(__name__)
 _MANAGER: Final = "gcu-dra-agent"
 
 
+@dataclass(slots=True)
+class _Setback:
+    """A claim whose status could not be written, and when it is tried again."""
+
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=60.0))
+    due: float = 0.0
+
+
 class ClaimStatuses:
     """Writes the statuses of the claims in `ledger`, in a thread of its own, whenever it is woken.
 
@@ -45,15 +55,19 @@ class ClaimStatuses:
         cards: Callable[[], Mapping[PciAddress, Card] | None],
         backoff: Backoff | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], bool] | None = None,
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the writer was stopped."""
+        """`wait(seconds)` sleeps, and returns True when the writer was stopped. `clock` is
+        monotonic seconds."""
         self._api = api
         self._ledger = ledger
         self._cards = cards
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._now = now
+        self._clock = clock
         self._told: dict[str, Sequence[Object]] = {}
+        self._setbacks: dict[str, _Setback] = {}
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._wait = wait or self._stop.wait
@@ -78,53 +92,69 @@ class ClaimStatuses:
 
     def run(self) -> None:
         """The thread's work."""
+        pause: float | None = None
         while True:
-            self._wake.wait()
+            self._wake.wait(pause)
             self._wake.clear()
             if self._stop.is_set():
                 return
             try:
-                self.write()
+                pause = self.write()
             except GcuError as error:
                 log = logger.info if isinstance(error, KubeError) else logger.warning
-                log("the status of a claim is written later: %s", error)
+                log("the statuses of claims are written later: %s", error)
                 if self._wait(self._backoff.next()):
                     return
                 self._wake.set()
             else:
                 self._backoff.reset()
 
-    def write(self) -> None:
+    def write(self) -> float | None:
         """Write what is not told yet. What was written is not written again.
 
-        A claim that the API server refuses, or fails with, keeps no other one waiting: the first
-        such error is raised when all were tried. Raises JournalError; where the server does not
-        answer at all, Unavailable at once, and TooManyRequests.
+        A claim that the API server refuses, or fails with, keeps no other one waiting: it is tried
+        again by a later call, the soonest of which is due in the seconds that are given back.
+        Raises JournalError; where the server does not answer at all, Unavailable at once, and
+        TooManyRequests.
         """
         cards = self._cards()
         if cards is None:
-            return
+            return None
         held = {
             uid: holding
             for uid, holding in self._ledger().claims.items()
             if holding.state is State.PREPARED
         }
         self._told = {uid: told for uid, told in self._told.items() if uid in held}
-        refusal: KubeError | None = None
+        self._setbacks = {uid: setback for uid, setback in self._setbacks.items() if uid in held}
         for uid, holding in held.items():
             news = device_statuses(holding.holds, cards, now="")
-            if self._told.get(uid) == news:
-                continue
-            try:
-                self._write(holding, cards)
-            except KubeError as error:
-                if _concerns_all(error):
-                    raise
-                refusal = refusal or error
-            else:
-                self._told[uid] = news
-        if refusal is not None:
-            raise refusal
+            if self._told.get(uid) != news and self._is_due(uid):
+                self._attempt(uid, holding, cards, news)
+        now = self._clock()
+        return min((max(0.0, each.due - now) for each in self._setbacks.values()), default=None)
+
+    def _is_due(self, uid: str) -> bool:
+        setback = self._setbacks.get(uid)
+        return setback is None or self._clock() >= setback.due
+
+    def _attempt(
+        self, uid: str, holding: Holding, cards: Mapping[PciAddress, Card], news: Sequence[Object]
+    ) -> None:
+        try:
+            self._write(holding, cards)
+        except KubeError as error:
+            if _concerns_all(error):
+                raise
+            setback = self._setbacks.setdefault(uid, _Setback())
+            delay = setback.backoff.next()
+            setback.due = self._clock() + delay
+            logger.info(
+                "the status of claim %s is written in %.0f s: %s", holding.claim, delay, error
+            )
+        else:
+            self._told[uid] = news
+            self._setbacks.pop(uid, None)
 
     def _write(self, holding: Holding, cards: Mapping[PciAddress, Card]) -> None:
         ref = holding.claim

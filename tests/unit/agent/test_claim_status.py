@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -71,6 +72,7 @@ class Rig:
         self.journal_fails = False
         self.waits: list[float] = []
         self.on_wait: Callable[[], bool] = lambda: True
+        self.monotonic = 0.0
         self._seconds = 0
         self.statuses = ClaimStatuses(
             cast("Api", self.api),
@@ -78,6 +80,7 @@ class Rig:
             cards=lambda: self.cards,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             now=self._now,
+            clock=lambda: self.monotonic,
             wait=self._wait,
         )
 
@@ -258,12 +261,58 @@ def test_a_claim_that_fails_keeps_no_other_waiting(rig: Rig, error: KubeError) -
     for at, name in enumerate("abc"):
         rig.prepared(name, at)
     rig.api.refusals["a"] = error
-    with pytest.raises(type(error)):
-        rig.statuses.write()
+    soonest = rig.statuses.write()
     assert rig.api.patches == ["a", "b", "c"]
+    assert soonest is not None
+    assert 0.5 <= soonest <= 1.0
+    rig.prepared("d", 3)
     del rig.api.refusals["a"]
     rig.statuses.write()
-    assert rig.api.patches == ["a", "b", "c", "a"]
+    assert rig.api.patches == ["a", "b", "c", "d"], "a is not due yet"
+    rig.monotonic = soonest
+    assert rig.statuses.write() is None
+    assert rig.api.patches == ["a", "b", "c", "d", "a"]
+
+
+def test_a_claim_that_is_refused_for_ever_is_tried_ever_more_slowly(rig: Rig) -> None:
+    """However often others wake the writer."""
+    rig.prepared("a", 0)
+    rig.api.refusals["a"] = Invalid("no", status=422)
+    for second in range(600):
+        rig.monotonic = float(second)
+        rig.statuses.write()
+    # 1, 2, 4 … 60 s, each shortened by up to half at random.
+    assert 14 <= len(rig.api.patches) <= 26
+
+
+def test_a_claim_that_ended_is_not_tried_any_more(rig: Rig) -> None:
+    ref = rig.prepared("a", 0)
+    rig.api.refusals["a"] = Invalid("no", status=422)
+    assert rig.statuses.write() is not None
+    rig.hold(ref, kind=Kind.FORGOTTEN)
+    assert rig.statuses.write() is None
+
+
+def test_the_thread_comes_back_to_a_refused_claim_by_itself(rig: Rig) -> None:
+    rig.prepared("a", 0)
+    rig.prepared("b", 1)
+    rig.api.refusals["a"] = Invalid("no", status=422)
+    statuses = ClaimStatuses(
+        cast("Api", rig.api), ledger=lambda: rig.ledger, cards=lambda: rig.cards
+    )
+    told = threading.Event()
+
+    def on_success() -> None:
+        if rig.api.patches[-1] == "a":
+            told.set()
+        rig.api.refusals.clear()
+
+    rig.api.on_success = on_success
+    statuses.start()
+    assert told.wait(30)
+    assert rig.api.patches == ["a", "b", "a"]
+    statuses.stop(10)
+    assert not statuses.is_alive()
 
 
 @pytest.mark.parametrize(
