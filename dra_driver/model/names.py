@@ -47,6 +47,16 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 ANNOTATION_TERM: Final = f"{DRIVER}/allocator-term"
 SCHEDULING_GATE: Final = f"{DRIVER}/allocation"
 
+# Clusters without DRA (docs/dev/extender.md): on a Node what its agent tells of its cards, on a
+# Pod the cards it was placed for, comma-separated PCI addresses.
+ANNOTATION_CARDS: Final = f"{DRIVER}/cards"
+ANNOTATION_ASSIGNED: Final = f"{DRIVER}/assigned-cards"
+
+# The vendor's names, which its users' manifests and other tools rely on (vendor manuals).
+RESOURCE_WHOLE: Final = "enflame.com/gcu"
+RESOURCE_SHARED: Final = "enflame.com/shared-gcu"
+RESOURCE_DRS: Final = "enflame.com/drs-gcu"
+
 CDI_KIND: Final = f"{DRIVER}/claim"
 
 # Read by the vendor's container runtime and libraries (vendor manuals).

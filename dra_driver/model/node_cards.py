@@ -1,0 +1,124 @@
+"""What an agent tells of its node's cards where there are no ResourceSlices: an annotation.
+
+The agent writes it from its ledger and from what the kubelet recorded; whoever places pods reads
+it. Its meaning, field by field, is in docs/dev/extender.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.pci import PciAddress
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What one container holds of a card: slices of a shared card, the size of a DRS instance,
+    or 1, the card. `pod` is a UID."""
+
+    pod: str
+    container: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCard:
+    """A card as its node's agent has it.
+
+    `slices` is how many a shared card has, 0 where the card is not offered as shared. `profiles`
+    are the names of DRS profiles, ascending (``3g.20gb``), and `total` the sum of sizes that an
+    empty card holds; none and 0 where it is not offered in DRS mode. `mode` is None while the card
+    is free. `problem` says why nothing new may be placed on it, in one word (``lost``); empty
+    where something may. `switch` is the nearest PCIe bridge shared with another card.
+    """
+
+    address: PciAddress
+    index: int
+    minor: int
+    whole: bool = True
+    slices: int = 0
+    profiles: tuple[str, ...] = ()
+    total: int = 0
+    mode: Mode | None = None
+    held: tuple[Hold, ...] = ()
+    problem: str = ""
+    switch: str = ""
+    numa: int | None = None
+
+
+def render_cards(cards: tuple[NodeCard, ...]) -> str:
+    """The annotation's value: JSON on one line, the same for the same cards."""
+    body = {"version": _VERSION, "cards": [_card_to_json(each) for each in cards]}
+    return json.dumps(body, separators=(",", ":"), sort_keys=True)
+
+
+def parse_cards(text: str) -> tuple[NodeCard, ...]:
+    """The cards of the annotation's value. Fields that are not known are left alone.
+
+    Raises InvalidValue where it is not such a value, or of a version that is not known.
+    """
+    try:
+        body = json.loads(text)
+        version = body["version"]
+        cards = body["cards"] if version == _VERSION else ()
+        found = tuple(_card_from_json(each) for each in cards)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InvalidValue(f"annotation {ANNOTATION_CARDS} cannot be read: {error!r}") from error
+    if version != _VERSION:
+        raise InvalidValue(
+            f"annotation {ANNOTATION_CARDS} has version {version!r}, and {_VERSION} is known",
+            remedy="let agent and controller be of one version of the driver",
+        )
+    return found
+
+
+def _card_to_json(card: NodeCard) -> dict[str, Any]:
+    optional: dict[str, Any] = {
+        "slices": card.slices,
+        "profiles": list(card.profiles),
+        "total": card.total,
+        "mode": card.mode.value if card.mode else "",
+        "held": [
+            {"pod": each.pod, "container": each.container, "amount": each.amount}
+            for each in card.held
+        ],
+        "problem": card.problem,
+        "switch": card.switch,
+    }
+    return {
+        "pci": str(card.address),
+        "index": card.index,
+        "minor": card.minor,
+        "whole": card.whole,
+        **{name: value for name, value in optional.items() if value},
+        **({} if card.numa is None else {"numa": card.numa}),
+    }
+
+
+def _card_from_json(raw: Mapping[str, Any]) -> NodeCard:
+    numa = raw.get("numa")
+    return NodeCard(
+        address=PciAddress.parse(raw["pci"]),
+        index=int(raw["index"]),
+        minor=int(raw["minor"]),
+        whole=bool(raw["whole"]),
+        slices=int(raw.get("slices", 0)),
+        profiles=tuple(str(name) for name in raw.get("profiles", ())),
+        total=int(raw.get("total", 0)),
+        mode=Mode(raw["mode"]) if raw.get("mode") else None,
+        held=tuple(
+            Hold(str(each["pod"]), str(each["container"]), int(each["amount"]))
+            for each in raw.get("held", ())
+        ),
+        problem=str(raw.get("problem", "")),
+        switch=str(raw.get("switch", "")),
+        numa=None if numa is None else int(numa),
+    )

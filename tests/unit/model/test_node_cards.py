@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
+from dra_driver.model.node_cards import Hold, NodeCard, parse_cards, render_cards
+from dra_driver.model.pci import PciAddress
+
+FREE = NodeCard(PciAddress.parse("0000:0d:00.0"), index=0, minor=1)
+USED = NodeCard(
+    PciAddress.parse("0000:0e:00.0"),
+    index=1,
+    minor=0,
+    whole=False,
+    slices=6,
+    profiles=("1g.6gb", "3g.20gb"),
+    total=6,
+    mode=Mode.DRS,
+    held=(Hold("4f0e", "main", 3), Hold("4f0e", "side", 1)),
+    problem="lost",
+    switch="0000:0a:00.0",
+    numa=0,
+)
+
+
+@pytest.mark.parametrize(
+    "cards", [(), (FREE,), (FREE, USED)], ids=["none", "free card", "card with everything"]
+)
+def test_what_is_rendered_is_read_again(cards: tuple[NodeCard, ...]) -> None:
+    assert parse_cards(render_cards(cards)) == cards
+
+
+def test_a_free_card_says_nothing_of_what_it_lacks() -> None:
+    raw = json.loads(render_cards((FREE,)))
+    assert raw == {
+        "version": 1,
+        "cards": [{"pci": "0000:0d:00.0", "index": 0, "minor": 1, "whole": True}],
+    }
+
+
+def test_fields_of_a_later_agent_are_left_alone() -> None:
+    raw = json.loads(render_cards((FREE,)))
+    raw["cards"][0]["colour"] = "red"
+    assert parse_cards(json.dumps(raw)) == (FREE,)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"cards": []}', "cannot be read"),
+        ('{"version": 1, "cards": [{"pci": "0d:00.0"}]}', "cannot be read|not a full PCI"),
+        (render_cards((USED,)).replace('"drs"', '"half"'), "cannot be read"),
+        ('{"version": 2, "cards": [{}]}', "has version 2"),
+    ],
+    ids=["no JSON", "no object", "no version", "short address", "unknown mode", "later version"],
+)
+def test_what_is_no_report_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InvalidValue, match=words):
+        parse_cards(text)
