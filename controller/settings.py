@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from controller.allocator.policy import Packing
 from dra_driver.config.loader import Settings
+from dra_driver.model.packing import Packing
 
 
 class ControllerSettings(Settings):

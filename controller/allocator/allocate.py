@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from controller.allocator.budget import Budget, SearchLimitReached
 from controller.allocator.device import CardKey
 from controller.allocator.order import Order
-from controller.allocator.policy import Packing, Policy
+from controller.allocator.policy import Policy
 from controller.allocator.ranking import Ranking, Score
 from controller.allocator.reasons import explain
 from controller.allocator.request import Wanted
@@ -18,8 +20,10 @@ from controller.allocator.score import score
 from controller.allocator.search import Grant, Grants, NodeSearch
 from controller.allocator.single import pick, score_single, single_request
 from controller.allocator.state import State
+from dra_driver.model.packing import Packing
 
 MOST_STEPS = 100_000
+NO_PEERS: Final[Mapping[CardKey, int]] = MappingProxyType({})
 _FEW = 16  # so few nodes are looked at one by one, without a ranking of all others
 
 
@@ -44,19 +48,21 @@ def allocate(
     nodes: Collection[str],
     *,
     policy: Policy | None = None,
-    peers: Iterable[CardKey] = (),
+    peers: Mapping[CardKey, int] = NO_PEERS,
     steps: int = MOST_STEPS,
 ) -> Allocation | Unsatisfied:
     """Devices for all of `wanted` on one of `nodes`, or the reason why there are none.
 
     All or nothing. Finds an allocation whenever one exists, unless `steps` choices that turned
-    out wrong did not suffice, which the reason then says. `peers` are cards that replicas of the
-    same workload use; a policy that spreads keeps away from them and their nodes. A set of many
+    out wrong did not suffice, which the reason then says. `policy` is what holds where the claims
+    themselves say nothing. `peers` has the cards that replicas of the same workload use, each with
+    how many of them: what spreads keeps away from those cards and their nodes. A set of many
     `nodes` is quicker than a list of them.
     """
     state.settle()
     allowed = frozenset(nodes) if isinstance(nodes, Sequence) else nodes
-    decision = _Decision(state, wanted, policy or Policy(), frozenset(peers), Budget(steps))
+    policy = (policy or Policy()).for_claims(wanted)
+    decision = _Decision(state, wanted, policy, peers, Budget(steps))
     for node in decision.ordered(allowed):
         grants = decision.grants(node)
         if grants is not None:
@@ -70,7 +76,7 @@ def catch_up(state: State) -> None:
     state.settle()
     for ranking in state.rankings.latest():
         wanted, policy = ranking.asked
-        _Decision(state, wanted, policy, frozenset(), Budget(MOST_STEPS)).look(ranking)
+        _Decision(state, wanted, policy, NO_PEERS, Budget(MOST_STEPS)).look(ranking)
 
 
 class _Decision:
@@ -81,13 +87,13 @@ class _Decision:
         state: State,
         wanted: Sequence[Wanted],
         policy: Policy,
-        peers: frozenset[CardKey],
+        peers: Mapping[CardKey, int],
         budget: Budget,
     ) -> None:
         self._state = state
         self._wanted = wanted
         self._policy = policy
-        self._peers = peers if Packing.SPREAD in {policy.nodes, policy.cards} else frozenset()
+        self._peers = peers
         self._budget = budget
         self._single = single_request(wanted)
         self._limited: set[str] = set()
@@ -109,7 +115,7 @@ class _Decision:
         ranking = self._state.rankings.of((self._wanted, self._policy))
         self.look(ranking)
         fit = (node for node in ranking.nodes() if node in nodes)
-        return self._apart(fit) if self._peers else fit
+        return self._apart(fit)
 
     def look(self, ranking: Ranking) -> None:
         """Bring the ranking up to date, as far as the budget allows."""
@@ -153,16 +159,23 @@ class _Decision:
             raise SearchLimitReached
         return None
 
-    def _apart(self, nodes: Iterable[str]) -> Iterator[str]:
-        """The nodes with the fewest peers first, those without any as they come."""
+    def _apart(self, nodes: Iterable[str]) -> Iterable[str]:
+        """With a policy that spreads, the nodes with the fewest peers first; those without any, and
+        with any other policy all, as they come."""
+        if not self._peers or self._policy.nodes is not Packing.SPREAD:
+            return nodes
         on_node: Counter[str] = Counter()
-        if self._policy.nodes is Packing.SPREAD:
-            for pool, _ in self._peers:
-                on_node.update(self._state.inventory.nodes_of(pool))
-        behind = []
-        for node in nodes:
-            if on_node[node]:
-                behind.append(node)
-            else:
-                yield node
-        yield from sorted(behind, key=on_node.__getitem__)
+        for (pool, _), replicas in self._peers.items():
+            for node in self._state.inventory.nodes_of(pool):
+                on_node[node] += replicas
+        return _fewest_first(nodes, on_node)
+
+
+def _fewest_first(nodes: Iterable[str], on_node: Mapping[str, int]) -> Iterator[str]:
+    behind = []
+    for node in nodes:
+        if on_node.get(node):
+            behind.append(node)
+        else:
+            yield node
+    yield from sorted(behind, key=on_node.__getitem__)

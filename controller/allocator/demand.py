@@ -10,6 +10,7 @@ from functools import lru_cache
 from controller.allocator.amount import Amount
 from controller.allocator.device import DeviceKind, Taint
 from controller.allocator.taints import untolerated
+from dra_driver.model.packing import PackingChoice
 
 WHOLE = 1000  # a device, or all of one of its capacities, where parts are compared
 
@@ -34,7 +35,7 @@ class Demand:
     """One object for all requests that ask the same (see `demand`), so that what is found out
     for one serves the others. `selectors` are the class's and then the request's own.
 
-    `count` is None where all devices are asked that match.
+    `count` is None where all devices are asked that match; `packing` is what the claim says itself.
     """
 
     selectors: tuple[str, ...]
@@ -42,6 +43,7 @@ class Demand:
     capacity: Mapping[str, Amount]
     tolerations: str  # JSON
     admin_access: bool
+    packing: PackingChoice
     _offers: dict[DeviceKind, Offer | None] = field(default_factory=dict, repr=False)
 
     def offer(self, kind: DeviceKind) -> Offer | None:
@@ -77,6 +79,7 @@ def demand(
     tolerations: str,
     *,
     admin_access: bool,
+    packing: PackingChoice,
 ) -> Demand:
     """The one Demand for these; `capacity` has names and quantities as written. Raises
     InvalidValue where a quantity is none."""
@@ -86,4 +89,5 @@ def demand(
         capacity={name: Amount.parse(text) for name, text in capacity},
         tolerations=tolerations,
         admin_access=admin_access,
+        packing=packing,
     )

@@ -9,16 +9,17 @@ most free cards come first, so that few are broken.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from controller.allocator.candidates import Candidate, fitting
 from controller.allocator.demand import WHOLE, Demand, Offer
 from controller.allocator.device import CardKey, Device, DeviceKind, Place
 from controller.allocator.holdings import Use
 from controller.allocator.openings import NodeOpenings
-from controller.allocator.policy import Packing, Policy
+from controller.allocator.policy import Policy
 from controller.allocator.summary import NodeSummary, levels
+from dra_driver.model.packing import Packing
 
 Key = tuple[int | str, ...]
 Fill = tuple[int, int, int]
@@ -29,41 +30,49 @@ _NO_LEVEL = 3  # farther than any that `levels` gives
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """For one node. `peers` are cards that replicas of the same workload use: they come last."""
+    """For one node. `peers` says how many replicas of the same workload use a card: a request that
+    spreads takes those with the fewest first."""
 
     policy: Policy
     summary: NodeSummary
-    peers: Collection[CardKey] = ()
+    peers: Mapping[CardKey, int] = field(default_factory=dict)
 
-    def devices(self, candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+    def devices(
+        self, demand: Demand, candidates: Sequence[Candidate], count: int
+    ) -> list[Candidate]:
         """`candidates` for a claim of `count` cards in the order in which they are tried."""
         if len(candidates) < 2:
             return list(candidates)
-        keys = [
+        keys = self._keys(demand, candidates)
+        ranked = [
             (key, self.near(each, count), n)
-            for n, (each, key) in enumerate(zip(candidates, self._keys(candidates), strict=True))
+            for n, (each, key) in enumerate(zip(candidates, keys, strict=True))
         ]
-        return [candidates[n] for _, _, n in sorted(keys)]
+        return [candidates[n] for _, _, n in sorted(ranked)]
 
-    def best(self, candidates: Sequence[Candidate]) -> Candidate:
+    def best(self, demand: Demand, candidates: Sequence[Candidate]) -> Candidate:
         """The first of `devices` for a claim of one card. `candidates` must not be empty."""
-        keys = self._keys(candidates)
+        keys = self._keys(demand, candidates)
         least = min(keys)
         ties = [each for each, key in zip(candidates, keys, strict=True) if key == least]
         return ties[0] if len(ties) == 1 else min(ties, key=lambda each: self.near(each, 1))
 
-    def _keys(self, candidates: Sequence[Candidate]) -> Sequence[tuple[int, ...]]:
+    def heeds_peers(self, demand: Demand) -> bool:
+        """Whether it matters to the demand which cards the replicas use."""
+        return bool(self.peers) and self.policy.cards_for(demand) is Packing.SPREAD
+
+    def _keys(self, demand: Demand, candidates: Sequence[Candidate]) -> Sequence[tuple[int, ...]]:
         """All that counts before the cards' places."""
-        keys: Sequence[tuple[int, ...]]
-        keys = [fill_of(device.kind, offer, use) for device, offer, use in candidates]
-        if self.policy.cards is Packing.SPREAD:
-            keys = [_emptiest(fill) for fill in keys]
-        if not self.peers:
-            return keys
+        fills = [fill_of(device.kind, offer, use) for device, offer, use in candidates]
+        if self.policy.cards_for(demand) is Packing.BINPACK:
+            return fills
         return [
-            (each.device.card in self.peers, *key)
-            for each, key in zip(candidates, keys, strict=True)
+            (self._replicas(each.device), *_emptiest(fill))
+            for each, fill in zip(candidates, fills, strict=True)
         ]
+
+    def _replicas(self, device: Device) -> int:
+        return self.peers.get(device.card, 0) if device.card is not None else 0
 
     def near(self, candidate: Candidate, count: int) -> Key:
         """Sorts cards by the groups in which they stand."""

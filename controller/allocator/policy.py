@@ -1,16 +1,13 @@
-"""What is preferred where several choices fit."""
+"""What is preferred where several choices fit: as is set for all, and as the claims say."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Packing(StrEnum):
-    """Fill what is in use first, or use what is emptiest first."""
-
-    BINPACK = "binpack"
-    SPREAD = "spread"
+from controller.allocator.demand import Demand
+from controller.allocator.request import Wanted
+from dra_driver.model.packing import Packing
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +16,30 @@ class Policy:
 
     nodes: Packing = Packing.BINPACK
     cards: Packing = Packing.BINPACK
+
+    def for_claims(self, wanted: Sequence[Wanted]) -> Policy:
+        """With what the claims themselves say of nodes: all of a pod's claims are served on one, so
+        where they differ, the pod is spread. Of cards each request says what holds for it."""
+        said = {each.packing.nodes for each in _demands(wanted)} - {None}
+        if not said:
+            return self
+        nodes = Packing.SPREAD if Packing.SPREAD in said else Packing.BINPACK
+        return Policy(nodes, self.cards)
+
+    def cards_for(self, demand: Demand) -> Packing:
+        """What holds for a request that asks this."""
+        return demand.packing.cards or self.cards
+
+    def spreads(self, wanted: Sequence[Wanted]) -> bool:
+        """Whether anything of the claims is to be kept apart from something; `self` being the
+        policy for them."""
+        return self.nodes is Packing.SPREAD or any(
+            self.cards_for(each) is Packing.SPREAD for each in _demands(wanted)
+        )
+
+
+def _demands(wanted: Sequence[Wanted]) -> Iterator[Demand]:
+    for each in wanted:
+        for request in each.requests:
+            for exact in request.alternatives:
+                yield exact.demand

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controller.allocator.configuration import packing_of
 from controller.allocator.constraint import Constraint, parse_constraint
 from controller.allocator.demand import Demand, demand
 from dra_driver.model.claim import ClaimRef, Object
@@ -65,25 +66,37 @@ def parse_claim(claim: Object, classes: Mapping[str, Object]) -> Wanted:
     wanted = Wanted(
         ref,
         claim,
-        tuple(_request(ref, entry, classes) for entry in devices.get("requests") or ()),
+        tuple(_request(ref, entry, devices, classes) for entry in devices.get("requests") or ()),
         tuple(_constraint(ref, entry) for entry in devices.get("constraints") or ()),
     )
     _check_limits(wanted, classes)
     return wanted
 
 
-def _request(ref: ClaimRef, entry: Mapping[str, Any], classes: Mapping[str, Object]) -> Request:
+def _request(
+    ref: ClaimRef,
+    entry: Mapping[str, Any],
+    devices: Mapping[str, Any],
+    classes: Mapping[str, Object],
+) -> Request:
     name = entry["name"]
     if entry.get("exactly"):
-        return Request(name, (_exact(ref, name, entry["exactly"], classes),))
+        return Request(name, (_exact(ref, name, entry["exactly"], devices, classes),))
     subs = entry.get("firstAvailable") or ()
     if not subs:
         raise _unsupported(ref, name, "an unknown form of request")
-    return Request(name, tuple(_exact(ref, f"{name}/{sub['name']}", sub, classes) for sub in subs))
+    return Request(
+        name,
+        tuple(_exact(ref, f"{name}/{sub['name']}", sub, devices, classes) for sub in subs),
+    )
 
 
 def _exact(
-    ref: ClaimRef, name: str, entry: Mapping[str, Any], classes: Mapping[str, Object]
+    ref: ClaimRef,
+    name: str,
+    entry: Mapping[str, Any],
+    devices: Mapping[str, Any],
+    classes: Mapping[str, Object],
 ) -> ExactRequest:
     class_name = entry["deviceClassName"]
     found = classes.get(class_name)
@@ -104,6 +117,7 @@ def _exact(
             tuple(sorted((key, str(value)) for key, value in capacity.items())),
             json.dumps(tolerations, sort_keys=True) if tolerations else "[]",
             admin_access=bool(entry.get("adminAccess")),
+            packing=packing_of(ref, name, found, devices),
         ),
         tolerations=tolerations,
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from controller.allocator.configuration import applies
 from controller.allocator.request import ExactRequest, Wanted
 from controller.allocator.search import Grant
 from dra_driver.model.claim import Object
@@ -79,9 +80,8 @@ def _claim_config(wanted: Wanted, chosen: Sequence[ExactRequest]) -> Iterator[Ob
     own name and by the request's."""
     for entry in (wanted.claim["spec"].get("devices") or {}).get("config") or ():
         copied: dict[str, Any] = {"source": "FromClaim", **entry}
-        named = set(entry.get("requests") or ())
-        times = sum(bool(named & {each.name, each.name.partition("/")[0]}) for each in chosen)
-        yield from (dict(copied) for _ in range(times if named else 1))
+        times = sum(applies(entry, each.name) for each in chosen) if entry.get("requests") else 1
+        yield from (dict(copied) for _ in range(times))
 
 
 def _node_selector(grants: Sequence[Grant], node: str) -> Object | None:

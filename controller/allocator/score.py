@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.allocator.order import Fill, Order, fill_of
-from controller.allocator.policy import Packing, Policy
+from controller.allocator.policy import Policy
 from controller.allocator.ranking import Score
 from controller.allocator.request import Wanted
 from controller.allocator.search import Grant, Grants
 from controller.allocator.state import State
 from controller.allocator.summary import NodeSummary
+from dra_driver.model.packing import Packing
 
 
 def score(state: State, order: Order, wanted: Sequence[Wanted], grants: Grants) -> Score:
@@ -18,7 +19,8 @@ def score(state: State, order: Order, wanted: Sequence[Wanted], grants: Grants) 
     kube-scheduler scores them), then as the policy says, then how near the cards are."""
     whole, shared = _split(grants)
     return rate(
-        order.policy,
+        order.policy.nodes,
+        _cards(order.policy, shared),
         order.summary,
         _fill(state, shared),
         alternatives=_alternatives(wanted, grants),
@@ -27,19 +29,26 @@ def score(state: State, order: Order, wanted: Sequence[Wanted], grants: Grants) 
 
 
 def rate(
-    policy: Policy,
+    nodes: Packing,
+    cards: Packing,
     summary: NodeSummary,
     fill: Fill,
     *,
     alternatives: int = 0,
     spread_out: int = 0,
 ) -> Score:
-    """The parts of a score in the order that the policy gives them."""
-    if policy.nodes is Packing.SPREAD:
+    """The parts of a score in the order that the policies for nodes and cards give them."""
+    if nodes is Packing.SPREAD:
         return (alternatives, summary.load, -summary.free, *fill, spread_out)
-    if policy.cards is Packing.SPREAD:
+    if cards is Packing.SPREAD:
         return (alternatives, summary.free, -summary.load, *fill, spread_out)
     return (alternatives, *fill, summary.free, -summary.load, spread_out)
+
+
+def _cards(policy: Policy, shared: Sequence[Grant]) -> Packing:
+    """Where requests differ, how full the node is counts before how full its cards are."""
+    found = {policy.cards_for(grant.request.demand) for grant in shared}
+    return Packing.SPREAD if Packing.SPREAD in found else Packing.BINPACK
 
 
 def _alternatives(wanted: Sequence[Wanted], grants: Grants) -> int:

@@ -110,7 +110,7 @@ class NodeSearch:
             else:
                 free = free_devices(self._state, demand, self._node)
                 free = [each for each in free if self._attempt.allows(each.device)]
-                self._candidates[demand] = self._order.devices(free, self._whole_cards())
+                self._candidates[demand] = self._order.devices(demand, free, self._whole_cards())
         return self._candidates[demand]
 
     def _whole_cards(self) -> int:

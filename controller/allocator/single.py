@@ -37,8 +37,9 @@ def score_single(
         grants = pick(state, wanted, request, node, order)
         return None if grants is None else score(state, order, [wanted], grants)
     openings = state.opened(request.demand, node)
-    fill = best_fill(request.demand, openings, policy.cards)
-    return None if fill is None else rate(policy, openings.summary, fill)
+    cards = policy.cards_for(request.demand)
+    fill = best_fill(request.demand, openings, cards)
+    return None if fill is None else rate(policy.nodes, cards, openings.summary, fill)
 
 
 def pick(
@@ -48,7 +49,7 @@ def pick(
     found = _candidates(state, wanted, request, node, order)
     if not found:
         return None
-    best = order.best(found)
+    best = order.best(request.demand, found)
     shared = best.offer.consumed if best.device.multiple else None
     return ((Grant(request, best.device, shared),),)
 
@@ -58,9 +59,9 @@ def _candidates(
 ) -> list[Candidate]:
     """All that could be granted; where a card in use is best, free ones may be left out."""
     demand = request.demand
-    if _is_plain(state, wanted) and not order.peers:
+    if _is_plain(state, wanted) and not order.heeds_peers(demand):
         openings = state.opened(demand, node)
-        fill = best_fill(demand, openings, order.policy.cards)
+        fill = best_fill(demand, openings, order.policy.cards_for(demand))
         if fill is None:
             return []
         if _UNSHARED < fill < _FREE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from dra_driver.config.device_config import read_config
 from dra_driver.model.claim import ClaimRef, Result, allocation, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -19,7 +20,7 @@ def holds_of(
 
     `claim` is the API object, `ref` what the kubelet asked for, `pool` this node's, `modes`
     those that can be prepared. Raises Refused with the reason in words, InvalidValue for a
-    device name that this driver does not publish.
+    device name that this driver does not publish, and for configuration that is not understood.
     """
     _check_identity(claim, ref)
     found = allocation(claim)
@@ -30,7 +31,9 @@ def holds_of(
     ours = results(claim)
     if not ours:
         raise Refused(f"claim {ref} was allocated nothing of {DRIVER}")
-    _check_configuration(found, ref)
+    for entry in found.get("devices", {}).get("config", ()):
+        # Nothing of it matters on the node, but what was written must have been meant so.
+        read_config(entry, _owner(entry, ref))
     return tuple(_hold(result, ref, pool, modes) for result in ours)
 
 
@@ -44,17 +47,10 @@ def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
         )
 
 
-def _check_configuration(found: Mapping[str, Any], ref: ClaimRef) -> None:
-    for entry in found.get("devices", {}).get("config", ()):
-        if entry.get("opaque", {}).get("driver") != DRIVER:
-            continue
-        source = "the DeviceClass" if entry.get("source") == "FromClass" else "the claim"
-        requests = ", ".join(entry.get("requests") or ()) or "all requests"
-        raise Refused(
-            f"claim {ref} carries opaque configuration for {DRIVER} (from {source}, for "
-            f"{requests}), and this version of the driver knows none",
-            remedy=f"remove the configuration from {source}",
-        )
+def _owner(entry: Mapping[str, Any], ref: ClaimRef) -> str:
+    return (
+        f"the DeviceClass of claim {ref}" if entry.get("source") == "FromClass" else f"claim {ref}"
+    )
 
 
 def _hold(result: Result, ref: ClaimRef, pool: str, modes: Collection[Mode]) -> Hold:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from dra_driver.model.names import ENV_VISIBLE_DEVICES
+from dra_driver.config.device_config import API_VERSION, KIND
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import DRIVER, ENV_VISIBLE_DEVICES, pool_name
 from tests.cluster.errors import CommandError
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.events import wait_for_note
@@ -64,11 +67,37 @@ def test_a_pod_that_must_wait_is_told_why_and_runs_when_cards_are_free(
     wait_for_pods(driver.cluster, namespace, "late")
 
 
-def test_opaque_configuration_is_refused_by_name(driver: Installation, namespace: str) -> None:
-    parameters = {"apiVersion": "gcu.enflame.com/v1", "kind": "Anything"}
-    config = [{"opaque": {"driver": "gcu.enflame.com", "parameters": parameters}}]
-    driver.cluster.apply(claim("one", namespace, config=config), pod_with("one", namespace))
-    wait_for_note(driver, namespace, "Pod", "FailedPrepareDynamicResources", "opaque")
+def test_configuration_that_is_not_understood_is_refused_by_the_controller(
+    driver: Installation, namespace: str
+) -> None:
+    driver.cluster.apply(
+        claim("one", namespace, config=_packing(node="spread")), pod_with("one", namespace)
+    )
+    for kind in ("Pod", "ResourceClaim"):
+        words = "the field packing.node is unknown"
+        wait_for_note(driver, namespace, kind, "GcuAllocationFailed", words)
+
+
+def test_a_claim_spreads_by_its_own_configuration(driver: Installation, namespace: str) -> None:
+    """Packed, it would be put on the node of four cards, and the last one onto the same."""
+    for name, config in (("a", []), ("b", _packing(nodes="spread"))):
+        driver.cluster.apply(claim(name, namespace, config=config), pod_with(name, namespace))
+        wait_for_pods(driver.cluster, namespace, name)
+    pods = driver.cluster.get("pods", f"--namespace={namespace}")["items"]
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
+    for pod in pods:
+        assert_sees_what_was_granted(driver, pod)
+
+
+def test_prepare_refuses_what_was_allocated_past_the_controller(
+    driver: Installation, namespace: str
+) -> None:
+    node = driver.cluster.nodes[0].name
+    wanted = claim("one", namespace, config=_packing(node="spread"))
+    driver.cluster.apply(wanted, pod_with("one", namespace, nodeName=node))
+    _allocate_by_hand(driver, node, wanted)
+    words = "the field packing.node is unknown"
+    wait_for_note(driver, namespace, "Pod", "FailedPrepareDynamicResources", words)
 
 
 def test_a_claim_may_not_tolerate_the_taint_that_keeps_the_scheduler_away(
@@ -80,3 +109,33 @@ def test_a_claim_may_not_tolerate_the_taint_that_keeps_the_scheduler_away(
     with pytest.raises(CommandError) as refused:
         driver.cluster.apply(wanted)
     assert "gcu.enflame.com/allocated-by" in refused.value.output
+
+
+def _packing(**fields: str) -> list[dict[str, Any]]:
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, "packing": fields}
+    return [{"opaque": {"driver": DRIVER, "parameters": parameters}}]
+
+
+def _allocate_by_hand(driver: Installation, node: str, wanted: dict[str, Any]) -> None:
+    """Give the claim a whole card of the node, as an allocator that knows nothing of us would."""
+    pool = pool_name(node)
+    slices = driver.cluster.get("resourceslices")["items"]
+    device = next(
+        each["name"]
+        for found in slices
+        if found["spec"]["pool"]["name"] == pool
+        for each in found["spec"]["devices"]
+        if each["name"].startswith(Mode.WHOLE)
+    )
+    result = {"request": "gcu", "driver": DRIVER, "pool": pool, "device": device}
+    config = [{"source": "FromClaim", **each} for each in wanted["spec"]["devices"]["config"]]
+    allocation = {"devices": {"results": [result], "config": config}}
+    driver.cluster.kubectl(
+        "patch",
+        "resourceclaim",
+        wanted["metadata"]["name"],
+        f"--namespace={wanted['metadata']['namespace']}",
+        "--subresource=status",
+        "--type=merge",
+        f"--patch={json.dumps({'status': {'allocation': allocation}})}",
+    )

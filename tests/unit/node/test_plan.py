@@ -4,13 +4,18 @@ from typing import Any
 
 import pytest
 
+from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, InvalidValue, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.node.plan import holds_of
 from tests.unit.node.world import POOL, claim, hold, result
 
-OURS = {"opaque": {"driver": "gcu.enflame.com", "parameters": {}}}
+PACKING = {"packing": {"nodes": "spread"}}
+OURS, WRONG = (
+    {"opaque": {"driver": "gcu.enflame.com", "parameters": parameters}}
+    for parameters in ({"apiVersion": API_VERSION, "kind": KIND, **PACKING}, PACKING)
+)
 THEIRS = {"opaque": {"driver": "nic.example.com", "parameters": {}}, "source": "FromClaim"}
 
 
@@ -42,6 +47,11 @@ def planned(object_: dict[str, Any]) -> tuple[object, ...]:
             claim("one", result(0), config=(THEIRS,)),
             (hold(0, sees=()),),
             id="another driver's configuration",
+        ),
+        pytest.param(
+            claim("one", result(0), config=({**OURS, "source": "FromClass"},)),
+            (hold(0, sees=()),),
+            id="configuration that the controller has heeded",
         ),
     ],
 )
@@ -119,15 +129,17 @@ UNALLOCATED = {"metadata": {"namespace": "team", "name": "one", "uid": "uid-one"
             id="hostile share ID",
         ),
         pytest.param(
-            claim("one", result(0), config=({**OURS, "source": "FromClaim", "requests": ["gcu"]},)),
-            Refused,
-            r"opaque configuration for gcu\.enflame\.com \(from the claim, for gcu\)",
+            claim(
+                "one", result(0), config=({**WRONG, "source": "FromClaim", "requests": ["gcu"]},)
+            ),
+            InvalidValue,
+            "of claim team/one is not understood: the field apiVersion is missing",
             id="configuration of the claim",
         ),
         pytest.param(
-            claim("one", result(0), config=(THEIRS, {**OURS, "source": "FromClass"})),
-            Refused,
-            r"\(from the DeviceClass, for all requests\).* remove the configuration from the Dev",
+            claim("one", result(0), config=(THEIRS, {**WRONG, "source": "FromClass"})),
+            InvalidValue,
+            "of the DeviceClass of claim team/one is not understood",
             id="configuration of the class",
         ),
     ],

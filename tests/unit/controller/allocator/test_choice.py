@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from controller.allocator.allocate import Allocation, allocate
-from controller.allocator.policy import Packing, Policy
+from controller.allocator.policy import Policy
 from controller.allocator.request import parse_claim
 from dra_driver.model.claim import Object
+from dra_driver.model.packing import Packing
 from tests.unit.controller.allocator.build import (
     allocated,
     claim,
@@ -170,7 +173,8 @@ def test_chosen(
     [
         pytest.param(BINPACK, [("a", 0)] * 4, id="binpack takes no notice of replicas"),
         pytest.param(SPREAD, [("a", 0), ("b", 0), ("a", 1), ("b", 1)], id="nodes, then cards"),
-        pytest.param(SPREAD_CARDS, [("a", 0), ("a", 1), ("a", 0), ("a", 0)], id="cards of a node"),
+        pytest.param(SPREAD_CARDS, [("a", 0), ("a", 1)] * 2, id="cards of a node"),
+        pytest.param(SPREAD_NODES, [("a", 0), ("b", 0)] * 2, id="nodes, with cards filled"),
     ],
 )
 def test_replicas_keep_apart(policy: Policy, expected: list[tuple[str, int]]) -> None:
@@ -178,7 +182,7 @@ def test_replicas_keep_apart(policy: Policy, expected: list[tuple[str, int]]) ->
     slices = [*pool("a", cards(2, *MODES)), *pool("b", cards(2, *MODES))]
     found = state(slices, selectors=SELECTORS)
     share = request(cls=SHARED, capacity=SHARE)
-    peers: list[tuple[str, str]] = []
+    peers: Counter[tuple[str, str]] = Counter()
     chosen = []
     for number in range(4):
         wanted = [parse_claim(claim(f"c{number}", [share]), found.classes)]
@@ -186,7 +190,7 @@ def test_replicas_keep_apart(policy: Policy, expected: list[tuple[str, int]]) ->
         assert isinstance(outcome, Allocation)
         card = outcome.grants[0][0].device.card
         assert card is not None
-        peers.append(card)
+        peers[card] += 1
         chosen.append((outcome.node, int(card[1][5:7], 16)))
     assert chosen == expected
 

@@ -9,9 +9,10 @@ import pytest
 
 from controller.allocator.allocate import Allocation, Unsatisfied, allocate, catch_up
 from controller.allocator.holdings import Hold, holds_of
-from controller.allocator.policy import Packing, Policy
+from controller.allocator.policy import Policy
 from controller.allocator.request import parse_claim
 from dra_driver.model.claim import Object
+from dra_driver.model.packing import Packing
 from tests.unit.controller.allocator.build import (
     CLASSES,
     UNHEALTHY,

@@ -9,7 +9,7 @@ from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
 from tests.unit.controller.allocator.build import claim, first_available, request, state
 
-OPAQUE = {"opaque": {"driver": "gcu.enflame.com", "parameters": {}}}
+OPAQUE = {"opaque": {"driver": "nic.example.com", "parameters": {}}}
 REFUSED = {
     "an unknown form": ({"name": "r"}, "an unknown form of request is not supported"),
     "an unknown mode": (request(allocationMode="Most"), "allocationMode Most is not supported"),

@@ -9,6 +9,7 @@ import pytest
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.request import parse_claim
 from controller.allocator.results import allocation_status
+from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
     ALL_CLASSES,
@@ -26,7 +27,8 @@ from tests.unit.controller.allocator.build import (
     state,
 )
 
-OPAQUE = {"opaque": {"driver": "gcu.enflame.com", "parameters": {"kind": "X"}}}
+PARAMETERS = {"apiVersion": API_VERSION, "kind": KIND}
+OPAQUE = {"opaque": {"driver": "gcu.enflame.com", "parameters": PARAMETERS}}
 
 
 DEVICES = [device(mode, bus) for bus in (0, 1) for mode in ("whole", "shared")]

@@ -1,0 +1,81 @@
+"""Opaque configuration for this driver, in ``spec.devices.config`` of a claim or ``spec.config`` of
+a DeviceClass::
+
+    config:
+    - requests: [gcu]                  # without it, all of the claim's requests
+      opaque:
+        driver: gcu.enflame.com
+        parameters:
+          apiVersion: gcu.enflame.com/v1alpha1
+          kind: GcuConfig
+          packing: {nodes: spread, cards: binpack}
+
+The API server stores whatever object stands there, so it is checked here, for the controller
+before it allocates and for the node when it prepares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.names import DRIVER
+from dra_driver.model.packing import Packing, PackingChoice
+
+API_VERSION: Final = "gcu.enflame.com/v1alpha1"
+KIND: Final = "GcuConfig"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+
+class PackingConfig(_Part):
+    """Which node, and which of its cards; what is left out is as the administrator has set it."""
+
+    nodes: Packing | None = None
+    cards: Packing | None = None
+
+
+class GcuConfig(_Part):
+    """The whole object."""
+
+    api_version: Literal["gcu.enflame.com/v1alpha1"]
+    kind: Literal["GcuConfig"]
+    packing: PackingConfig = Field(default_factory=PackingConfig)
+
+
+def read_config(entry: Mapping[str, Any], owner: str) -> PackingChoice | None:
+    """What an entry of ``config`` says; None where it is for another driver.
+
+    `owner` says in words whose entry it is. Raises InvalidValue that names the owner, each field
+    that is not as it must be, and what to write.
+    """
+    opaque = entry.get("opaque") or {}
+    if opaque.get("driver") != DRIVER:
+        return None
+    try:
+        packing = GcuConfig.model_validate(opaque.get("parameters")).packing
+    except ValidationError as error:
+        problems = "; ".join(_problems(error))
+        raise InvalidValue(
+            f"the configuration for {DRIVER} of {owner} is not understood: {problems}",
+            remedy=f"write kind {KIND} of {API_VERSION} as in docs/user/how-a-device-is-chosen.md",
+        ) from error
+    return PackingChoice(packing.nodes, packing.cards)
+
+
+def _problems(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors():
+        place = ".".join(map(str, problem["loc"])) or "parameters"
+        match problem["type"]:
+            case "extra_forbidden":
+                yield f"the field {place} is unknown"
+            case "missing":
+                yield f"the field {place} is missing"
+            case _:
+                yield f"{place}: {problem['msg']} (given {problem['input']!r})"

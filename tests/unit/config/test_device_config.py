@@ -1,0 +1,90 @@
+"""What a claim's opaque configuration may say, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.config.device_config import API_VERSION, KIND, read_config
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.packing import Packing, PackingChoice
+
+BINPACK, SPREAD = Packing.BINPACK, Packing.SPREAD
+
+
+def entry(parameters: object, driver: str = "gcu.enflame.com") -> dict[str, Any]:
+    return {"requests": ["gcu"], "opaque": {"driver": driver, "parameters": parameters}}
+
+
+def config(**fields: object) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": KIND, **fields}
+
+
+UNDERSTOOD = {
+    "nothing more": (config(), PackingChoice()),
+    "an empty part": (config(packing={}), PackingChoice()),
+    "nodes": (config(packing={"nodes": "spread"}), PackingChoice(nodes=SPREAD)),
+    "cards": (config(packing={"cards": "binpack"}), PackingChoice(cards=BINPACK)),
+    "both": (
+        config(packing={"nodes": "binpack", "cards": "spread"}),
+        PackingChoice(BINPACK, SPREAD),
+    ),
+    "a field left empty": (
+        config(packing={"nodes": None, "cards": "spread"}),
+        PackingChoice(cards=SPREAD),
+    ),
+}
+
+
+@pytest.mark.parametrize(("parameters", "said"), UNDERSTOOD.values(), ids=UNDERSTOOD)
+def test_understood(parameters: object, said: PackingChoice) -> None:
+    assert read_config(entry(parameters), "claim team/one") == said
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(entry({"anything": 1}, "nic.example.com"), id="another driver"),
+        pytest.param({"requests": ["gcu"]}, id="not opaque"),
+    ],
+)
+def test_what_is_meant_for_others_says_nothing(other: dict[str, Any]) -> None:
+    assert read_config(other, "claim team/one") is None
+
+
+REFUSED = {
+    "another version": (
+        config(apiVersion="gcu.enflame.com/v1"),
+        "apiVersion: Input should be 'gcu.enflame.com/v1alpha1' (given 'gcu.enflame.com/v1')",
+    ),
+    "another kind": (config(kind="Gpu"), "kind: Input should be 'GcuConfig' (given 'Gpu')"),
+    "no kind": ({"apiVersion": API_VERSION}, "the field kind is missing"),
+    "no version": ({"kind": KIND}, "the field apiVersion is missing"),
+    "an unknown field": (config(nodes="spread"), "the field nodes is unknown"),
+    "an unknown field within": (
+        config(packing={"node": "spread"}),
+        "the field packing.node is unknown",
+    ),
+    "another spelling": (
+        {"api_version": API_VERSION, "kind": KIND},
+        "the field apiVersion is missing; the field api_version is unknown",
+    ),
+    "an unknown value": (
+        config(packing={"cards": "Spread"}),
+        "packing.cards: Input should be 'binpack' or 'spread' (given 'Spread')",
+    ),
+    "a value of another type": (config(packing="spread"), "packing: Input should be"),
+    "no object": ("spread", "parameters: Input should be"),
+    "nothing": (None, "parameters: Input should be"),
+}
+
+
+@pytest.mark.parametrize(("parameters", "words"), REFUSED.values(), ids=REFUSED)
+def test_refused_with_the_field_and_the_remedy(parameters: object, words: str) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        read_config(entry(parameters), "claim team/one")
+    told = str(refused.value)
+    assert words in told
+    assert "the configuration for gcu.enflame.com of claim team/one is not understood" in told
+    assert f"write kind {KIND} of {API_VERSION}" in told
