@@ -70,6 +70,21 @@ def allocate(
     return Unsatisfied(explain(state, wanted, allowed, decision.stopped(allowed)))
 
 
+def rank(
+    state: State,
+    wanted: Sequence[Wanted],
+    nodes: Collection[str],
+    *,
+    policy: Policy | None = None,
+) -> list[str]:
+    """Those of `nodes` on each of which `allocate` finds devices for all of `wanted`, the best
+    first."""
+    state.settle()
+    policy = (policy or Policy()).for_claims(wanted)
+    decision = _Decision(state, wanted, policy, NO_PEERS, Budget(MOST_STEPS))
+    return list(decision.ordered(nodes))
+
+
 def catch_up(state: State) -> None:
     """Take in what changed while nobody waits, so that the next claim like those asked last finds
     the nodes ranked."""

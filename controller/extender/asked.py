@@ -1,0 +1,102 @@
+"""What a pod asks for by the vendor's limits. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from types import MappingProxyType
+from typing import Any, Final
+
+from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import RESOURCE_DRS, RESOURCE_SHARED, RESOURCE_WHOLE
+from dra_driver.model.quantity import parse_quantity
+
+Pod = Mapping[str, Any]
+_Container = Mapping[str, Any]
+
+MODES: Final[Mapping[str, Mode]] = MappingProxyType(
+    {RESOURCE_WHOLE: Mode.WHOLE, RESOURCE_SHARED: Mode.SHARED, RESOURCE_DRS: Mode.DRS}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`containers` are those that keep what they are given, sidecars included: name and amount
+    (cards, slices, or the size of one DRS instance). `total` is more than their sum where an init
+    container asks for more than those after it."""
+
+    mode: Mode
+    containers: tuple[tuple[str, int], ...]
+    total: int
+
+
+def concerns_us(pod: Pod) -> bool:
+    """Whether any container has one of the limits, be it 0."""
+    return any(MODES.keys() & _limits(each).keys() for _, each in _all_containers(pod))
+
+
+def asked_of(pod: Pod) -> Asked | None:
+    """What is to be found for the pod; None where it asks for nothing of ours.
+
+    Raises Refused for what no node can give, whatever is free on it.
+    """
+    asking = [
+        (is_init, each["name"], mode, amount)
+        for is_init, each in _all_containers(pod)
+        for mode, amount in _amounts(each)
+    ]
+    modes = {mode for _, _, mode, _ in asking}
+    if not modes:
+        return None
+    if len(modes) > 1:
+        names = ", ".join(sorted(name for name, mode in MODES.items() if mode in modes))
+        raise Refused(f"the pod asks for {names}", remedy="ask for one kind of GCU in a pod")
+    (mode,) = modes
+    first = next((name for is_init, name, _, _ in asking if is_init), None)
+    if mode is Mode.DRS and first is not None:
+        raise Refused(
+            f"init container {first} asks for a DRS instance, which could not change its size for "
+            "the containers after it",
+            remedy="ask for it in containers and sidecars only",
+        )
+    kept = tuple((name, amount) for is_init, name, _, amount in asking if not is_init)
+    return Asked(mode, kept, _total(pod))
+
+
+def _total(pod: Pod) -> int:
+    """The most that is held at one time (upstream: component-helpers/resource, PodRequests):
+    sidecars stay, other init containers come one after the other."""
+    highest = running = 0
+    for is_init, each in _all_containers(pod):
+        amount = sum(amount for _, amount in _amounts(each))
+        highest = max(highest, running + amount)
+        if not is_init:
+            running += amount
+    return highest
+
+
+def _all_containers(pod: Pod) -> Iterator[tuple[bool, _Container]]:
+    """All in the order in which they start, each with whether it ends before the next one."""
+    spec = pod["spec"]
+    for each in spec.get("initContainers") or ():
+        yield each.get("restartPolicy") != "Always", each
+    for each in spec.get("containers") or ():
+        yield False, each
+
+
+def _limits(container: _Container) -> Mapping[str, Any]:
+    limits: Mapping[str, Any] = (container.get("resources") or {}).get("limits") or {}
+    return limits
+
+
+def _amounts(container: _Container) -> Iterator[tuple[Mode, int]]:
+    limits = _limits(container)
+    for name in MODES.keys() & limits.keys():
+        try:
+            amount = ceil(parse_quantity(str(limits[name])))
+        except InvalidValue as error:
+            raise Refused(f"container {container['name']}, limit {name}: {error}") from error
+        if amount:
+            yield MODES[name], amount

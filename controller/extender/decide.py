@@ -1,0 +1,107 @@
+"""Which nodes have cards for a pod, which of them is best, and which cards it gets. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controller import pods
+from controller.allocator.allocate import Unsatisfied, allocate, rank
+from controller.allocator.policy import Policy
+from controller.extender.asked import Asked, Pod, asked_of
+from controller.extender.claims import wanted
+from controller.extender.held import Tenant
+from controller.extender.view import View
+from dra_driver.model.errors import Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.node_cards import NodeCard
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import profile_size
+
+_HIGHEST: Final = 10  # extender/v1, MaxExtenderPriority
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """`unfit` says of each other node why not, in words that alike nodes share."""
+
+    fit: tuple[str, ...]
+    unfit: Mapping[str, str]
+
+
+def filter_nodes(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Filtered:
+    """Which of `nodes` can give the pod all that it asks for; both parts keep their order."""
+    try:
+        asked = asked_of(pod)
+        if asked is None:
+            return Filtered(tuple(nodes), {})
+        claim = wanted(pod, asked)
+    except Refused as error:
+        return Filtered((), dict.fromkeys(nodes, str(error)))
+    with view.without(pods.uid_of(pod)):
+        unfit = {node: problem for node in nodes if (problem := view.problem(node))}
+        judged = [node for node in nodes if node not in unfit]
+        fit = frozenset(rank(view.state, [claim], judged, policy=policy))
+        for node in judged:
+            if node not in fit:
+                unfit[node] = _why_not(view, policy, pod, asked, node)
+    return Filtered(
+        tuple(node for node in nodes if node in fit),
+        {node: unfit[node] for node in nodes if node in unfit},
+    )
+
+
+def prioritize(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Mapping[str, int]:
+    """A score from 0 to 10 for each of `nodes`; the best one has 10, the next one 9, …"""
+    try:
+        asked = asked_of(pod)
+        claim = wanted(pod, asked) if asked else None
+    except Refused:
+        claim = None
+    if claim is None:
+        return dict.fromkeys(nodes, 0)
+    with view.without(pods.uid_of(pod)):
+        best = rank(view.state, [claim], list(nodes), policy=policy)
+    scores = {node: max(0, _HIGHEST - place) for place, node in enumerate(best)}
+    return {node: scores.get(node, 0) for node in nodes}
+
+
+def place(view: View, policy: Policy, pod: Pod, asked: Asked, node: str) -> Tenant:
+    """The pod with the cards of `node` that it is to have. Raises Refused, in words, where the
+    node cannot take it."""
+    with view.without(pods.uid_of(pod)):
+        problem = view.problem(node)
+        if problem:
+            raise Refused(f"node {node}: {problem}")
+        found = allocate(view.state, [wanted(pod, asked)], [node], policy=policy)
+        if isinstance(found, Unsatisfied):
+            raise Refused(f"node {node}: {_why_not(view, policy, pod, asked, node)}")
+    metadata = pod["metadata"]
+    granted = [grant.device.card for grant in found.grants[0]]
+    cards = dict.fromkeys(PciAddress.parse(card[1]) for card in granted if card is not None)
+    name = f"{metadata['namespace']}/{metadata['name']}"
+    return Tenant(pods.uid_of(pod), name, asked, tuple(cards))
+
+
+def _why_not(view: View, policy: Policy, pod: Pod, asked: Asked, node: str) -> str:
+    cards = view.cards(node)
+    if asked.mode is Mode.DRS:
+        missing = _sizes_without_profile(asked, cards)
+        if missing:
+            return missing
+        if len(asked.containers) > 1:
+            sizes = ", ".join(str(size) for _, size in asked.containers)
+            return f"no card has room for DRS instances of sizes {sizes} together"
+    found = allocate(view.state, [wanted(pod, asked)], [node], policy=policy)
+    assert isinstance(found, Unsatisfied)  # its rank or its allocation was just refused
+    return found.reason
+
+
+def _sizes_without_profile(asked: Asked, cards: Sequence[NodeCard]) -> str:
+    profiles = sorted({name for card in cards for name in card.profiles}, key=profile_size)
+    known = {profile_size(name) for name in profiles}
+    for _, size in asked.containers:
+        if profiles and size not in known:
+            return f"no profile has size {size}; those of its cards are {', '.join(profiles)}"
+    return ""

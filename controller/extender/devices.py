@@ -1,0 +1,80 @@
+"""A node's cards as the devices that its ResourceSlice would have, were there any. Pure.
+
+Only what the allocator reads: which kind, which card, how much of it, where it sits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from dra_driver.model.claim import Object
+from dra_driver.model.device import device_name
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import (
+    ATTR_CARD,
+    ATTR_NUMA_NODE,
+    ATTR_PCIE_SWITCH,
+    ATTR_TYPE,
+    CAPACITY_SIZE,
+    CAPACITY_SLICES,
+    DRIVER,
+    TAINT_UNHEALTHY,
+    pool_name,
+)
+from dra_driver.model.node_cards import NodeCard
+from dra_driver.model.profile import profile_size
+
+ATTR_SIZES: Final = "sizes"
+
+
+def size_word(size: int) -> str:
+    """What the attribute ``sizes`` of a card contains if it has a profile of that size."""
+    return f",{size},"
+
+
+def slice_of(node: str, cards: Iterable[NodeCard]) -> Object:
+    """The one slice of the node's pool. Raises InvalidValue for a profile's name of no known
+    form."""
+    return {
+        "metadata": {"name": node},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": pool_name(node), "generation": 1, "resourceSliceCount": 1},
+            "devices": [device for card in cards for device in _devices(card)],
+        },
+    }
+
+
+def _devices(card: NodeCard) -> Iterator[Object]:
+    if card.whole:
+        yield _device(card, Mode.WHOLE)
+    if card.slices:
+        policy = {"default": "1", "validRange": {"min": "1", "max": str(card.slices)}}
+        yield _device(card, Mode.SHARED) | {
+            "allowMultipleAllocations": True,
+            "capacity": {CAPACITY_SLICES: {"value": str(card.slices), "requestPolicy": policy}},
+        }
+    if card.profiles:
+        sizes = [str(profile_size(name)) for name in card.profiles]
+        policy = {"default": sizes[0], "validValues": sizes}
+        yield _device(card, Mode.DRS, **{ATTR_SIZES: f",{','.join(sizes)},"}) | {
+            "allowMultipleAllocations": True,
+            "capacity": {CAPACITY_SIZE: {"value": str(card.total), "requestPolicy": policy}},
+        }
+
+
+def _device(card: NodeCard, mode: Mode, **more: str) -> Object:
+    texts = {ATTR_TYPE: mode.value, ATTR_CARD: str(card.address), **more}
+    if card.switch:
+        texts[ATTR_PCIE_SWITCH] = card.switch
+    attributes: dict[str, Any] = {name: {"string": text} for name, text in texts.items()}
+    if card.numa is not None:
+        attributes[ATTR_NUMA_NODE] = {"int": card.numa}
+    taint = {"key": TAINT_UNHEALTHY, "value": card.problem, "effect": "NoSchedule"}
+    return {
+        "name": device_name(mode, card.address),
+        "attributes": attributes,
+        "taints": [taint] if card.problem else [],
+    }

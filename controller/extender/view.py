@@ -1,0 +1,214 @@
+"""The cluster as nodes, pods and our own bindings tell it, in the allocator's terms.
+
+Not safe for several threads: whoever shares it holds a lock around each use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from controller import pods
+from controller.allocator.holdings import Hold, Holdings
+from controller.allocator.inventory import Inventory
+from controller.allocator.state import State
+from controller.extender.asked import asked_of, concerns_us
+from controller.extender.claims import CLASSES
+from controller.extender.devices import slice_of
+from controller.extender.held import Tenant, held_on
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
+from dra_driver.model.node_cards import NodeCard, parse_cards
+from dra_driver.model.pci import PciAddress
+from dra_driver.selector.selector import Selectors
+
+UNTOLD = "the agent of the node has not told of its cards"
+
+
+@dataclass(slots=True)
+class _Node:
+    """`published` is the annotation as it stands. `problem` is why nothing can be said of the
+    node; `unplaced` names pods of which nobody knows the card. `ended` are UIDs of pods that were
+    here."""
+
+    published: str | None = None
+    cards: tuple[NodeCard, ...] = ()
+    problem: str = UNTOLD
+    tenants: dict[str, Tenant] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+    holds: tuple[Hold, ...] = ()
+    unplaced: tuple[str, ...] = ()
+
+
+class View:
+    """Fed by `put_…` and `drop_…` with what watches bring, and by `assume` with what is being
+    bound."""
+
+    def __init__(self) -> None:
+        self._inventory = Inventory()
+        self._holdings = Holdings()
+        self.state = State(self._inventory, self._holdings, CLASSES, Selectors())
+        self._nodes: dict[str, _Node] = {}
+        self._places: dict[str, str] = {}  # UID of a pod to its node
+        self._assumed: set[str] = set()
+
+    def cards(self, node: str) -> tuple[NodeCard, ...]:
+        """What the node's agent told last, as far as it could be read."""
+        found = self._nodes.get(node)
+        return found.cards if found else ()
+
+    def problem(self, node: str) -> str:
+        """Why no card of the node can be given out, whatever is free; empty where one can."""
+        found = self._nodes.get(node)
+        if found is None or found.problem:
+            return found.problem if found else UNTOLD
+        if found.unplaced:
+            return f"which cards {', '.join(found.unplaced)} has is not told yet"
+        return ""
+
+    def put_node(self, node: Object) -> None:
+        name = node["metadata"]["name"]
+        text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_CARDS)
+        known = self._nodes.setdefault(name, _Node())
+        if text == known.published:
+            return
+        known.published = text
+        known.cards, known.problem = (), UNTOLD
+        published = slice_of(name, ())
+        if text is not None:
+            try:
+                known.cards = parse_cards(text)
+                published = slice_of(name, known.cards)
+                known.problem = ""
+            except InvalidValue as error:
+                known.cards, known.problem = (), str(error)
+        self._inventory.put(published)
+        self._count(name)
+
+    def drop_node(self, name: str) -> None:
+        known = self._nodes.get(name)
+        if known is not None:
+            self.put_node({"metadata": {"name": name}})
+            self._inventory.remove(slice_of(name, ()))
+            self._forget_if_empty(name)
+
+    def put_pod(self, pod: Object) -> None:
+        if not concerns_us(pod):
+            return
+        uid, node = pods.uid_of(pod), pods.node_name(pod)
+        if not node:
+            return
+        if pods.is_done(pod):
+            self._end(uid, node)
+            return
+        tenant = _tenant(pod)
+        if tenant is not None:
+            self._assumed.discard(uid)
+            self._place(tenant, node)
+
+    def drop_pod(self, uid: str) -> None:
+        """The pod is no more."""
+        node = self._places.get(uid)
+        if node is not None:
+            self._end(uid, node)
+
+    def pods(self) -> frozenset[str]:
+        """UIDs of the bound pods that hold something."""
+        return frozenset(self._places.keys() - self._assumed)
+
+    def is_assumed(self, uid: str) -> bool:
+        """Whether the pod counts as bound, and its watch has not told so yet."""
+        return uid in self._assumed
+
+    def assume(self, tenant: Tenant, node: str) -> None:
+        """Count the pod as bound to the node until its watch tells, or `forget`."""
+        self._assumed.add(tenant.uid)
+        self._place(tenant, node)
+
+    def forget(self, uid: str) -> None:
+        """The pod is not being bound after all. Of a pod that is bound, nothing is forgotten."""
+        if uid in self._assumed:
+            self._remove(uid)
+
+    @contextmanager
+    def without(self, uid: str) -> Iterator[None]:
+        """Look at things as if the pod were not being bound: it may be asked for once more."""
+        node = self._places.get(uid) if uid in self._assumed else None
+        tenant = self._nodes[node].tenants[uid] if node else None
+        self.forget(uid)
+        try:
+            yield
+        finally:
+            if tenant is not None and node is not None:
+                self.assume(tenant, node)
+
+    def _place(self, tenant: Tenant, node: str) -> None:
+        if self._places.get(tenant.uid, node) != node:
+            self._take_out(tenant.uid)
+        known = self._nodes.setdefault(node, _Node())
+        self._places[tenant.uid] = node
+        if known.tenants.get(tenant.uid) != tenant:
+            known.tenants[tenant.uid] = tenant
+            self._count(node)
+
+    def _end(self, uid: str, node: str) -> None:
+        known = self._nodes.get(node)
+        if known is not None:
+            known.ended.add(uid)
+            self._count(node)
+        self._remove(uid)
+
+    def _remove(self, uid: str) -> None:
+        self._assumed.discard(uid)
+        if uid in self._places:
+            self._take_out(uid)
+
+    def _take_out(self, uid: str) -> None:
+        node = self._places.pop(uid)
+        del self._nodes[node].tenants[uid]
+        self._count(node)
+        self._forget_if_empty(node)
+
+    def _count(self, name: str) -> None:
+        known = self._nodes[name]
+        # An agent tells of an ended pod until it has taken notice; later nobody asks any more.
+        known.ended &= {each.pod for card in known.cards for each in card.held}
+        for hold in known.holds:
+            self._holdings.remove(hold)
+        found = held_on(name, known.cards, known.tenants.values(), known.ended)
+        known.holds, known.unplaced = found.holds, found.unplaced
+        for hold in known.holds:
+            self._holdings.add(hold)
+
+    def _forget_if_empty(self, name: str) -> None:
+        known = self._nodes[name]
+        if known.published is None and not known.tenants:
+            del self._nodes[name]
+
+
+def _tenant(pod: Object) -> Tenant | None:
+    """None where the pod asks for nothing that a node could give it."""
+    try:
+        asked = asked_of(pod)
+    except Refused:
+        return None  # bound by hand: whatever it was given all the same, the agent tells
+    if asked is None:
+        return None
+    metadata = pod["metadata"]
+    text = (metadata.get("annotations") or {}).get(ANNOTATION_ASSIGNED, "")
+    return Tenant(
+        uid=pods.uid_of(pod),
+        name=f"{metadata['namespace']}/{metadata['name']}",
+        asked=asked,
+        cards=tuple(_addresses(text.split(","))) if text else (),
+    )
+
+
+def _addresses(texts: Iterable[str]) -> Iterator[PciAddress]:
+    for each in texts:
+        try:
+            yield PciAddress.parse(each)
+        except InvalidValue:  # written by somebody else: then nobody knows
+            return

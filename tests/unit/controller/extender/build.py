@@ -1,0 +1,85 @@
+"""Nodes, cards and pods as the extender sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from controller.extender.view import View
+from dra_driver.model.claim import Object
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
+from dra_driver.model.node_cards import Hold, NodeCard, render_cards
+from dra_driver.model.pci import PciAddress
+
+SHARED = "enflame.com/shared-gcu"
+DRS = "enflame.com/drs-gcu"
+WHOLE = "enflame.com/gcu"
+
+
+def address(number: int) -> PciAddress:
+    return PciAddress(0, number, 0, 0)
+
+
+def card(number: int, mode: Mode | None = None, *held: Hold, **changes: Any) -> NodeCard:
+    """Card `number`: six slices, DRS sizes 1, 3 and 6."""
+    made = NodeCard(
+        address(number),
+        index=number,
+        minor=10 + number,
+        slices=6,
+        profiles=("1g.6gb", "3g.20gb", "6g.40gb"),
+        total=6,
+        mode=mode,
+        held=held,
+    )
+    return replace(made, **changes)
+
+
+def node(name: str, *cards: NodeCard) -> Object:
+    return {"metadata": {"name": name, "annotations": {ANNOTATION_CARDS: render_cards(cards)}}}
+
+
+def container(name: str, limits: Mapping[str, object], **more: object) -> Object:
+    return {"name": name, "resources": {"limits": dict(limits)}, **more}
+
+
+def pod(
+    name: str,
+    *limits: Mapping[str, object],
+    on: str = "",
+    cards: str = "",
+    phase: str = "Pending",
+    init: tuple[Object, ...] = (),
+) -> Object:
+    """A pod of one container for each of `limits`, called c0, c1, …; its UID is ``uid-<name>``."""
+    return {
+        "metadata": {
+            "namespace": "default",
+            "name": name,
+            "uid": f"uid-{name}",
+            "annotations": {ANNOTATION_ASSIGNED: cards} if cards else {},
+        },
+        "spec": {
+            "containers": [container(f"c{n}", each) for n, each in enumerate(limits)],
+            "initContainers": list(init),
+            **({"nodeName": on} if on else {}),
+        },
+        "status": {"phase": phase},
+    }
+
+
+def hold(pod: str, amount: int = 1, container: str = "c0") -> Hold:
+    return Hold(f"uid-{pod}", container, amount)
+
+
+def view(*objects: Object) -> View:
+    """Of nodes and pods; what has a spec is a pod."""
+    made = View()
+    for each in objects:
+        if "spec" in each:
+            made.put_pod(each)
+        else:
+            made.put_node(each)
+    return made

@@ -1,0 +1,176 @@
+"""Which nodes fit, which is best, which card: by the allocator's rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.allocator.policy import Policy
+from controller.extender.asked import asked_of
+from controller.extender.decide import filter_nodes, place, prioritize
+from controller.extender.view import UNTOLD, View
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.node_cards import NodeCard
+from tests.unit.controller.extender.build import (
+    DRS,
+    SHARED,
+    WHOLE,
+    address,
+    card,
+    hold,
+    node,
+    pod,
+    view,
+)
+
+BINPACK = Policy()
+HALF = card(1, Mode.SHARED, hold("a", 2), hold("b", 2))
+IN_DRS = card(2, Mode.DRS, hold("c", 3))
+TAKEN = card(3, Mode.WHOLE, hold("d"))
+
+
+def chosen(found: View, asking: Object, on: str = "n") -> list[int]:
+    """Numbers of the cards that the pod would be placed on."""
+    asked = asked_of(asking)
+    assert asked is not None
+    return [each.bus for each in place(found, BINPACK, asking, asked, on).cards]
+
+
+@pytest.mark.parametrize(
+    ("cards", "asking", "words"),
+    [
+        (
+            (HALF, IN_DRS),
+            pod("p", {SHARED: 3}),
+            "2 cards: 1 in DRS mode, 1 with fewer than 3 free slices; 1 asked",
+        ),
+        ((HALF, IN_DRS, TAKEN), pod("p", {DRS: 6}), "1 held as a whole"),
+        ((HALF, IN_DRS), pod("p", {WHOLE: 1}), "1 in DRS mode, 1 in shared mode"),
+        ((card(1), TAKEN), pod("p", {WHOLE: 2}), "1 free, 1 held; 2 asked"),
+        (
+            (card(1),),
+            pod("p", {DRS: 2}),
+            "no profile has size 2; those of its cards are 1g.6gb, 3g.20gb, 6g.40gb",
+        ),
+        ((card(1),), pod("p", {SHARED: 7}), "without the capacity asked"),
+        ((card(1, problem="lost"),), pod("p", {SHARED: 1}), "1 unhealthy"),
+        ((card(1, whole=False),), pod("p", {WHOLE: 1}), "none selected by"),
+        (
+            (card(1), card(2)),
+            pod("p", {DRS: 6}, {DRS: 1}),
+            "no card has room for DRS instances of sizes 6, 1 together",
+        ),
+        ((card(1),), pod("p", {SHARED: 1, WHOLE: 1}), "one kind of GCU"),
+    ],
+    ids=[
+        "too few slices",
+        "no size left",
+        "every card in another mode",
+        "too few cards",
+        "no such profile",
+        "more slices than any card has",
+        "unhealthy",
+        "not offered whole",
+        "two instances that fit on no card together",
+        "two kinds",
+    ],
+)
+def test_a_node_that_cannot_take_the_pod_says_why(
+    cards: tuple[NodeCard, ...], asking: Object, words: str
+) -> None:
+    found = filter_nodes(view(node("n", *cards)), BINPACK, asking, ["n"])
+    assert found.fit == ()
+    assert words in found.unfit["n"]
+
+
+@pytest.mark.parametrize(
+    ("cards", "asking", "numbers"),
+    [
+        ((card(4), HALF, IN_DRS), pod("p", {SHARED: 2}), [1]),
+        ((card(4), HALF, IN_DRS), pod("p", {SHARED: 3}), [4]),
+        ((card(4), HALF, IN_DRS), pod("p", {DRS: 1}), [2]),
+        ((card(4), HALF, IN_DRS), pod("p", {DRS: 3}, {DRS: 1}), [4]),
+        ((HALF, IN_DRS, card(4)), pod("p", {WHOLE: 1}), [4]),
+        ((card(4), HALF), pod("p", {SHARED: 1}, {SHARED: 1}), [1]),
+        (
+            (card(4, switch="a"), card(5, switch="b"), card(6, switch="b")),
+            pod("p", {WHOLE: 2}),
+            [5, 6],
+        ),
+        (
+            (card(4, profiles=("2g.8gb",), total=4), card(5)),
+            pod("p", {DRS: 2}),
+            [4],
+        ),
+    ],
+    ids=[
+        "the least left that fits",
+        "a free card where none in use fits",
+        "beside another instance",
+        "both instances on one card",
+        "whole",
+        "both containers on one card",
+        "behind one switch",
+        "the card that has a profile of just that size",
+    ],
+)
+def test_the_card_that_fits_best(
+    cards: tuple[NodeCard, ...], asking: Object, numbers: list[int]
+) -> None:
+    found = view(node("n", *cards))
+    assert filter_nodes(found, BINPACK, asking, ["n"]).fit == ("n",)
+    assert sorted(chosen(found, asking)) == numbers
+
+
+def test_nodes_are_kept_in_their_order_and_the_fullest_is_preferred() -> None:
+    found = view(
+        node("empty", card(1)), node("full", TAKEN), node("fits", HALF), node("roomy", card(1))
+    )
+    asking = pod("p", {SHARED: 2})
+    names = ["roomy", "full", "unknown", "fits", "empty"]
+    filtered = filter_nodes(found, BINPACK, asking, names)
+    assert filtered.fit == ("roomy", "fits", "empty")
+    assert list(filtered.unfit) == ["full", "unknown"]
+    assert filtered.unfit["unknown"] == UNTOLD
+    scores = prioritize(found, BINPACK, asking, filtered.fit)
+    assert scores == {"fits": 10, "empty": 9, "roomy": 8}
+
+
+def test_many_nodes_are_judged_as_few_are() -> None:
+    nodes = [node(f"n{n:02}", HALF if n % 2 else TAKEN) for n in range(40)]
+    asking = pod("p", {SHARED: 2})
+    names = [each["metadata"]["name"] for each in nodes]
+    filtered = filter_nodes(view(*nodes), BINPACK, asking, names)
+    assert filtered.fit == tuple(names[1::2])
+    assert set(filtered.unfit) == set(names[::2])
+
+
+@pytest.mark.parametrize(
+    "asking", [pod("p", {"cpu": "1"}), pod("p", {SHARED: 0})], ids=["nothing of ours", "no slices"]
+)
+def test_pods_that_ask_for_nothing_go_anywhere(asking: Object) -> None:
+    assert filter_nodes(View(), BINPACK, asking, ["a", "b"]).fit == ("a", "b")
+    assert prioritize(View(), BINPACK, asking, ["a", "b"]) == {"a": 0, "b": 0}
+
+
+def test_a_pod_whose_place_has_gone_is_refused_with_node_and_reason() -> None:
+    asking = pod("p", {SHARED: 3})
+    with pytest.raises(Refused, match=r"node n: 1 card: 1 with fewer than 3 free slices"):
+        chosen(view(node("n", HALF)), asking)
+    with pytest.raises(Refused, match=f"node n: {UNTOLD}"):
+        chosen(View(), asking)
+
+
+def test_what_is_being_bound_counts_for_all_pods_but_itself() -> None:
+    found = view(node("n", card(1)))
+    first, second = pod("p", {SHARED: 4}), pod("q", {SHARED: 3})
+    asked = asked_of(first)
+    assert asked is not None
+    tenant = place(found, BINPACK, first, asked, "n")
+    assert tenant.cards == (address(1),)
+    found.assume(tenant, "n")
+    assert filter_nodes(found, BINPACK, first, ["n"]).fit == ("n",)
+    assert filter_nodes(found, BINPACK, second, ["n"]).fit == ()
+    found.forget("uid-p")
+    assert filter_nodes(found, BINPACK, second, ["n"]).fit == ("n",)

@@ -1,0 +1,175 @@
+"""What counts as held, whoever tells it, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from controller.allocator.policy import Policy
+from controller.extender.asked import asked_of
+from controller.extender.decide import filter_nodes, place
+from controller.extender.view import UNTOLD, View
+from dra_driver.model.claim import Object
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.node_cards import NodeCard
+from tests.unit.controller.extender.build import (
+    DRS,
+    SHARED,
+    WHOLE,
+    address,
+    card,
+    container,
+    hold,
+    node,
+    pod,
+    view,
+)
+
+ONE, TWO = str(address(1)), str(address(2))
+
+
+def slices_left(found: View, on: str = "n") -> int:
+    """The most slices that one more pod can have on the node."""
+    fitting = [
+        n for n in range(1, 7) if filter_nodes(found, Policy(), pod("probe", {SHARED: n}), [on]).fit
+    ]
+    return max(fitting, default=0)
+
+
+@pytest.mark.parametrize(
+    ("told", "bound", "left"),
+    [
+        (card(1), pod("a", {SHARED: 2}, on="n", cards=ONE), 4),
+        (card(1, Mode.SHARED, hold("a", 2)), pod("a", {SHARED: 2}, on="n", cards=ONE), 4),
+        (card(1, Mode.SHARED, hold("a", 2)), pod("a", {SHARED: 2}, on="n"), 4),
+        (card(1, Mode.SHARED, hold("a", 2)), pod("a", {SHARED: 2}, {SHARED: 1}, on="n"), 3),
+        (card(1, Mode.SHARED, hold("a", 2)), pod("a", {SHARED: 2}, on="n", cards=TWO), 4),
+        (
+            card(1, Mode.SHARED, hold("a", 1)),
+            pod("a", {SHARED: 1}, init=(container("i", {SHARED: 4}),), on="n"),
+            2,
+        ),
+        (card(1, Mode.SHARED, hold("a", 2)), pod("b", {SHARED: 1}, on="n", cards=ONE), 3),
+        (card(1, Mode.SHARED, hold("a", 2)), pod("b", {SHARED: 1}, on="other", cards=ONE), 4),
+        (card(1), pod("a", {DRS: 1}, on="n", cards=ONE), 0),
+        (card(1), pod("a", {WHOLE: 1}, on="n", cards=ONE), 0),
+        (card(1), pod("a", {"cpu": "1"}, on="n"), 6),
+        (card(1), pod("a", {SHARED: 2}), 6),
+        (card(1), pod("a", {SHARED: 2}, on="n", cards=ONE, phase="Failed"), 6),
+    ],
+    ids=[
+        "bound by us, not told yet",
+        "bound by us, and told",
+        "bound past us, and told",
+        "its second container not told yet",
+        "told elsewhere than hinted",
+        "an init container's rest, which nobody tells",
+        "beside another pod",
+        "on another node",
+        "in another mode",
+        "whole",
+        "nothing of ours",
+        "not bound",
+        "ended before it was told",
+    ],
+)
+def test_what_is_held_beside_a_pod(told: NodeCard, bound: Object, left: int) -> None:
+    assert slices_left(view(node("n", told), bound)) == left
+
+
+def test_a_pod_bound_past_us_keeps_the_node_until_it_is_told() -> None:
+    found = view(node("n", card(1), card(2)), pod("a", {SHARED: 1}, on="n"))
+    assert found.problem("n") == "which cards default/a has is not told yet"
+    assert slices_left(found) == 0
+    found.put_node(node("n", card(1, Mode.SHARED, hold("a")), card(2)))
+    assert found.problem("n") == ""
+    assert slices_left(found) == 6
+
+
+def test_cards_of_a_pod_that_are_told_one_after_the_other() -> None:
+    found = view(
+        node("n", card(1, Mode.WHOLE, hold("a")), card(2), card(3)),
+        pod("a", {WHOLE: 2}, on="n", cards=f"{ONE},{TWO}"),
+    )
+    whole = pod("p", {WHOLE: 1})
+    asked = asked_of(whole)
+    assert asked is not None
+    assert place(found, Policy(), whole, asked, "n").cards == (address(3),)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda found: found.drop_pod("uid-a"),
+        lambda found: found.put_pod(pod("a", {SHARED: 2}, on="n", phase="Succeeded")),
+    ],
+    ids=["deleted", "finished"],
+)
+def test_what_an_ended_pod_held_is_free_in_the_same_mode_only(end: Callable[[View], None]) -> None:
+    told = node("n", card(1, Mode.SHARED, hold("a", 2)))
+    found = view(told, pod("a", {SHARED: 2}, on="n", cards=ONE))
+    end(found)
+    assert slices_left(found) == 6
+    refused = filter_nodes(found, Policy(), pod("p", {DRS: 1}), ["n"])
+    assert refused.unfit["n"] == "1 card: 1 in shared mode; 1 asked"
+    found.put_node(node("n", card(1)))
+    assert filter_nodes(found, Policy(), pod("p", {DRS: 1}), ["n"]).fit == ("n",)
+
+
+def test_a_pod_that_nobody_knows_holds_what_is_told_of_it() -> None:
+    assert slices_left(view(node("n", card(1, Mode.SHARED, hold("a", 2))))) == 4
+
+
+def test_a_whole_card_is_held_until_its_agent_says_otherwise() -> None:
+    found = view(node("n", card(1, Mode.WHOLE, hold("a"))), pod("a", {WHOLE: 1}, on="n"))
+    found.drop_pod("uid-a")
+    refused = filter_nodes(found, Policy(), pod("p", {WHOLE: 1}), ["n"])
+    assert refused.unfit["n"] == "1 card: 1 held; 1 asked"
+
+
+def test_a_node_that_tells_nothing_readable_takes_no_pod() -> None:
+    found = view(node("n", card(1)))
+    found.put_node({"metadata": {"name": "n", "annotations": {ANNOTATION_CARDS: "{"}}})
+    assert "cannot be read" in found.problem("n")
+    assert slices_left(found) == 0
+    found.put_node(node("n", card(1, profiles=("big",))))
+    assert "'big' is not a profile name" in found.problem("n")
+    found.put_node({"metadata": {"name": "n"}})
+    assert found.problem("n") == UNTOLD
+
+
+def test_a_node_that_went_and_came_back_is_what_it_says_now() -> None:
+    found = view(node("n", card(1)), pod("a", {SHARED: 2}, on="n", cards=ONE))
+    found.drop_node("n")
+    assert found.problem("n") == UNTOLD
+    found.put_node(node("n", card(1)))
+    assert slices_left(found) == 4
+    found.drop_pod("uid-a")
+    found.drop_node("n")
+    found.put_node(node("n", card(1)))
+    assert slices_left(found) == 6
+
+
+def test_what_is_assumed_ends_with_what_the_watch_tells() -> None:
+    found = view(node("n", card(1)), node("m", card(1)))
+    asking = pod("a", {SHARED: 4})
+    asked = asked_of(asking)
+    assert asked is not None
+    found.assume(place(found, Policy(), asking, asked, "n"), "n")
+    assert found.is_assumed("uid-a")
+    assert found.pods() == frozenset()
+    found.put_pod(asking)  # an older state of it, still unbound
+    assert slices_left(found) == 2
+    found.put_pod(pod("a", {SHARED: 4}, on="m", cards=ONE))
+    assert not found.is_assumed("uid-a")
+    assert found.pods() == {"uid-a"}
+    assert (slices_left(found), slices_left(found, "m")) == (6, 2)
+    found.forget("uid-a")
+    assert slices_left(found, "m") == 2
+
+
+def test_a_hint_that_somebody_else_wrote_is_none() -> None:
+    found = view(node("n", card(1)), pod("a", {SHARED: 1}, on="n", cards="card one"))
+    assert found.problem("n") == "which cards default/a has is not told yet"
