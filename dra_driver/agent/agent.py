@@ -222,7 +222,7 @@ class Agent:
         return published.get(card, self._offers.of(card).slice_count)
 
     def _held(self) -> frozenset[PciAddress]:
-        holdings = self._journal.snapshot().claims.values()
+        holdings = self._journal.snapshot().holdings.values()
         return frozenset(card for holding in holdings for card in holding.cards)
 
     def _by_address(self) -> Mapping[PciAddress, Card] | None:

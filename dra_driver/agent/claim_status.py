@@ -19,16 +19,19 @@ from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError, NotFound, TooManyRequests, Unavailable
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.card import Card
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.ledger import Holding, Ledger, State
+from dra_driver.node.ledger import Ledger, State
+from dra_driver.node.records import Hold
 from dra_driver.node.status import device_statuses
 
 logger = logging.getLogger(__name__)
 
 _MANAGER: Final = "gcu-dra-agent"
+
+Cards = Mapping[PciAddress, Card]
 
 
 @dataclass(slots=True)
@@ -66,8 +69,8 @@ class ClaimStatuses:
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._now = now
         self._clock = clock
-        self._told: dict[str, Sequence[Object]] = {}
-        self._setbacks: dict[str, _Setback] = {}
+        self._told: dict[ClaimRef, Sequence[Object]] = {}
+        self._setbacks: dict[ClaimRef, _Setback] = {}
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._wait = wait or self._stop.wait
@@ -121,43 +124,40 @@ class ClaimStatuses:
         if cards is None:
             return None
         held = {
-            uid: holding
-            for uid, holding in self._ledger().claims.items()
-            if holding.state is State.PREPARED
+            holding.owner: holding.holds
+            for holding in self._ledger().holdings.values()
+            if holding.state is State.PREPARED and isinstance(holding.owner, ClaimRef)
         }
-        self._told = {uid: told for uid, told in self._told.items() if uid in held}
-        self._setbacks = {uid: setback for uid, setback in self._setbacks.items() if uid in held}
-        for uid, holding in held.items():
-            news = device_statuses(holding.holds, cards, now="")
-            if self._told.get(uid) != news and self._is_due(uid):
-                self._attempt(uid, holding, cards, news)
+        self._told = {ref: told for ref, told in self._told.items() if ref in held}
+        self._setbacks = {ref: setback for ref, setback in self._setbacks.items() if ref in held}
+        for ref, holds in held.items():
+            news = device_statuses(holds, cards, now="")
+            if self._told.get(ref) != news and self._is_due(ref):
+                self._attempt(ref, holds, cards, news)
         now = self._clock()
         return min((max(0.0, each.due - now) for each in self._setbacks.values()), default=None)
 
-    def _is_due(self, uid: str) -> bool:
-        setback = self._setbacks.get(uid)
+    def _is_due(self, ref: ClaimRef) -> bool:
+        setback = self._setbacks.get(ref)
         return setback is None or self._clock() >= setback.due
 
     def _attempt(
-        self, uid: str, holding: Holding, cards: Mapping[PciAddress, Card], news: Sequence[Object]
+        self, ref: ClaimRef, holds: Sequence[Hold], cards: Cards, news: Sequence[Object]
     ) -> None:
         try:
-            self._write(holding, cards)
+            self._write(ref, holds, cards)
         except KubeError as error:
             if _concerns_all(error):
                 raise
-            setback = self._setbacks.setdefault(uid, _Setback())
+            setback = self._setbacks.setdefault(ref, _Setback())
             delay = setback.backoff.next()
             setback.due = self._clock() + delay
-            logger.info(
-                "the status of claim %s is written in %.0f s: %s", holding.claim, delay, error
-            )
+            logger.info("the status of claim %s is written in %.0f s: %s", ref, delay, error)
         else:
-            self._told[uid] = news
-            self._setbacks.pop(uid, None)
+            self._told[ref] = news
+            self._setbacks.pop(ref, None)
 
-    def _write(self, holding: Holding, cards: Mapping[PciAddress, Card]) -> None:
-        ref = holding.claim
+    def _write(self, ref: ClaimRef, holds: Sequence[Hold], cards: Cards) -> None:
         try:
             claim = self._api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
         except NotFound:
@@ -167,7 +167,7 @@ class ClaimStatuses:
             return
         before = (claim.get("status") or {}).get("devices") or []
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        statuses = device_statuses(holding.holds, cards, before, now=now)
+        statuses = device_statuses(holds, cards, before, now=now)
         if statuses == [entry for entry in before if entry["driver"] == DRIVER]:
             return
         body = {

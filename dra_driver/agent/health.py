@@ -65,7 +65,7 @@ class DeviceHealths:
 
     def _held(self) -> set[PoolDevice]:
         try:
-            claims = self._ledger().claims.values()
+            claims = self._ledger().holdings.values()
         except JournalError as error:
             logger.warning("the health of devices that only claims know is not told: %s", error)
             return set()

@@ -29,6 +29,16 @@ class ClaimRef:
         metadata = claim["metadata"]
         return cls(metadata.get("namespace", ""), metadata["name"], metadata["uid"])
 
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"claim {self}"
+
+    @property
+    def renewal(self) -> str:
+        """What a person can do to have its devices chosen anew."""
+        return "delete the claim and let it be allocated anew"
+
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 

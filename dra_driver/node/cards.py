@@ -1,4 +1,4 @@
-"""What preparing claims does to cards, mode by mode, with the records that belong between.
+"""What giving out devices does to cards, mode by mode, with the records that belong between.
 
 Every method but `knows` is called with the locks of the cards held, and raises GcuError.
 """
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from dra_driver.hardware.drs_errors import CardGone
 from dra_driver.model.card import Card
-from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
+from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.journal import Journal
 from dra_driver.node.ledger import Holding
@@ -51,7 +51,7 @@ class CardWork:
         totals = {hold.device: self._step(hold).total(cards[hold.card]) for hold in holds}
         return {device: total for device, total in totals.items() if total is not None}
 
-    def create(self, claim: ClaimRef, holds: Holds, cards: Cards) -> Holds:
+    def create(self, owner: Owner, holds: Holds, cards: Cards) -> Holds:
         """Make what the holds stand for, and record each thing that was made."""
         made = list(holds)
         for at, hold in enumerate(holds):
@@ -59,7 +59,7 @@ class CardWork:
                 self._leave_drs(hold.card)
             made[at] = self._step(hold).create(hold, cards[hold.card])
             if made[at] != hold:
-                self._journal.write(record(Kind.INTENT, claim, tuple(made)))
+                self._journal.write(record(Kind.INTENT, owner, tuple(made)))
         return tuple(made)
 
     def missing(self, holds: Holds) -> frozenset[PciAddress]:
@@ -70,7 +70,7 @@ class CardWork:
             if hold.mode in self._steps and self._step(hold).find(hold) != hold
         )
 
-    def remake(self, claim: ClaimRef, holds: Holds, cards: Cards) -> Holds:
+    def remake(self, owner: Owner, holds: Holds, cards: Cards) -> Holds:
         """Make again what of a prepared claim is missing on `cards`, recording each step before
         it is taken."""
         made = list(holds)
@@ -80,11 +80,11 @@ class CardWork:
             step, found = self._step(hold), self._step(hold).find(hold)
             if found is None:
                 made[at] = step.survey(hold)
-                self._journal.write(record(Kind.PREPARED, claim, tuple(made)))
+                self._journal.write(record(Kind.PREPARED, owner, tuple(made)))
                 found = step.create(made[at], cards[hold.card])
             if found != made[at]:
                 made[at] = found
-                self._journal.write(record(Kind.PREPARED, claim, tuple(made)))
+                self._journal.write(record(Kind.PREPARED, owner, tuple(made)))
         return tuple(made)
 
     def destroy(self, holds: Holds) -> None:
@@ -106,7 +106,7 @@ class CardWork:
         return tuple(
             card
             for card in sorted(held.cards & ledger.switched)
-            if all(other.claim.uid == held.claim.uid for other, _ in ledger.holders_of(card))
+            if all(other.owner.uid == held.owner.uid for other, _ in ledger.holders_of(card))
             and self._try_vacate(card)
         )
 

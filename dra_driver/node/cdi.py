@@ -1,4 +1,4 @@
-"""CDI specifications: one file for each claim, from which the runtime takes devices and variables.
+"""CDI specifications: one file for each owner, from which the runtime takes devices and variables.
 
 Facts from upstream's source: containerd 2.4.2 adds CDI after the image's and the pod's
 environment (``internal/cri/server/container_create_linux.go``, ``WithCDI`` is the last option), and
@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from dra_driver.model import names
 from dra_driver.model.card import Card, DeviceNode
-from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
+from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.records import Hold, Kind, decode, encode, record
 
@@ -35,34 +35,34 @@ class Injection(StrEnum):
     RUNTIME = "runtime"
 
 
-def device_id(claim: ClaimRef, hold: Hold) -> str:
-    """The fully qualified CDI name of the claim's device.
+def device_id(owner: Owner, hold: Hold) -> str:
+    """The fully qualified CDI name of the owner's device.
 
-    It is its own, whatever else the claim holds, and the same after repeats, restarts and
+    It is its own, whatever else the owner holds, and the same after repeats, restarts and
     upgrades: the kubelet remembers it for as long as the claim is prepared.
     """
-    return f"{names.CDI_KIND}={_device_name(claim, hold)}"
+    return f"{names.CDI_KIND}={_device_name(owner, hold)}"
 
 
 def render(
-    claim: ClaimRef,
+    owner: Owner,
     holds: Sequence[Hold],
     cards: Mapping[PciAddress, Card],
     injection: Injection,
 ) -> bytes:
-    """The claim's specification; the same bytes for the same facts.
+    """The owner's specification; the same bytes for the same facts.
 
     `cards` has every card that the holds see. The ``prepared`` record stands in an annotation,
     which no container sees: with it a lost journal is rebuilt.
     """
-    prepared = record(Kind.PREPARED, claim, tuple(holds)).raw
+    prepared = record(Kind.PREPARED, owner, tuple(holds)).raw
     spec = {
         "cdiVersion": _VERSION,
         "kind": names.CDI_KIND,
         "annotations": {_ANNOTATION: encode(prepared).decode()},
         "devices": [
             {
-                "name": _device_name(claim, hold),
+                "name": _device_name(owner, hold),
                 "containerEdits": _edits(hold, cards, injection),
             }
             for hold in holds
@@ -71,24 +71,24 @@ def render(
     return json.dumps(spec, indent=2).encode() + b"\n"
 
 
-def read_record(content: bytes, uid: str) -> tuple[ClaimRef, tuple[Hold, ...]]:
-    """The claim and its devices as a specification of ours for that UID tells them; raises
+def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[Hold, ...]]:
+    """The owner and its devices as a specification of ours for that UID tells them; raises
     InvalidValue when it does not."""
     try:
         annotation = json.loads(content)["annotations"][_ANNOTATION]
         found = decode(annotation.encode("ascii"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InvalidValue(f"a CDI file has no readable record of its claim: {error!r}") from error
-    if found.claim is None or found.kind != Kind.PREPARED or not found.holds:
-        raise InvalidValue("a CDI file's record of its claim is incomplete")
-    if found.claim.uid != uid:
-        raise InvalidValue(f"the CDI file of claim {uid} tells of claim {found.claim.uid}")
-    return found.claim, found.holds
+        raise InvalidValue(f"a CDI file has no readable record of its owner: {error!r}") from error
+    if found.owner is None or found.kind != Kind.PREPARED or not found.holds:
+        raise InvalidValue("a CDI file's record of its owner is incomplete")
+    if found.owner.uid != uid:
+        raise InvalidValue(f"the CDI file of {uid} tells of {found.owner.uid}")
+    return found.owner, found.holds
 
 
-def _device_name(claim: ClaimRef, hold: Hold) -> str:
+def _device_name(owner: Owner, hold: Hold) -> str:
     share = f"-{hold.share_id}" if hold.share_id is not None else ""
-    return f"{claim.uid}-{hold.device}{share}"
+    return f"{owner.uid}-{hold.device}{share}"
 
 
 def _edits(hold: Hold, cards: Mapping[PciAddress, Card], injection: Injection) -> dict[str, Any]:

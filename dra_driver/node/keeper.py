@@ -1,7 +1,7 @@
-"""Carries one claim through its life, so that a kill between any two steps loses nothing.
+"""Carries one holding through its life, so that a kill between any two steps loses nothing.
 
-Each method is for one claim and takes its locks itself. The order of the steps is the protocol of
-docs/dev/journal.md: what is about to happen is durable before it happens.
+Each method is for one owner, a claim or a grant, and takes its locks itself. The order of the steps
+is the protocol of docs/dev/journal.md: what is about to happen is durable before it happens.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from enum import StrEnum
 
 from dra_driver.hardware.drs_errors import CardGone
 from dra_driver.model.card import Card
-from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, HardwareError, InvalidValue
 from dra_driver.model.mode import Mode
+from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cards import CardWork
 from dra_driver.node.cdi import Injection, read_record, render
@@ -46,7 +46,7 @@ class Outcome(StrEnum):
 
 
 class Keeper:
-    """Prepares, keeps and unprepares claims on this node's cards."""
+    """Prepares, keeps and unprepares what owners hold of this node's cards."""
 
     def __init__(
         self,
@@ -65,86 +65,93 @@ class Keeper:
         self._work = CardWork(journal, steps)
         self._injection = injection
 
-    def prepare(self, claim: ClaimRef, holds: Holds) -> Holds:
-        """Give the claim its devices and the runtime its CDI file.
+    def prepare(self, owner: Owner, holds: Holds) -> Holds:
+        """Give the owner its devices and the runtime its CDI file.
 
         Gives the holds that are in force: those of an earlier prepare if there was one. Raises
-        Refused when a card is held by another claim, or the error of the step that failed; then
+        Refused when a card is held by another owner, or the error of the step that failed; then
         nothing is left behind, or a record that accounts for it.
         """
-        with self._own(claim.uid, holds) as held:
+        with self._own(owner.uid, holds) as held:
             if held is not None and held.state is State.PREPARED:
-                self._maintain(held)
+                self._maintain(self._renewed(held, owner))
                 return held.holds
             if held is not None:
                 self._take_back(held)
             cards = self._read_cards(_seen(holds))
             holds = self._work.survey(holds, cards)
-            self._write(Kind.INTENT, claim, holds, self._work.totals(holds, cards))
+            self._write(Kind.INTENT, owner, holds, self._work.totals(holds, cards))
             try:
-                holds = self._work.create(claim, holds, cards)
-                self._cdi.write(claim.uid, render(claim, holds, cards, self._injection))
-                self._journal.write(record(Kind.PREPARED, claim, holds))
+                holds = self._work.create(owner, holds, cards)
+                self._cdi.write(owner.uid, render(owner, holds, cards, self._injection))
+                self._journal.write(record(Kind.PREPARED, owner, holds))
             except Exception:
-                self._undo(claim.uid)
+                self._undo(owner.uid)
                 raise
         return holds
 
-    def keep(self, claim: ClaimRef) -> Holds | None:
+    def keep(self, owner: Owner) -> Holds | None:
         """Make sure that what a prepared claim has is there, and its CDI file tells the truth.
 
         Gives its holds, or None if the claim is not prepared.
         """
-        with self._own(claim.uid) as held:
+        with self._own(owner.uid) as held:
             if held is None or held.state is not State.PREPARED:
                 return None
             self._maintain(held)
             return held.holds
 
-    def unprepare(self, claim: ClaimRef) -> None:
-        """Take back what the claim has; nothing is a success, but for a CDI file to remove.
+    def unprepare(self, owner: Owner) -> None:
+        """Take back what the owner has; nothing is a success, but for a CDI file to remove.
 
         What is on a card that is gone is taken away when the card is back: the record that says so
         stays, but no pod waits for it.
         """
-        with self._own(claim.uid) as held:
+        with self._own(owner.uid) as held:
             if held is None:
-                self._cdi.remove(claim.uid)
+                self._cdi.remove(owner.uid)
                 return
-            try:
-                self._take_back(held)
-            except HardwareError as error:
-                if not isinstance(error, CardGone) and self._are_there(held.cards):
-                    raise
-                logger.warning("claim %s is unprepared but for a card: %s", claim, error)
+            self._give_back(held)
 
-    def settle(self, claim: ClaimRef, *, trust_file: bool = False, examine: bool = True) -> Outcome:
-        """Bring a claim to rest that a killed agent left on its way; says what was done.
+    def release(self, seen: Holding) -> bool:
+        """Unprepare, as long as all is as it was `seen`; says whether it was.
+
+        An owner that was given its devices again meanwhile is left alone: who decided that it
+        needs them no longer did not know of that.
+        """
+        with self._own(seen.owner.uid) as held:
+            if held != seen:
+                return False
+            self._give_back(held)
+            return True
+
+    def settle(self, owner: Owner, *, trust_file: bool = False, examine: bool = True) -> Outcome:
+        """Bring an owner to rest that a killed agent left on its way; says what was done.
 
         An unfinished prepare was never answered, so it is undone. Only where `trust_file`, since
         the journal may have lost its end, a CDI file of the claim proves that it was. `examine`
         looks whether what a prepared claim has on its cards is still there.
         """
-        with self._own(claim.uid) as held:
+        with self._own(owner.uid) as held:
             if held is None:
                 return Outcome.AT_REST
             if held.state is State.PREPARED:
                 return self._maintain(held) if examine else self._show(held)
             if held.state is State.INTENT and trust_file:
-                shown = self._told_by_file(held.claim)
+                shown = self._told_by_file(held.owner)
                 if shown is not None:
-                    self._journal.write(record(Kind.PREPARED, held.claim, shown))
+                    self._journal.write(record(Kind.PREPARED, held.owner, shown))
                     self._maintain(replace(held, holds=shown))
                     return Outcome.FINISHED
             self._take_back(held)
             return Outcome.UNDONE if held.state is State.INTENT else Outcome.FINISHED
 
-    def adopt(self, claim: ClaimRef, holds: Holds) -> None:
-        """Take a claim into the journal of which only the CDI file tells; raises Refused when
-        another claim holds its card."""
-        with self._own(claim.uid, holds) as held:
+    def adopt(self, owner: Owner, holds: Holds) -> None:
+        """Take an owner into the journal of which only the CDI file tells; raises Refused when
+        another one holds its card."""
+        with self._own(owner.uid, holds) as held:
             if held is None:
-                self._write(Kind.PREPARED, claim, holds)
+                self._write(Kind.PREPARED, owner, holds)
 
     def vacate(self, card: PciAddress) -> None:
         """Switch a card of ours out of DRS mode that nobody holds anything of; raises the error
@@ -156,45 +163,60 @@ class Keeper:
 
     @contextmanager
     def _own(self, uid: str, wanted: Holds = ()) -> Iterator[Holding | None]:
-        """Lock the claim and the cards that it has or shall have; gives what it has."""
+        """Lock the owner and the cards that it has or shall have; gives what it has."""
         with self._locks.claim(uid):
-            # Only who has the claim's lock alters its holding, so it stays as read here.
-            held = self._journal.snapshot().claims.get(uid)
+            # Only who has the owner's lock alters its holding, so it stays as read here.
+            held = self._journal.snapshot().holdings.get(uid)
             cards = {hold.card for hold in wanted} | (held.cards if held else set())
             with self._locks.cards(cards):
                 yield held
 
     def _write(
-        self, kind: Kind, claim: ClaimRef, holds: Holds, totals: Mapping[str, int] | None = None
+        self, kind: Kind, owner: Owner, holds: Holds, totals: Mapping[str, int] | None = None
     ) -> None:
-        """Record that the claim holds this, unless another's hold stands against it."""
+        """Record that the owner holds this, unless another's hold stands against it."""
 
         def decide(ledger: Ledger) -> Sequence[Record]:
-            ledger.admit(claim, holds, totals)
-            return [record(kind, claim, holds)]
+            ledger.admit(owner, holds, totals)
+            return [record(kind, owner, holds)]
 
         self._journal.commit(decide)
 
     def _undo(self, uid: str) -> None:
         try:
-            self._clear(self._journal.snapshot().claims[uid])
+            self._clear(self._journal.snapshot().holdings[uid])
         except GcuError:
             # The intent stays in the journal and holds the cards; unprepare, the next look at
             # the node or the next start undoes it.
-            logger.exception("claim %s could not be undone yet", uid)
+            logger.exception("%s could not be undone yet", uid)
+
+    def _renewed(self, held: Holding, owner: Owner) -> Holding:
+        """What is held, with `owner` as it is now: a grant that is given out again."""
+        if held.owner == owner:
+            return held
+        self._journal.write(record(Kind.PREPARED, owner, held.holds))
+        return replace(held, owner=owner)
+
+    def _give_back(self, held: Holding) -> None:
+        try:
+            self._take_back(held)
+        except HardwareError as error:
+            if not isinstance(error, CardGone) and self._are_there(held.cards):
+                raise
+            logger.warning("%s is unprepared but for a card: %s", held.owner.title, error)
 
     def _take_back(self, held: Holding) -> None:
         if held.state is not State.UNPREPARING:
-            self._journal.write(record(Kind.UNPREPARING, held.claim, held.holds))
+            self._journal.write(record(Kind.UNPREPARING, held.owner, held.holds))
         self._clear(held)
 
     def _clear(self, held: Holding) -> None:
         """The file first, so that no container starts with what is being taken away; the record
         last, as it accounts for the rest."""
-        self._cdi.remove(held.claim.uid)
+        self._cdi.remove(held.owner.uid)
         self._work.destroy(held.holds)
         off = [card_record(CardKind.DRS_OFF, card) for card in self._work.leave(held)]
-        forgotten = record(Kind.FORGOTTEN, held.claim, ())
+        forgotten = record(Kind.FORGOTTEN, held.owner, ())
         self._journal.commit(lambda _: [forgotten, *off])
 
     def _maintain(self, held: Holding) -> Outcome:
@@ -203,20 +225,20 @@ class Keeper:
         try:
             missing = self._work.missing(held.holds)
         except HardwareError:
-            if self._cdi.read(held.claim.uid) is None:
+            if self._cdi.read(held.owner.uid) is None:
                 raise
             # Whatever runs with the claim goes on.
-            logger.warning("claim %s stays unexamined", held.claim, exc_info=True)
+            logger.warning("%s stays unexamined", held.owner.title, exc_info=True)
         if not missing:
             return self._show(held)
-        holds = self._work.remake(held.claim, held.holds, self._read_cards(missing))
+        holds = self._work.remake(held.owner, held.holds, self._read_cards(missing))
         self._show(replace(held, holds=holds))
         return Outcome.REMADE
 
     def _show(self, held: Holding) -> Outcome:
         """Write a prepared claim's CDI file where it is missing or its cards have other minors
         by now."""
-        present = self._cdi.read(held.claim.uid)
+        present = self._cdi.read(held.owner.uid)
         if present is not None and not self._work.knows(held.holds):
             # A newer version wrote it, and knows more of its mode than this one.
             return Outcome.AT_REST
@@ -226,25 +248,25 @@ class Keeper:
             if present is None:
                 raise
             # What starts anew with a card that is gone is told by the runtime.
-            logger.warning("claim %s keeps its CDI file unexamined", held.claim, exc_info=True)
+            logger.warning("%s keeps its CDI file unexamined", held.owner.title, exc_info=True)
             return Outcome.AT_REST
-        wanted = render(held.claim, held.holds, cards, self._injection)
+        wanted = render(held.owner, held.holds, cards, self._injection)
         if wanted == present:
             return Outcome.AT_REST
-        self._cdi.write(held.claim.uid, wanted)
-        logger.warning("claim %s: its CDI file was missing or outdated", held.claim)
+        self._cdi.write(held.owner.uid, wanted)
+        logger.info("%s: its CDI file was missing or outdated", held.owner.title)
         return Outcome.RENDERED
 
-    def _told_by_file(self, claim: ClaimRef) -> Holds | None:
+    def _told_by_file(self, owner: Owner) -> Holds | None:
         """What the claim's CDI file says that it holds: more than an intent can, for it was
         written when all of it was made."""
-        content = self._cdi.read(claim.uid)
+        content = self._cdi.read(owner.uid)
         if content is None:
             return None
         try:
-            return read_record(content, claim.uid)[1]
+            return read_record(content, owner.uid)[1]
         except InvalidValue:
-            logger.exception("the CDI file of claim %s says nothing", claim)
+            logger.exception("the CDI file of %s says nothing", owner.title)
             return None
 
     def _are_there(self, cards: Collection[PciAddress]) -> bool:

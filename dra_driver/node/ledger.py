@@ -1,4 +1,4 @@
-"""Which claim holds which device: a pure state, folded from the journal's records.
+"""Who holds which device: a pure state, folded from the journal's records.
 
 Here is the last line of defence: whatever was allocated, by whomever, a card is in one mode at a
 time and nothing of it is given twice.
@@ -15,12 +15,13 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
+from dra_driver.model.owner import Grant, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.records import CardKind, Hold, Kind, Record, card_record
 
 
 class State(StrEnum):
-    """How far a claim is."""
+    """How far a holding is."""
 
     INTENT = "intent"
     PREPARED = "prepared"
@@ -32,29 +33,29 @@ _STATES: Final = frozenset(state.value for state in State)
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A claim with its devices. ``records`` are the JSON objects that made it, in their order:
+    """An owner with its devices. ``records`` are the JSON objects that made it, in their order:
     the last of each kind known here, and all of other kinds, as they must be kept."""
 
-    claim: ClaimRef
+    owner: Owner
     state: State
     holds: tuple[Hold, ...]
     records: tuple[Mapping[str, Any], ...]
 
     @property
     def cards(self) -> frozenset[PciAddress]:
-        """The cards that the claim holds something of."""
+        """The cards that the owner holds something of."""
         return frozenset(hold.card for hold in self.holds)
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All holdings by claim UID. Never altered: `apply` gives a new one.
+    """All holdings by their owners' UIDs. Never altered: `apply` gives a new one.
 
     ``switched`` are the cards whose DRS mode is ours: we switched it on, or were about to, and
     have not switched it off since.
     """
 
-    claims: Mapping[str, Holding] = field(default_factory=dict)
+    holdings: Mapping[str, Holding] = field(default_factory=dict)
     switched: frozenset[PciAddress] = frozenset()
     unknown: tuple[Mapping[str, Any], ...] = ()
 
@@ -62,30 +63,30 @@ class Ledger:
         """The state after `record`."""
         if record.card is not None:
             return self._apply_to_card(record.kind, record.card)
-        if record.claim is None:
+        if record.owner is None:
             return replace(self, unknown=(*self.unknown, record.raw))
-        uid = record.claim.uid
-        held = self.claims.get(uid)
+        uid = record.owner.uid
+        held = self.holdings.get(uid)
         if record.kind == Kind.FORGOTTEN:
-            return replace(self, claims={u: h for u, h in self.claims.items() if u != uid})
+            return replace(self, holdings={u: h for u, h in self.holdings.items() if u != uid})
         kept = held.records if held else ()
         if record.kind in _STATES:
             kept = tuple(raw for raw in kept if raw["kind"] != record.kind)
             state = State(record.kind)
-            holding = Holding(record.claim, state, record.holds, (*kept, record.raw))
+            holding = Holding(record.owner, state, record.holds, (*kept, record.raw))
         elif held is not None:
             holding = replace(held, records=(*kept, record.raw))
         else:
             return replace(self, unknown=(*self.unknown, record.raw))
         switched = self.switched | {hold.card for hold in record.holds if hold.mode is Mode.DRS}
-        return replace(self, claims={**self.claims, uid: holding}, switched=switched)
+        return replace(self, holdings={**self.holdings, uid: holding}, switched=switched)
 
     def raw_records(self) -> Iterator[Mapping[str, Any]]:
         """The fewest records that lead to this state again, unknown ones included.
 
         Those of unknown kinds follow: only a claim that is known already can keep them.
         """
-        for holding in self.claims.values():
+        for holding in self.holdings.values():
             yield from sorted(holding.records, key=lambda raw: raw["kind"] not in _STATES)
         for card in sorted(self.switched):
             yield card_record(CardKind.DRS_ON, card).raw
@@ -95,13 +96,13 @@ class Ledger:
         """Who holds something of the card, and what."""
         return tuple(
             (holding, hold)
-            for holding in self.claims.values()
+            for holding in self.holdings.values()
             for hold in holding.holds
             if hold.card == card
         )
 
     def instances(self, card: PciAddress) -> tuple[Instance, ...]:
-        """The DRS instances of the card that claims hold."""
+        """The DRS instances of the card that are held."""
         return tuple(
             hold.instance for _, hold in self.holders_of(card) if hold.instance is not None
         )
@@ -110,34 +111,35 @@ class Ledger:
         """Holdings of claims of that name; several when one was deleted and made anew."""
         return tuple(
             holding
-            for holding in self.claims.values()
-            if (holding.claim.namespace, holding.claim.name) == (namespace, name)
+            for holding in self.holdings.values()
+            if isinstance(holding.owner, ClaimRef)
+            and (holding.owner.namespace, holding.owner.name) == (namespace, name)
         )
 
     def admit(
-        self, claim: ClaimRef, holds: Iterable[Hold], totals: Mapping[str, int] | None = None
+        self, owner: Owner, holds: Iterable[Hold], totals: Mapping[str, int] | None = None
     ) -> None:
-        """Raise Refused, naming card and holder, unless the claim may hold all of `holds`.
+        """Raise Refused, naming card and holder, unless the owner may hold all of `holds`.
 
         `totals` says, by device, how much of its capacity there is; a device without one is not
-        counted. What the claim itself holds from before does not count: `holds` replace it.
+        counted. What the owner itself holds from before does not count: `holds` replace it.
         """
         wanted = tuple(holds)
         for at, hold in enumerate(wanted):
-            others = self._others(claim, hold.card)
-            for holder, held in [*others, *((claim, each) for each in wanted[:at])]:
-                _exclude(claim, hold, holder, held)
+            others = self._others(owner, hold.card)
+            for holder, held in [*others, *((owner, each) for each in wanted[:at])]:
+                _exclude(owner, hold, holder, held)
         for device, total in (totals or {}).items():
             asked = [hold for hold in wanted if hold.device == device]
             if asked:
-                others = self._others(claim, asked[0].card)
-                _count(claim, asked, others, total)
+                others = self._others(owner, asked[0].card)
+                _count(owner, asked, others, total)
 
-    def _others(self, claim: ClaimRef, card: PciAddress) -> list[tuple[ClaimRef, Hold]]:
+    def _others(self, owner: Owner, card: PciAddress) -> list[tuple[Owner, Hold]]:
         return [
-            (holding.claim, hold)
+            (holding.owner, hold)
             for holding, hold in self.holders_of(card)
-            if holding.claim.uid != claim.uid
+            if holding.owner.uid != owner.uid
         ]
 
     def _apply_to_card(self, kind: str, card: PciAddress) -> Ledger:
@@ -146,8 +148,8 @@ class Ledger:
         return replace(self, switched=self.switched - {card})
 
 
-def _exclude(claim: ClaimRef, wanted: Hold, holder: ClaimRef, held: Hold) -> None:
-    if wanted.card != held.card:
+def _exclude(owner: Owner, wanted: Hold, holder: Owner, held: Hold) -> None:
+    if wanted.card != held.card or _is_handed_on(owner, wanted, holder, held):
         return
     if wanted.mode is held.mode and wanted.mode is not Mode.WHOLE:
         if wanted.share_id is None or wanted.share_id != held.share_id:
@@ -155,34 +157,52 @@ def _exclude(claim: ClaimRef, wanted: Hold, holder: ClaimRef, held: Hold) -> Non
         clash = f"share {wanted.share_id} of device {wanted.device}"
     else:
         clash = f"card {wanted.card}"
-    if holder.uid == claim.uid:
+    if holder.uid == owner.uid:
         raise Refused(
-            f"claim {claim} was allocated {clash} twice, as {held.device} for request "
+            f"{owner.title} was allocated {clash} twice, as {held.device} for request "
             f"{held.request!r} and as {wanted.device} for request {wanted.request!r}",
-            remedy="delete the claim and let it be allocated anew",
+            remedy=owner.renewal,
         )
     raise Refused(
-        f"{clash} cannot be given to claim {claim} in mode {wanted.mode}: claim {holder} "
+        f"{clash} cannot be given to {owner.title} in mode {wanted.mode}: {holder.title} "
         f"(UID {holder.uid}) holds it in mode {held.mode}",
-        remedy="see which pod uses that claim; the card is free once it has ended",
+        remedy="see which pod uses it; the card is free once that has ended",
     )
 
 
-def _count(
-    claim: ClaimRef, wanted: list[Hold], others: list[tuple[ClaimRef, Hold]], total: int
-) -> None:
+def _is_handed_on(owner: Owner, wanted: Hold, holder: Owner, held: Hold) -> bool:
+    """Whether the kubelet gave a whole card of one container to another one. It does so when the
+    former has ended, or is an init container of the same pod: its record is the truth."""
+    grants = isinstance(owner, Grant) and isinstance(holder, Grant)
+    return grants and wanted.mode is Mode.WHOLE and held.mode is Mode.WHOLE
+
+
+def _count(owner: Owner, wanted: list[Hold], others: list[tuple[Owner, Hold]], total: int) -> None:
     """Refuse what is more than is left; a hold of unknown amount takes all there is."""
     asked = sum(hold.amount or total for hold in wanted)
-    taken = sum(hold.amount or total for _, hold in others)
-    if asked + taken <= total:
+    taken = _taken(others, total)
+    if _taken([*others, *((owner, hold) for hold in wanted)], total) <= total:
         return
     unit = "slices" if wanted[0].mode is Mode.SHARED else "units of size"
     amounts: dict[str, int] = {}
     for holder, hold in others:
-        amounts[str(holder)] = amounts.get(str(holder), 0) + (hold.amount or total)
-    held = ", ".join(f"claim {holder} holds {amount}" for holder, amount in amounts.items())
+        amounts[holder.title] = amounts.get(holder.title, 0) + (hold.amount or total)
+    held = ", ".join(f"{title} holds {amount}" for title, amount in amounts.items())
     raise Refused(
-        f"claim {claim} was allocated {asked} of the {total} {unit} of card {wanted[0].card}, and "
+        f"{owner.title} was allocated {asked} of the {total} {unit} of card {wanted[0].card}, and "
         f"{total - taken} are left" + (f": {held}" if held else ""),
-        remedy="delete the claim and let it be allocated anew",
+        remedy=owner.renewal,
     )
+
+
+def _taken(holds: Iterable[tuple[Owner, Hold]], total: int) -> int:
+    """How much of a card is held. A slice that the kubelet handed on from one container to another
+    is one; an instance cannot be handed on in part, so sizes add up."""
+    slices = set()
+    taken = 0
+    for owner, hold in holds:
+        if isinstance(owner, Grant) and hold.mode is Mode.SHARED:
+            slices |= set(owner.devices)
+        else:
+            taken += hold.amount or total
+    return taken + len(slices)

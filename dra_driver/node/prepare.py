@@ -81,7 +81,7 @@ class Preparer:
         ledger = self._journal.snapshot()
         answers: dict[str, Prepared | GcuError] = {}
         for uid, ref in call.refs.items():
-            held = ledger.claims.get(uid)
+            held = ledger.holdings.get(uid)
             if held is not None and held.state is State.PREPARED:
                 call.held[uid] = held
             else:
@@ -90,8 +90,8 @@ class Preparer:
         prepare = {uid: partial(self._prepare, call.refs[uid], sighted[uid]) for uid in sighted}
         slow = {uid for uid, holds in sighted.items() if _is_slow(holds)}
         answers |= _attempt_all(prepare, slow)
-        for uid, held in call.held.items():
-            answers[uid] = _attempt(self._keep, held.claim)
+        for uid in call.held:
+            answers[uid] = _attempt(self._keep, call.refs[uid])
         return answers | call.failed
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
@@ -100,7 +100,7 @@ class Preparer:
         Works without the API server, where the claim may be long gone. Raises JournalError when
         the journal cannot be read.
         """
-        held = self._journal.snapshot().claims if len(refs) > 1 else {}
+        held = self._journal.snapshot().holdings if len(refs) > 1 else {}
         slow = {uid for uid, holding in held.items() if _is_slow(holding.holds)}
         return _attempt_all({ref.uid: partial(self.keeper.unprepare, ref) for ref in refs}, slow)
 

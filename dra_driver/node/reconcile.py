@@ -60,7 +60,7 @@ class Reconciler:
         is in the findings.
         """
         findings = Findings()
-        for uid, held in self._journal.snapshot().claims.items():
+        for uid, held in self._journal.snapshot().holdings.items():
             if held.state is not State.PREPARED:
                 self._settle(findings, uid, examine=True)
         missing: set[str] = set()
@@ -70,23 +70,23 @@ class Reconciler:
             except GcuError as error:
                 logger.warning("card %s could not be looked at: %s", card.address, error)
                 findings.unknown[card.address] = error
-        for uid, held in self._journal.snapshot().claims.items():
+        for uid, held in self._journal.snapshot().holdings.items():
             if held.state is State.PREPARED:
                 self._settle(findings, uid, examine=uid in missing)
         return findings
 
     def _settle(self, findings: Findings, uid: str, *, examine: bool) -> None:
-        held = self._journal.snapshot().claims.get(uid)
+        held = self._journal.snapshot().holdings.get(uid)
         if held is None:
             return
         try:
-            outcome = self._keeper.settle(held.claim, examine=examine)
+            outcome = self._keeper.settle(held.owner, examine=examine)
         except GcuError as error:
-            logger.warning("claim %s is not at rest: %s", held.claim, error)
+            logger.warning("%s is not at rest: %s", held.owner.title, error)
             findings.failed[uid] = error
             return
         if outcome is not Outcome.AT_REST:
-            logger.warning("claim %s: %s", held.claim, outcome)
+            logger.warning("%s: %s", held.owner.title, outcome)
             findings.settled[uid] = outcome
 
     def _look(self, findings: Findings, card: Card, missing: set[str], *, adopt: bool) -> None:
@@ -122,7 +122,7 @@ def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
 def _without(ledger: Ledger, card: PciAddress, listed: tuple[Instance, ...]) -> set[str]:
     """The claims whose instance is not listed, by UID."""
     return {
-        held.claim.uid
+        held.owner.uid
         for held, hold in ledger.holders_of(card)
         if hold.mode is Mode.DRS and (hold.instance is None or not hold.instance.is_in(listed))
     }

@@ -1,4 +1,4 @@
-"""What the journal says: records of claims, as JSON that keeps fields it does not know."""
+"""What the journal says: records of who holds what, as JSON that keeps fields it does not know."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
+from dra_driver.model.owner import Grant, Owner
 from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.quantity import parse_quantity
 
 # A node has a few dozen device names, and the ledger asks for their cards at every prepare.
@@ -26,7 +28,7 @@ _SAFE_ID: Final = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?")
 
 
 class Kind(StrEnum):
-    """The steps of a claim's life, each written before the effects that follow it.
+    """The steps of a holding's life, each written before the effects that follow it.
 
     ``intent`` and ``unpreparing`` account for every effect that may or may not have happened;
     ``prepared`` and ``forgotten`` say that all of them have.
@@ -53,7 +55,7 @@ _CAPACITIES: Final = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One device of a claim.
+    """One device of an owner.
 
     ``sees`` are the cards that a container with this device is told of: those of its usage set,
     its own among them. ``consumed`` maps a capacity to a quantity; it and ``share_id`` are set
@@ -108,7 +110,7 @@ class Record:
     is the JSON object as read or to be written, with every field."""
 
     kind: str
-    claim: ClaimRef | None
+    owner: Owner | None
     holds: tuple[Hold, ...]
     raw: Mapping[str, Any]
     card: PciAddress | None = None
@@ -124,15 +126,15 @@ def check_id(text: str, what: str) -> str:
     return text
 
 
-def record(kind: Kind, claim: ClaimRef, holds: tuple[Hold, ...]) -> Record:
+def record(kind: Kind, owner: Owner, holds: tuple[Hold, ...]) -> Record:
     """A new record; every kind carries all that is known, so that each stands for itself when
     others are damaged."""
     raw = {
         "kind": kind.value,
-        "claim": {"namespace": claim.namespace, "name": claim.name, "uid": claim.uid},
+        **_owner_out(owner),
         "holds": [_hold_out(hold) for hold in holds],
     }
-    return Record(kind, claim, holds, raw)
+    return Record(kind, owner, holds, raw)
 
 
 def card_record(kind: CardKind, card: PciAddress) -> Record:
@@ -161,14 +163,29 @@ def decode(payload: bytes) -> Record:
     try:
         if kind in set(CardKind):
             return Record(kind, None, (), raw, PciAddress.parse(raw["card"]))
-        entry = raw["claim"]
-        check_id(entry["uid"], "UID")
-        claim = ClaimRef(str(entry["namespace"]), str(entry["name"]), entry["uid"])
+        owner = _owner_in(raw)
         holds = tuple(_hold_in(hold) for hold in raw.get("holds", ()))
-    except (KeyError, TypeError, AttributeError, GcuError):
+    except (KeyError, TypeError, ValueError, AttributeError, GcuError):
         known = {*Kind, *CardKind}
         return Record("" if kind in known else kind, None, (), raw)
-    return Record(kind, claim, holds, raw)
+    return Record(kind, owner, holds, raw)
+
+
+def _owner_out(owner: Owner) -> dict[str, Any]:
+    if isinstance(owner, Grant):
+        devices = [str(device) for device in owner.devices]
+        return {"grant": {"devices": devices, "total": owner.total, "answer": owner.answer}}
+    return {"claim": {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid}}
+
+
+def _owner_in(raw: Mapping[str, Any]) -> Owner:
+    if "grant" in raw:
+        entry = raw["grant"]
+        devices = tuple(PluginDevice.parse(text) for text in entry["devices"])
+        return Grant(devices, int(entry["total"]), str(entry["answer"]))
+    entry = raw["claim"]
+    check_id(entry["uid"], "UID")
+    return ClaimRef(str(entry["namespace"]), str(entry["name"]), entry["uid"])
 
 
 def _hold_out(hold: Hold) -> dict[str, Any]:

@@ -55,12 +55,12 @@ class Recovery:
         report = Report()
         self._locks.sweep()
         settle = partial(self._keeper.settle, trust_file=not opening.complete)
-        for uid, holding in self._journal.snapshot().claims.items():
-            _try(report, uid, partial(settle, holding.claim))
+        for uid, holding in self._journal.snapshot().holdings.items():
+            _try(report, uid, partial(settle, holding.owner))
         files, unfinished = self._cdi.claims()
         for uid in sorted(unfinished):
             _try(report, uid, partial(self._sweep, uid))
-        for uid in sorted(files - self._journal.snapshot().claims.keys()):
+        for uid in sorted(files - self._journal.snapshot().holdings.keys()):
             _try(report, uid, partial(self._take_in, uid))
         return report
 
@@ -76,12 +76,12 @@ class Recovery:
         if content is None:
             return Outcome.AT_REST
         try:
-            claim, holds = read_record(content, uid)
+            owner, holds = read_record(content, uid)
         except InvalidValue:
             logger.exception("the CDI file of claim %s is removed", uid)
             self._keeper.unprepare(ClaimRef("", "", uid))
             return Outcome.REMOVED
-        self._keeper.adopt(claim, holds)
+        self._keeper.adopt(owner, holds)
         return Outcome.ADOPTED
 
 

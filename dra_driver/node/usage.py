@@ -95,7 +95,7 @@ class _Uses:
                 # Prepared for another pod: the kubelet leaves it out of the call.
                 for holding in ledger.named(namespace, claim):
                     if holding.state is State.PREPARED:
-                        uid = holding.claim.uid
+                        uid = holding.owner.uid
                         held[uid] = holding
             if uid is not None:
                 names[entry] = uid
@@ -122,7 +122,7 @@ class _Uses:
                 other.request == use.request and other.sees != sees for other in holding.holds
             ):
                 raise Refused(
-                    f"a container that uses this claim also uses claim {holding.claim}, which "
+                    f"a container that uses this claim also uses {holding.owner.title}, which "
                     "was prepared for a pod that uses it otherwise",
                     remedy="use the same claims together in every pod that shares one of them",
                 )

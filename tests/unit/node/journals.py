@@ -34,7 +34,7 @@ def opened(directory: Path, effects: Effects | None = None) -> Journal:
 
 
 def uids(journal: Journal) -> set[str]:
-    return set(journal.snapshot().claims)
+    return set(journal.snapshot().holdings)
 
 
 def records_in(path: Path) -> list[Record]:

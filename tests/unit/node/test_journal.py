@@ -200,6 +200,6 @@ def test_any_history_reads_back_the_same(
         else:
             model[f"uid-{number}"] = kind.value
         reader = agents[data.draw(st.integers(0, 1))]
-        assert {u: h.state.value for u, h in reader.snapshot().claims.items()} == model
+        assert {u: h.state.value for u, h in reader.snapshot().holdings.items()} == model
     for agent in agents:
         agent.close()

@@ -86,7 +86,7 @@ def acknowledged(connection: Connection) -> dict[int, str]:
 def check(directory: Path, *acknowledgements: dict[int, str]) -> None:
     journal = Journal(directory, capacity=CAPACITY)
     opening = journal.open()
-    held = set(journal.snapshot().claims)
+    held = set(journal.snapshot().holdings)
     journal.close()
     assert opening.set_aside is None
     for told in acknowledgements:

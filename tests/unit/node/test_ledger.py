@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,8 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
+from dra_driver.model.owner import Grant
+from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.records import (
     CardKind,
@@ -56,7 +59,7 @@ def share(card: int, share_id: str, mode: Mode = Mode.SHARED) -> Hold:
 )
 def test_the_last_record_gives_the_state(kinds: tuple[Kind, ...], state: State | None) -> None:
     folded = ledger(*(record(kind, HOLDER, (hold(0),)) for kind in kinds))
-    held = folded.claims.get(HOLDER.uid)
+    held = folded.holdings.get(HOLDER.uid)
     assert (held.state if held else None) == state
     assert refolded(folded) == folded
 
@@ -69,7 +72,7 @@ def test_what_a_newer_version_wrote_is_kept_while_its_claim_lives() -> None:
     state = state.apply(record(Kind.PREPARED, HOLDER, (hold(0),)))
     kept = list(refolded(state).raw_records())
     assert [raw for raw in kept if raw["kind"] == "instance"] == instances
-    assert refolded(state).claims["uid-holder"].state is State.PREPARED
+    assert refolded(state).holdings["uid-holder"].state is State.PREPARED
     assert not list(state.apply(record(Kind.FORGOTTEN, HOLDER, ())).raw_records())
 
 
@@ -204,6 +207,78 @@ def test_holders_are_found_by_card() -> None:
         record(Kind.PREPARED, HOLDER, (share(0, "a"), hold(1))),
         record(Kind.PREPARED, ASKER, (share(0, "b"),)),
     )
-    found = [(held.claim, of.share_id) for held, of in state.holders_of(CARDS[0])]
+    found = [(held.owner, of.share_id) for held, of in state.holders_of(CARDS[0])]
     assert found == [(HOLDER, "a"), (ASKER, "b")]
     assert not state.holders_of(CARDS[2])
+
+
+def grant(card: int, mode: Mode, *ordinals: int, answer: str = "") -> Grant:
+    devices = tuple(PluginDevice(CARDS[card], mode, ordinal) for ordinal in ordinals)
+    return Grant(devices, 6, answer)
+
+
+def granted(owner: Grant) -> Record:
+    return record(Kind.PREPARED, owner, holds_of_grant(owner))
+
+
+def holds_of_grant(owner: Grant) -> tuple[Hold, ...]:
+    capacity = {Mode.SHARED: "slices", Mode.DRS: "size"}.get(owner.mode)
+    consumed = {capacity: str(len(owner.devices))} if capacity else {}
+    return tuple(
+        hold(CARDS.index(card), mode=owner.mode, consumed=consumed) for card in owner.cards
+    )
+
+
+def test_grants_stand_beside_claims_in_the_journal() -> None:
+    container = grant(0, Mode.SHARED, 1, 3, answer="first")
+    claim = record(Kind.PREPARED, HOLDER, (hold(1),))
+    state = ledger(claim, granted(container))
+    assert refolded(state) == state
+    assert state.holdings[container.uid].owner == container
+    assert not state.named("", "")
+
+
+WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
+IN_ITS_PLACE = {
+    "slices that nobody has": (grant(0, SHARED, 0, 1), grant(0, SHARED, 2, 3, 4, 5), ""),
+    "slices that the kubelet handed on": (grant(0, SHARED, *range(6)), grant(0, SHARED, 0), ""),
+    "a whole card that the kubelet handed on": (grant(0, WHOLE, 0), grant(0, WHOLE, 0), ""),
+    "sizes that fit": (grant(0, DRS, 0), grant(0, DRS, 1, 2, 3), ""),
+    "sizes that do not, though the kubelet handed some on": (
+        grant(0, DRS, *range(6)),
+        grant(0, DRS, 0),
+        "0 are left: the container with enflame.com/drs-gcu 0000:0d:00.0/drs/0,1,2,3,4,5 holds 6",
+    ),
+    "slices of a whole card": (
+        grant(0, WHOLE, 0),
+        grant(0, SHARED, 0),
+        "the container with enflame.com/gcu 0000:0d:00.0 (UID grant-",
+    ),
+    "an instance of a shared card": (grant(0, SHARED, 0), grant(0, DRS, 0), "in mode shared"),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "refusal"), IN_ITS_PLACE.values(), ids=IN_ITS_PLACE)
+def test_one_set_of_rules_for_grants(first: Grant, second: Grant, refusal: str) -> None:
+    state = ledger(granted(first))
+    totals = {holds.device: 6 for holds in holds_of_grant(second) if second.mode is not WHOLE}
+    if refusal:
+        with pytest.raises(Refused, match=re.escape(refusal)):
+            state.admit(second, holds_of_grant(second), totals)
+    else:
+        state.admit(second, holds_of_grant(second), totals)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_claim_and_a_container_never_share_more_than_there_is(mode: Mode) -> None:
+    capacity = {SHARED: {"slices": "5"}, DRS: {"size": "5"}}.get(mode, {})
+    share_id = None if mode is WHOLE else "share"
+    claimed = hold(0, mode=mode, share_id=share_id, consumed=capacity)
+    container = grant(0, mode, *([0] if mode is WHOLE else [0, 1]))
+    totals = {claimed.device: 6} if capacity else {}
+    with pytest.raises(Refused, match="team/holder"):
+        ledger(record(Kind.PREPARED, HOLDER, (claimed,))).admit(
+            container, holds_of_grant(container), totals
+        )
+    with pytest.raises(Refused, match="the container with"):
+        ledger(granted(container)).admit(HOLDER, (claimed,), totals)

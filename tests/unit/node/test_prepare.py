@@ -193,7 +193,7 @@ def test_a_claim_allocated_anew_after_a_failure_moves(world: World) -> None:
     disk.on = False
     world.api.add(claim("one", result(1)))
     assert prepared(agent, ref) == [""]
-    (held,) = agent.journal.snapshot().claims.values()
+    (held,) = agent.journal.snapshot().holdings.values()
     assert held.cards == {CARDS[1]}
     assert visible(world) == {"ENFLAME_VISIBLE_DEVICES=2"}
 

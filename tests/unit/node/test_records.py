@@ -97,7 +97,7 @@ def test_fields_of_a_newer_version_are_kept() -> None:
     raw = record(Kind.INTENT, REF, (hold(0),)).raw
     newer = {**raw, "since": "2027", "holds": [{**raw["holds"][0], "colour": "red"}]}
     found = decode(encode(newer))
-    assert (found.kind, found.claim, found.holds) == ("intent", REF, (hold(0),))
+    assert (found.kind, found.owner, found.holds) == ("intent", REF, (hold(0),))
     assert found.raw == newer
 
 

@@ -52,11 +52,11 @@ def test_a_reboot_that_changed_the_minors_is_shown(world: World) -> None:
 
 
 def test_a_lost_journal_is_rebuilt_from_the_files(world: World) -> None:
-    before = world.start().journal.snapshot().claims["uid-one"].holds
+    before = world.start().journal.snapshot().holdings["uid-one"].holds
     shutil.rmtree(world.root / "state")
     agent = world.boot()
     assert agent.recover().settled == {"uid-one": Outcome.ADOPTED}
-    assert agent.journal.snapshot().claims["uid-one"].holds == before
+    assert agent.journal.snapshot().holdings["uid-one"].holds == before
     two = world.api.add(claim("two", result(0)))
     assert "team/one" in str(agent.preparer.prepare([two])["uid-two"])
     assert agent.preparer.unprepare([ONE]) == {"uid-one": None}

@@ -32,8 +32,8 @@ def sees(world: World) -> dict[str, dict[str, tuple[PciAddress, ...]]]:
     """By claim name and request, the cards that its devices name."""
     agent = world.start()
     return {
-        held.claim.name: {hold.request: hold.sees for hold in held.holds}
-        for held in agent.journal.snapshot().claims.values()
+        held.owner.uid.removeprefix("uid-"): {hold.request: hold.sees for hold in held.holds}
+        for held in agent.journal.snapshot().holdings.values()
     }
 
 

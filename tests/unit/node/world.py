@@ -278,4 +278,4 @@ class Agent:
 
     def held(self) -> dict[str, str]:
         """State by claim UID."""
-        return {uid: held.state.value for uid, held in self.journal.snapshot().claims.items()}
+        return {uid: held.state.value for uid, held in self.journal.snapshot().holdings.items()}

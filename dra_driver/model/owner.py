@@ -1,0 +1,79 @@
+"""Who holds something of a card: a claim, or a container that the device plugin served."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import RESOURCES, PluginDevice
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one container got from the device plugin. The kubelet names no container, so the devices
+    are its identity: the same ones asked for again are the same grant.
+
+    `devices` are ascending and of one mode; but for whole cards they are of one card. `total` is
+    how many devices of that mode the card had then, which holds for as long as one is held.
+    `answer` is another text at each Allocate: by it who looked at the grant before notices that
+    it was given out again meanwhile. Raises InvalidValue for devices that are not like that.
+    """
+
+    devices: tuple[PluginDevice, ...]
+    total: int
+    answer: str
+
+    def __post_init__(self) -> None:
+        if not self.devices or list(self.devices) != sorted(set(self.devices)):
+            raise InvalidValue("a grant's devices are not ascending, or there are none")
+        mixed = len({device.mode for device in self.devices}) > 1
+        if mixed or (self.mode is not Mode.WHOLE and len(self.cards) > 1):
+            raise InvalidValue(
+                f"devices {', '.join(map(str, self.devices))} cannot be given to one container",
+                remedy="a container's slices, or its DRS instance, are of one card",
+            )
+
+    @property
+    def mode(self) -> Mode:
+        """The mode that it puts its cards in."""
+        return self.devices[0].mode
+
+    @property
+    def cards(self) -> tuple[PciAddress, ...]:
+        """The cards that it holds something of, ascending."""
+        return tuple(sorted({device.card for device in self.devices}))
+
+    @property
+    def uid(self) -> str:
+        """Of the same form as a claim's UID; the same for the same devices."""
+        return grant_uid(self.devices)
+
+    @property
+    def title(self) -> str:
+        """For people, who find the pod by it (`docs/user/device-plugin.md`)."""
+        return f"the container with {RESOURCES[self.mode]} {self}"
+
+    @property
+    def renewal(self) -> str:
+        """What a person can do to have it chosen anew."""
+        return "delete the pod, so that it is placed anew"
+
+    def __str__(self) -> str:
+        if self.mode is Mode.WHOLE:
+            return ",".join(map(str, self.cards))
+        ordinals = ",".join(str(device.ordinal) for device in self.devices)
+        return f"{self.cards[0]}/{self.mode.value}/{ordinals}"
+
+
+Owner = ClaimRef | Grant
+
+
+def grant_uid(devices: Iterable[PluginDevice]) -> str:
+    """The UID of the grant of these devices."""
+    text = ",".join(str(device) for device in sorted(devices))
+    return f"grant-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
