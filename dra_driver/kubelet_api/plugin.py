@@ -13,6 +13,7 @@ import grpc
 from dra_driver.kubelet_api import health_v1, health_v1alpha1, service_v1, service_v1beta1
 from dra_driver.kubelet_api.calls import Calls
 from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.feed import STREAMS
 from dra_driver.kubelet_api.generated import (
     dra_health_v1_pb2_grpc,
     dra_health_v1alpha1_pb2_grpc,
@@ -22,11 +23,11 @@ from dra_driver.kubelet_api.generated import (
 )
 from dra_driver.kubelet_api.handler import ClaimHandler
 from dra_driver.kubelet_api.health import HealthSource
-from dra_driver.kubelet_api.health_feed import STREAMS, HealthFeed
+from dra_driver.kubelet_api.health_feed import HealthFeed
 from dra_driver.kubelet_api.registration import Registration
 from dra_driver.kubelet_api.self_check import SelfCheck
 from dra_driver.kubelet_api.server import UnixServer
-from dra_driver.kubelet_api.siblings import Siblings
+from dra_driver.kubelet_api.siblings import Siblings, dra_siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import Effects
 
@@ -65,7 +66,7 @@ class KubeletPlugin:
         self._clock = clock
         self._feed = feed
         self._sockets = sockets
-        self._siblings = Siblings(sockets, effects)
+        self._siblings = Siblings(dra_siblings(sockets), effects)
         self._self_check = SelfCheck(sockets)
         self._registration = Registration(
             socket=sockets.registration,

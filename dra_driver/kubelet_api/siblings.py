@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,11 @@ _SERVICE: Final = re.compile(rf"(dra(-.+)?|{_HASHED})\.sock")
 _REGISTRATION: Final = re.compile(rf"({re.escape(DRIVER)}(-.+)?|{_HASHED})-reg\.sock")
 
 
+def dra_siblings(own: Sockets) -> Mapping[Path, re.Pattern[str]]:
+    """The two sockets of a DRA plugin."""
+    return {own.service: _SERVICE, own.registration: _REGISTRATION}
+
+
 class Siblings:
     """Looks at the sockets beside ours, and removes those on which nobody listens any more.
 
@@ -29,7 +34,9 @@ class Siblings:
     as well.
     """
 
-    def __init__(self, own: Sockets, effects: Effects) -> None:
+    def __init__(self, own: Mapping[Path, re.Pattern[str]], effects: Effects) -> None:
+        """`own` are our sockets, each with the names that an agent's socket of its kind can have
+        in the same folder."""
         self._own = own
         self._effects = effects
         self._alive: frozenset[Path] = frozenset()
@@ -47,10 +54,7 @@ class Siblings:
         return bool(left)
 
     def _found(self) -> Iterator[Path]:
-        for own, names in (
-            (self._own.service, _SERVICE),
-            (self._own.registration, _REGISTRATION),
-        ):
+        for own, names in self._own.items():
             try:
                 paths = sorted(own.parent.iterdir())
             except OSError as error:

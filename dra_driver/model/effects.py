@@ -31,6 +31,8 @@ class Point(StrEnum):
     API_WRITE = "api.write"
     REPLY_PREPARE = "reply.prepare"
     REPLY_UNPREPARE = "reply.unprepare"
+    REPLY_ALLOCATE = "reply.allocate"
+    PLUGIN_REGISTER = "plugin.register"
     SOCKET_BIND = "socket.bind"
     SOCKET_REMOVE = "socket.remove"
 

@@ -13,6 +13,7 @@
     ├── JournalError          the record of what was prepared cannot be read or written
     ├── CdiError              the folder of CDI files cannot be read or written
     ├── SocketError           a socket for the kubelet cannot be made
+    ├── KubeletError          the kubelet did not answer, or recorded what we cannot read
     ├── PublicationError      the API server did not keep a ResourceSlice as it was written
     ├── KubeError             the API server refused or did not answer (drawn in kube/errors.py)
     ├── DrsRefused            the simulated card refuses a DRS command

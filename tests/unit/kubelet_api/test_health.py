@@ -15,13 +15,14 @@ import pytest
 
 from dra_driver.kubelet_api import health_v1, health_v1alpha1, service_v1
 from dra_driver.kubelet_api.calls import Calls
+from dra_driver.kubelet_api.feed import STREAMS
 from dra_driver.kubelet_api.generated import (
     dra_health_v1_pb2_grpc,
     dra_health_v1alpha1_pb2_grpc,
     dra_v1_pb2_grpc,
 )
 from dra_driver.kubelet_api.health import DeviceHealth, Health
-from dra_driver.kubelet_api.health_feed import STREAMS, HealthFeed
+from dra_driver.kubelet_api.health_feed import HealthFeed
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api import fake_kubelet

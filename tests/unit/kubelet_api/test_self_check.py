@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kubelet_api.health_feed import STREAMS
+from dra_driver.kubelet_api.feed import STREAMS
 from dra_driver.kubelet_api.plugin import KubeletPlugin
 from dra_driver.kubelet_api.self_check import SelfCheck
 from dra_driver.kubelet_api.sockets import Sockets

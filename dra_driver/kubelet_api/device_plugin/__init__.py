@@ -1,0 +1,1 @@
+"""The device-plugin API as it goes over the wire: knows neither cards nor grants."""

@@ -1,0 +1,56 @@
+"""Where the kubelet keeps what concerns device plugins, below its root directory."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.sockets import PATH_LIMIT
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import DRIVER
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """`plugins` has the plugins' sockets, the kubelet's own and its checkpoint (k8s.io/kubelet,
+    package deviceplugin/v1beta1; 1.36.3, ``pkg/kubelet/cm/devicemanager/types.go``)."""
+
+    plugins: Path
+    kubelet: Path
+    checkpoint: Path
+    pod_resources: Path
+
+    @classmethod
+    def of(cls, kubelet_root: Path) -> Folders:
+        plugins = kubelet_root / "device-plugins"
+        return cls(
+            plugins,
+            plugins / "kubelet.sock",
+            plugins / "kubelet_internal_checkpoint",
+            kubelet_root / "pod-resources" / "kubelet.sock",
+        )
+
+    def socket(self, mode: Mode, pod_uid: str) -> Path:
+        """Our socket for the devices of that mode; another one for each pod of ours, as two may
+        run side by side. Raises SocketError where no path can be that long."""
+        part = f"-{hashlib.sha256(pod_uid.encode()).hexdigest()[:16]}" if pod_uid else ""
+        path = self.plugins / f"{DRIVER}-{mode.value}{part}.sock"
+        if len(bytes(path)) > PATH_LIMIT:
+            raise SocketError(
+                f"the socket path {path} has {len(bytes(path))} bytes, and Linux allows "
+                f"{PATH_LIMIT}",
+                remedy="give the kubelet a shorter root directory, or a short link to it",
+            )
+        return path
+
+
+def socket_names(mode: Mode) -> re.Pattern[str]:
+    """What `Folders.socket` can give, whoever's pod it is."""
+    return re.compile(rf"{re.escape(DRIVER)}-{mode.value}(-[0-9a-f]{{16}})?\.sock")
+
+
+API_VERSION: Final = "v1beta1"

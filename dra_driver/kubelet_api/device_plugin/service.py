@@ -1,0 +1,116 @@
+"""v1beta1.DevicePlugin for one resource: messages to values and back, errors to statuses."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import grpc
+
+from dra_driver.kubelet_api.device_plugin.handler import (
+    ContainerEdits,
+    DeviceHandler,
+    ListedDevice,
+)
+from dra_driver.kubelet_api.feed import Feed
+from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
+from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import GcuError
+from dra_driver.telemetry.logs import new_call
+
+logger = logging.getLogger(__name__)
+
+OPTIONS = api.DevicePluginOptions(get_preferred_allocation_available=True)
+
+
+class Servicer(rpc.DevicePluginServicer):
+    """The names are the API's."""
+
+    def __init__(
+        self, handler: DeviceHandler, feed: Feed[Sequence[ListedDevice]], effects: Effects
+    ) -> None:
+        self._handler = handler
+        self._feed = feed
+        self._effects = effects
+
+    def GetDevicePluginOptions(  # noqa: N802 (the API's name)
+        self,
+        request: api.Empty,  # noqa: ARG002 (the API's signature)
+        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
+    ) -> api.DevicePluginOptions:
+        return OPTIONS
+
+    def ListAndWatch(  # noqa: N802 (the API's name)
+        self,
+        request: api.Empty,  # noqa: ARG002 (the API's signature)
+        context: grpc.ServicerContext,
+    ) -> Iterator[api.ListAndWatchResponse]:
+        for devices in self._feed.lists(context):
+            yield api.ListAndWatchResponse(devices=map(_device, devices))
+
+    def GetPreferredAllocation(  # noqa: N802 (the API's name)
+        self,
+        request: api.PreferredAllocationRequest,
+        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
+    ) -> api.PreferredAllocationResponse:
+        return api.PreferredAllocationResponse(
+            container_responses=[
+                api.ContainerPreferredAllocationResponse(
+                    deviceIDs=self._handler.prefer(
+                        each.available_deviceIDs, each.must_include_deviceIDs, each.allocation_size
+                    )
+                )
+                for each in request.container_requests
+            ]
+        )
+
+    def Allocate(  # noqa: N802 (the API's name)
+        self, request: api.AllocateRequest, context: grpc.ServicerContext
+    ) -> api.AllocateResponse:
+        """The kubelet asks for one container at a time; where one of several fails, the call does,
+        and what the others got is released when the kubelet does not record it."""
+        with new_call("allocate"):
+            try:
+                answers = [self._allocate(each.devices_ids) for each in request.container_requests]
+            except GcuError as error:
+                logger.warning("refused: %s", error)
+                # The text ends in the pod's status.
+                context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+            self._effects.before(Point.REPLY_ALLOCATE)
+            context.add_callback(partial(self._effects.after, Point.REPLY_ALLOCATE))
+            return api.AllocateResponse(container_responses=answers)
+
+    def PreStartContainer(  # noqa: N802 (the API's name)
+        self,
+        request: api.PreStartContainerRequest,  # noqa: ARG002 (the API's signature)
+        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
+    ) -> api.PreStartContainerResponse:
+        """Not asked for by `OPTIONS`: what a container needs is there before the answer."""
+        return api.PreStartContainerResponse()
+
+    def _allocate(self, ids: Sequence[str]) -> api.ContainerAllocateResponse:
+        logger.info("devices %s", ", ".join(sorted(ids)))
+        return _edits(self._handler.allocate(list(ids)))
+
+
+def _device(device: ListedDevice) -> api.Device:
+    topology = None
+    if device.numa_node is not None:
+        topology = api.TopologyInfo(nodes=[api.NUMANode(ID=device.numa_node)])
+    # k8s.io/kubelet, package deviceplugin/v1beta1, constants.
+    health = "Healthy" if device.healthy else "Unhealthy"
+    return api.Device(ID=device.id, health=health, topology=topology)
+
+
+def _edits(edits: ContainerEdits) -> api.ContainerAllocateResponse:
+    return api.ContainerAllocateResponse(
+        envs=edits.variables,
+        devices=[
+            # Not "m": a container has no business making device nodes.
+            api.DeviceSpec(container_path=node.path, host_path=node.host_path, permissions="rw")
+            for node in edits.nodes
+        ],
+        cdi_devices=[api.CDIDevice(name=name) for name in edits.cdi_names],
+    )
