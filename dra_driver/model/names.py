@@ -31,11 +31,6 @@ ATTR_PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
 ATTR_PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
 ATTR_NUMA_NODE: Final = "resource.kubernetes.io/numaNode"
 
-# The vendor's extended resources, by which a container asks where there is no DRA.
-RESOURCE_WHOLE: Final = "enflame.com/gcu"
-RESOURCE_SHARED: Final = "enflame.com/shared-gcu"
-RESOURCE_DRS: Final = "enflame.com/drs-gcu"
-
 CAPACITY_MEMORY: Final = "memory"
 CAPACITY_SLICES: Final = "slices"
 CAPACITY_SIZE: Final = "size"
