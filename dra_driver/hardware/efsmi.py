@@ -45,17 +45,17 @@ class Efsmi:
         self._timeout = timeout
         self._effects = effects
 
-    def list_cards(self) -> str:
-        """``efsmi -L``: index, serial, PCI address and uuid of each card."""
-        return self.run("-L")
+    def list_cards(self, index: int | None = None) -> str:
+        """``efsmi -L``: index, serial, PCI address and uuid of each card, or of one."""
+        return self.run(*_of(index), "-L")
 
-    def query(self) -> str:
-        """``efsmi -q``: everything about each card, as blocks of ``key : value``."""
-        return self.run("-q")
+    def query(self, index: int | None = None) -> str:
+        """``efsmi -q``: everything about each card, or one, as blocks of ``key : value``."""
+        return self.run(*_of(index), "-q")
 
-    def query_json(self) -> str:
+    def query_json(self, index: int | None = None) -> str:
         """``efsmi -q --json-format``: the same as JSON; EfsmiFailed from tools too old for it."""
-        return self.run("-q", "--json-format")
+        return self.run(*_of(index), "-q", "--json-format")
 
     def summary(self) -> str:
         """Plain ``efsmi``: the only place that tells the virtualisation mode."""
@@ -95,6 +95,10 @@ class Efsmi:
             raise EfsmiFailed(f"`{call}` {end}: {said or 'no output'}", done.returncode)
         logger.debug("%s printed %d bytes", call, len(done.stdout))
         return output
+
+
+def _of(index: int | None) -> tuple[str, ...]:
+    return () if index is None else ("-i", str(index))
 
 
 def _execute(

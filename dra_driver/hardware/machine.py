@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed
-from dra_driver.hardware.join import Joined, by_address, mode_of
-from dra_driver.hardware.listing import ListedCard, parse_list
-from dra_driver.hardware.query import QueriedCard, parse_query, parse_query_json
-from dra_driver.hardware.summary import parse_summary
+from dra_driver.hardware.efsmi import Efsmi
+from dra_driver.hardware.join import Joined, mode_of
+from dra_driver.hardware.query import QueriedCard
+from dra_driver.hardware.survey import Surveyor
 from dra_driver.hardware.sysfs import GcuFunction, Sysfs
 from dra_driver.model import names
 from dra_driver.model.card import Card, Problem, Virtualization
@@ -24,18 +23,20 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """What one look at the machine found. `unusable` says, card by card, why a card that sysfs
-    or efsmi knows cannot be published at all; it is empty on a machine in order."""
+    or efsmi knows cannot be published at all, `silent` why efsmi does not answer for a card, while
+    it does for others; both are empty on a machine in order."""
 
     cards: tuple[Card, ...]
-    unusable: Mapping[PciAddress, str]
+    unusable: Mapping[PciAddress, str] = field(default_factory=dict)
+    silent: Mapping[PciAddress, str] = field(default_factory=dict)
 
 
 class Machine:
-    """Looks at the hardware; holds no state, so that each answer is of now."""
+    """Looks at the hardware; each answer is of now."""
 
     def __init__(self, sysfs: Sysfs, efsmi: Efsmi) -> None:
         self._sysfs = sysfs
-        self._efsmi = efsmi
+        self._surveyor = Surveyor(efsmi)
 
     def inventory(self) -> Inventory:
         """Every card of the node. Raises HardwareError when the machine cannot be read as a
@@ -48,23 +49,25 @@ class Machine:
                 remedy="install or load the vendor's driver; the agent looks again by itself",
             )
         if not functions:
-            return Inventory((), {})
-        queried = self._query()
-        rows = parse_summary(self._efsmi.summary())
-        joined = by_address(queried, self._listed(queried))
+            return Inventory(())
+        survey = self._surveyor.survey([function.address for function in functions])
         switches = _shared_bridges(functions)
         cards: list[Card] = []
-        unusable = _not_on_the_bus(joined, functions)
+        silent: dict[PciAddress, str] = {}
+        unusable = _not_on_the_bus(survey.joined, functions)
         for function in functions:
             try:
                 _check_taken(function)
-                found = joined.card(function.address)
-                mode = mode_of(found, rows)
+                if function.address in survey.silent:
+                    silent[function.address] = survey.silent[function.address]
+                    continue
+                found = survey.joined.card(function.address)
+                mode = None if survey.rows is None else mode_of(found, survey.rows)
                 switch = switches.get(function.address)
                 cards.append(self._card(function, found, mode, version, switch))
             except HardwareError as error:
                 unusable[function.address] = str(error)
-        return Inventory(tuple(cards), unusable)
+        return Inventory(tuple(cards), unusable, silent)
 
     def card(self, card: Card) -> Card:
         """The same card with its minor and device nodes of now, without calling efsmi.
@@ -76,33 +79,11 @@ class Machine:
             raise _not_taken(card.address)
         return replace(card, minor=minor, nodes=self._sysfs.nodes(minor))
 
-    def _query(self) -> tuple[QueriedCard, ...]:
-        """From JSON where the tool knows it and it tells all that is needed, else from text."""
-        try:
-            cards = parse_query_json(self._efsmi.query_json())
-        except EfsmiFailed as error:
-            logger.debug("reading text instead of JSON: %s", error)
-            cards = None
-        if cards is not None and all(card.complete for card in cards):
-            return cards
-        return parse_query(self._efsmi.query())
-
-    def _listed(self, queried: Iterable[QueriedCard]) -> tuple[ListedCard, ...]:
-        """The rows of ``-L``, asked only where ``-q`` left an address open."""
-        if all(card.address is not None for card in queried):
-            return ()
-        try:
-            return parse_list(self._efsmi.list_cards())
-        except HardwareError as error:
-            # It can only add to what is known: the other cards are told already.
-            logger.warning("cards without an address in `efsmi -q` stay unknown: %s", error)
-            return ()
-
     def _card(
         self,
         function: GcuFunction,
         queried: QueriedCard,
-        mode: Virtualization,
+        mode: Virtualization | None,
         driver_version: str | None,
         switch: str | None,
     ) -> Card:

@@ -18,6 +18,7 @@ DRS_OFF_REFUSED: Final = "drs-off-refused"
 EFSMI_GARBAGE: Final = "efsmi-garbage"
 EFSMI_SLOW: Final = "efsmi-slow"
 EFSMI_EXIT: Final = "efsmi-exit"
+CARD_HANGS: Final = "card-hangs"
 
 MEANINGS: Final = {
     CREATE_FAILS: "a create exits with the fault's exit code and makes nothing",
@@ -32,9 +33,10 @@ MEANINGS: Final = {
     EFSMI_GARBAGE: "efsmi prints bytes without meaning and exits with 0",
     EFSMI_SLOW: "efsmi takes the fault's seconds longer",
     EFSMI_EXIT: "efsmi prints an error and exits with the fault's exit code",
+    CARD_HANGS: "efsmi hangs when it asks the card, for itself or with all others",
 }
 
-HANGS: Final = frozenset({CREATE_HANGS, CREATE_HANGS_AFTER_MAKING, DESTROY_HANGS})
+HANGS: Final = frozenset({CREATE_HANGS, CREATE_HANGS_AFTER_MAKING, DESTROY_HANGS, CARD_HANGS})
 # "Hangs" without a time: longer than any limit a caller would set, and still an end.
 HANG_SECONDS: Final = 3600.0
 
@@ -50,14 +52,14 @@ _OF_COMMAND: Final = {
     "drs-on": (DRS_ON_REFUSED,),
     "drs-off": (DRS_OFF_REFUSED,),
 }
-_OF_ALL: Final = (EFSMI_GARBAGE, EFSMI_SLOW, EFSMI_EXIT)
+_OF_ALL: Final = (EFSMI_GARBAGE, EFSMI_SLOW, EFSMI_EXIT, CARD_HANGS)
 
 
 def strike(machine: Machine, command: str, bdf: str | None) -> tuple[Machine, dict[str, Fault]]:
     """The faults that this call of efsmi meets, by name, and the machine with those counted down.
 
-    A fault of one card strikes only calls that name that card; of several with one name, only
-    the oldest strikes.
+    A fault of one card strikes only calls that name that card, a card that hangs those that name
+    none as well; of several with one name, only the oldest strikes.
     """
     possible = (*_OF_COMMAND.get(command, ()), *_OF_ALL)
     met: dict[str, Fault] = {}
@@ -66,7 +68,7 @@ def strike(machine: Machine, command: str, bdf: str | None) -> tuple[Machine, di
         if (
             fault.fault not in possible
             or fault.fault in met
-            or fault.card not in {None, bdf}
+            or not _concerns(fault, bdf)
             or fault.command not in {None, command}
         ):
             left.append(fault)
@@ -81,5 +83,10 @@ def strike(machine: Machine, command: str, bdf: str | None) -> tuple[Machine, di
 
 def seconds(met: dict[str, Fault]) -> float:
     """How much longer the call takes before its effect."""
-    before = (CREATE_HANGS, DESTROY_HANGS, EFSMI_SLOW)
+    before = (CREATE_HANGS, DESTROY_HANGS, EFSMI_SLOW, CARD_HANGS)
     return sum(met[name].seconds for name in before if name in met)
+
+
+def _concerns(fault: Fault, bdf: str | None) -> bool:
+    of_all = bdf is None and fault.fault == CARD_HANGS
+    return of_all or fault.card in {None, bdf}

@@ -108,6 +108,7 @@ FAULTS: list[tuple[str, Sequence[str], int, list[int]]] = [
     ("efsmi-garbage", ["-L"], 0, [1]),
     ("efsmi-slow", ["-L"], 0, [1]),
     ("efsmi-exit", CREATE, 9, [1]),
+    ("card-hangs", ["-q"], 0, [1]),
 ]
 
 
@@ -168,6 +169,17 @@ def test_a_fault_of_one_card_spares_others_and_calls_for_all(make_machine: MakeM
     assert codes == [1, 0, 0]
 
 
+def test_a_card_that_hangs_spares_calls_of_others_alone(make_machine: MakeMachine) -> None:
+    machine = make_machine(2)
+    machine.set_fault("card-hangs", card=CARD)
+    taken: dict[str, int] = {}
+    for argv in (["-i", "0", "-q"], ["-i", "1", "-q"], ["-q"], ["-L"], []):
+        slept: list[float] = []
+        machine.efsmi(*argv, sleep=slept.append)
+        taken[" ".join(argv)] = len(slept)
+    assert taken == {"-i 0 -q": 1, "-i 1 -q": 0, "-q": 1, "-L": 1, "": 1}
+
+
 def test_a_fault_of_one_command_spares_others(make_machine: MakeMachine) -> None:
     machine = make_machine()
     machine.set_fault("efsmi-garbage", command="summary")
@@ -186,6 +198,7 @@ def test_a_fault_of_one_command_spares_others(make_machine: MakeMachine) -> None
             {}, {"fault": "create-hangs-after-making", "seconds": 7}, [7], id="hang-after-making"
         ),
         pytest.param({}, {"fault": "efsmi-slow", "seconds": 2.5}, [2.5], id="slow"),
+        pytest.param({}, {"fault": "card-hangs", "card": CARD}, [HANG_SECONDS], id="card"),
     ],
 )
 def test_time_taken(

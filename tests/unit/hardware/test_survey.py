@@ -1,0 +1,148 @@
+"""A card for which efsmi does not answer: told as such, at no other card's cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed, EfsmiHung
+from dra_driver.hardware.machine import Inventory, Machine
+from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.model.effects import Effects
+from dra_driver.model.errors import HardwareError
+from tests.unit.hardware.doctored import (
+    OLD_TOOL,
+    DoctoredEfsmi,
+    Edit,
+    addresses,
+    reasons,
+    three,
+)
+
+FIRST, SECOND, THIRD = (f"0000:{bus}:00.0" for bus in ("0d", "0e", "0f"))
+OF_ALL = ("-q --json-format", "-q", "-L", "")
+
+
+def hung(_: str) -> str:
+    raise EfsmiHung("`efsmi` did not end within 1 s")
+
+
+def failed(_: str) -> str:
+    raise EfsmiFailed("`efsmi` was killed by signal 11: no output", -11)
+
+
+def of_card(index: int, edit: Edit) -> dict[str, Edit]:
+    """What happens to each call that asks that card, alone or with the others."""
+    alone = (f"-i {index} {call}" for call in ("-q --json-format", "-q", "-L"))
+    return dict.fromkeys((*OF_ALL, *alone), edit)
+
+
+class Looked:
+    """Three cards, of which the first has index 2; `edits` can change between two looks."""
+
+    def __init__(self, root: Path, **keys: Any) -> None:
+        self.machine = three(root, **keys)
+        self.edits: dict[str, Edit] = {}
+        self.efsmi = DoctoredEfsmi(self.machine, self.edits)
+        self.reader = Machine(Sysfs(self.machine.root), self.efsmi)
+
+    def inventory(self) -> Inventory:
+        self.efsmi.calls.clear()
+        return self.reader.inventory()
+
+
+@pytest.mark.parametrize("edit", [hung, failed], ids=["hangs", "ends the tool"])
+@pytest.mark.parametrize("tool", [{}, {"json": False}], ids=["JSON", "text"])
+def test_a_card_that_does_not_answer_costs_no_other(
+    tmp_path: Path, edit: Edit, tool: dict[str, Any]
+) -> None:
+    looked = Looked(tmp_path, efsmi=tool)
+    before = looked.inventory().cards
+    looked.edits |= of_card(2, edit)
+    found = looked.inventory()
+    assert (addresses(found), reasons(found)) == ([SECOND, THIRD], {})
+    [(silent, reason)] = found.silent.items()
+    assert str(silent) == FIRST
+    assert reason.startswith("`efsmi`")
+    # The modes stand in the summary, which is of all cards.
+    assert {card.virtualization for card in found.cards} == {None}
+    looked.edits.clear()
+    looked.inventory()
+    assert looked.inventory().cards == before
+
+
+def test_old_tools_that_print_no_address_are_asked_card_by_card(tmp_path: Path) -> None:
+    looked = Looked(tmp_path, efsmi=OLD_TOOL)
+    looked.edits |= of_card(0, hung)
+
+    def without_address(text: str) -> str:
+        return text.replace("PCIe Info", "Something Else")
+
+    looked.edits |= {f"-i {index} -q": without_address for index in (1, 2)}
+    found = looked.inventory()
+    assert addresses(found) == [FIRST, SECOND]
+    assert [str(address) for address in found.silent] == [THIRD]
+
+
+def test_while_a_card_hangs_no_call_of_all_is_made(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.edits |= of_card(2, hung)
+    looked.inventory()
+    assert looked.efsmi.calls[0] == "-q --json-format"
+    looked.inventory()
+    assert sorted(looked.efsmi.calls) == [f"-i {index} -q --json-format" for index in range(3)]
+    looked.edits.clear()
+    assert not looked.inventory().silent
+    looked.inventory()
+    assert looked.efsmi.calls == ["-q --json-format", ""]
+
+
+def test_an_index_that_moved_is_found(tmp_path: Path) -> None:
+    """A gap among the indexes, as a card that was lost leaves it."""
+    looked = Looked(tmp_path)
+    looked.inventory()
+    looked.machine.lose_card(SECOND)
+    looked.edits |= of_card(0, hung)
+    found = looked.inventory()
+    assert addresses(found) == [FIRST]
+    assert [str(address) for address in found.silent] == [THIRD]
+
+
+@pytest.mark.parametrize("edit", [hung, failed])
+def test_when_no_card_answers_it_is_the_tool(tmp_path: Path, edit: Edit) -> None:
+    looked = Looked(tmp_path)
+    for index in range(3):
+        looked.edits |= of_card(index, edit)
+    with pytest.raises(HardwareError, match="`efsmi`"):
+        looked.inventory()
+
+
+def test_when_each_card_answers_it_is_the_tool_as_well(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.edits[""] = hung
+    with pytest.raises(EfsmiHung):
+        looked.inventory()
+    looked.edits.clear()
+    assert len(looked.inventory().cards) == 3
+
+
+def test_a_card_that_the_kernel_driver_lost_is_not_silent(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.edits |= of_card(2, hung)
+    folder = looked.machine.root / f"sys/bus/pci/devices/{FIRST}/enflame"
+    folder.resolve().rename(folder.resolve().with_name("gone"))
+    found = looked.inventory()
+    assert not found.silent
+    assert "has not taken card" in reasons(found)[FIRST]
+
+
+def test_a_real_process_that_hangs(tmp_path: Path) -> None:
+    machine = three(tmp_path)
+    machine.set_fault("card-hangs", card=SECOND)
+    efsmi = Efsmi(machine.efsmi_path, timeout=3, effects=Effects())
+    found = Machine(Sysfs(machine.root), efsmi).inventory()
+    assert addresses(found) == [FIRST, THIRD]
+    [reason] = found.silent.values()
+    assert "`efsmi -i 1 -q --json-format` did not end within 3 s" in reason
