@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from dra_driver.agent.card_news import CardNews
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.caretaker import Caretaker
 from dra_driver.agent.claim_status import ClaimStatuses
-from dra_driver.agent.forms import Devices, card_devices, slice_counts
+from dra_driver.agent.forms import slice_counts
 from dra_driver.agent.health import DeviceHealths
+from dra_driver.agent.offered import OfferedDevices
 from dra_driver.agent.offers import Offers
 from dra_driver.agent.ports import ApiReader, Followed
 from dra_driver.agent.publisher import Publisher
@@ -30,7 +32,7 @@ from dra_driver.kubelet_api.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.card import Card
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import ALLOCATOR_CONTROLLER, DRIVER, pool_name
+from dra_driver.model.names import DRIVER, pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
@@ -61,12 +63,11 @@ class Agent:
             api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
         )
         self._reports = Reports(self._recorder, settings.node_name)
-        self._publisher = Publisher(api, settings.node_name, devices=self._devices, held=self._held)
         self._offers = Offers(
             api,
             settings.node_name,
             load_card_rules(settings.card_rules),
-            changed=self._publisher.wake,
+            changed=self._wake,
         )
         self._cdi = CdiDirectory(settings.cdi_dir, effects=effects)
         self._journal = Journal(state, effects=effects)
@@ -75,15 +76,32 @@ class Agent:
         sysfs = Sysfs(settings.host_root)
         efsmi = Efsmi(Path(settings.efsmi_path), timeout=settings.efsmi_timeout, effects=effects)
         self._cards = Cards(
-            Machine(sysfs, efsmi),
+            Machine(sysfs, efsmi, error_limit=settings.error_limit),
             sysfs,
             presence_interval=settings.presence_interval,
             inventory_interval=settings.inventory_interval,
             changed=self._on_cards,
-            reports=self._reports,
+            news=CardNews(self._reports),
+        )
+        self._publisher = Publisher(
+            api,
+            settings.node_name,
+            devices=OfferedDevices(
+                self._cards,
+                self._offers,
+                self._tables,
+                published=lambda: self._publisher.devices,
+                evict=settings.evicting,
+            ),
+            held=self._held,
+            evict=settings.evicting,
         )
         self._statuses = ClaimStatuses(api, ledger=self._journal.snapshot, cards=self._by_address)
-        drs = Drs(efsmi, DrsLocks(state / "locks", patience=settings.efsmi_timeout))
+        drs = Drs(
+            efsmi,
+            DrsLocks(state / "locks", patience=settings.efsmi_timeout),
+            indexes=self._cards.index,
+        )
         preparer = Preparer(
             claims=ApiReader(api),
             hardware=self._cards,
@@ -202,20 +220,6 @@ class Agent:
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
         self._caretaker.adopt = not opening.complete
-
-    def _devices(self) -> Mapping[PciAddress, Devices] | None:
-        cards = self._cards.latest
-        if cards is None or not self._offers.known:
-            return None
-        return {
-            card.address: card_devices(
-                card,
-                self._offers.of(card.address),
-                self._tables.table(card),
-                ALLOCATOR_CONTROLLER,
-            )
-            for card in cards
-        }
 
     def _slice_count(self, card: PciAddress) -> int:
         published = slice_counts(self._publisher.devices)

@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
-from dra_driver.agent.reports import CARD_BACK, CARD_LOST, CARD_UNUSABLE, Reports
+from dra_driver.agent.card_news import CardNews
 from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.backoff import Backoff
@@ -19,6 +20,8 @@ from dra_driver.model.pci import PciAddress
 
 logger = logging.getLogger(__name__)
 
+_PATIENCE: Final = 3  # looks that may fail in a row before the cards are tainted for it
+
 
 class Cards:
     """Looks at the machine at an interval and when the PCI bus has changed.
@@ -26,7 +29,8 @@ class Cards:
     A failed look keeps what was seen before: that the machine cannot be read says nothing
     about its cards. It is repeated sooner than at the next interval, but not at every look at
     the bus, as a tool that hangs should not be called all the time. A card that was seen and is
-    no longer found stays, with the problem ``lost``, until it is back or the agent starts anew.
+    no longer found stays, with the problem ``lost``, until it is back or the agent starts anew;
+    one for which efsmi does not answer stays as it was seen, with the problem ``efsmi``.
     """
 
     def __init__(
@@ -37,7 +41,7 @@ class Cards:
         presence_interval: float,
         inventory_interval: float,
         changed: Callable[[], None],
-        reports: Reports,
+        news: CardNews,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._machine = machine
@@ -45,7 +49,7 @@ class Cards:
         self._presence_interval = presence_interval
         self._inventory_interval = inventory_interval
         self._changed = changed
-        self._reports = reports
+        self._news = news
         self._clock = clock
         self._cards: dict[PciAddress, Card] | None = None
         self._unusable: dict[PciAddress, str] = {}
@@ -54,6 +58,7 @@ class Cards:
         self._backoff = Backoff(first=presence_interval, longest=inventory_interval)
         self._due = float("-inf")
         self._looked = float("-inf")
+        self._failures = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cards", daemon=True)
         self.problem: str | None = "the hardware has not been read yet"
@@ -63,6 +68,13 @@ class Cards:
         """All cards by address; None until a look succeeded."""
         cards = self._cards
         return None if cards is None else tuple(map(self._with_foreign, cards.values()))
+
+    @property
+    def failing(self) -> Problem | None:
+        """What all cards have besides while they cannot be looked at for some time."""
+        if self._failures < _PATIENCE or self.problem is None:
+            return None
+        return Problem(TAINT_UNHEALTHY, "efsmi", self.problem)
 
     @property
     def age(self) -> float:
@@ -78,6 +90,11 @@ class Cards:
                 f"this node has no usable card {address}" + (f": {reason}" if reason else "")
             )
         return self._with_foreign(self._machine.card(known))
+
+    def index(self, address: PciAddress) -> int | None:
+        """The index that efsmi had for the card when it was seen last; None before."""
+        known = (self._cards or {}).get(address)
+        return None if known is None else known.index
 
     @property
     def foreign(self) -> Mapping[PciAddress, Problem]:
@@ -115,13 +132,17 @@ class Cards:
                 logger.warning("the hardware cannot be read: %s", error)
             self.problem = str(error)
             self._due = self._clock() + self._backoff.next()
+            self._failures += 1
+            if self._failures == _PATIENCE:
+                self._changed()
             return
+        failed, self._failures = self._failures, 0
         self._backoff.reset()
         self._looked = self._clock()
         self._due = self._looked + self._inventory_interval
         self._take(inventory)
         self.problem = None
-        if self._cards != before:
+        if self._cards != before or failed >= _PATIENCE:
             self._changed()
 
     def tick(self) -> None:
@@ -138,23 +159,13 @@ class Cards:
 
     def _take(self, inventory: Inventory) -> None:
         known = self._cards or {}
-        found = {card.address: card for card in inventory.cards}
-        missing = {a: _lost(card, inventory) for a, card in known.items() if a not in found}
-        lost_before = {address for address, card in known.items() if _is_lost(card)}
-        for address in sorted(missing.keys() - lost_before):
-            text = missing[address].problems[-1].text
-            logger.warning("card %s: %s", address, text)
-            self._reports.warning(CARD_LOST, f"card {address}: {text}")
-        for address in sorted(lost_before & found.keys()):
-            logger.info("card %s is back", address)
-            self._reports.normal(CARD_BACK, f"card {address} is back")
-        for address, reason in inventory.unusable.items():
-            if address not in known and self._unusable.get(address) != reason:
-                logger.warning("card %s is not published: %s", address, reason)
-                note = f"card {address} is not published: {reason}"
-                self._reports.warning(CARD_UNUSABLE, note)
-        self._unusable = dict(inventory.unusable)
-        self._cards = dict(sorted((found | missing).items()))
+        found = {card.address: _with_mode(card, known) for card in inventory.cards}
+        silent = {a: _silent(known[a], why) for a, why in inventory.silent.items() if a in known}
+        missing = {a: _lost(known[a], inventory) for a in known if a not in found | silent}
+        unusable = {**inventory.unusable, **inventory.silent}
+        self._unusable = {a: reason for a, reason in unusable.items() if a not in known}
+        self._cards = dict(sorted((found | silent | missing).items()))
+        self._news.tell(known, self._cards, self._unusable)
 
     def _with_foreign(self, card: Card) -> Card:
         problem = self._foreign.get(card.address)
@@ -165,11 +176,23 @@ class Cards:
             self.tick()
 
 
+def _with_mode(card: Card, known: Mapping[PciAddress, Card]) -> Card:
+    """The mode is not told while each card must be asked by itself: then it is as it was."""
+    if card.virtualization is not None or card.address not in known:
+        return card
+    return replace(card, virtualization=known[card.address].virtualization)
+
+
 def _lost(card: Card, inventory: Inventory) -> Card:
     text = inventory.unusable.get(card.address, "gone from the PCI bus")
-    kept = tuple(problem for problem in card.problems if problem.value != "lost")
-    return replace(card, problems=(*kept, Problem(TAINT_UNHEALTHY, "lost", text)))
+    return _unreadable(card, "lost", text)
 
 
-def _is_lost(card: Card) -> bool:
-    return any(problem.value == "lost" for problem in card.problems)
+def _silent(card: Card, reason: str) -> Card:
+    return _unreadable(card, "efsmi", f"efsmi does not answer for it: {reason}")
+
+
+def _unreadable(card: Card, value: str, text: str) -> Card:
+    """The card as it was when it could be read last, and why it cannot be read."""
+    kept = tuple(each for each in card.problems if each.value not in {"lost", "efsmi"})
+    return replace(card, problems=(*kept, Problem(TAINT_UNHEALTHY, value, text)))

@@ -6,13 +6,13 @@ claim holds something of the card.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from dra_driver.config.card_rules import Offer
-from dra_driver.model.card import Card
+from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import Object
-from dra_driver.model.device import parse_device_name, whole_device
+from dra_driver.model.device import parse_device_name, taint, whole_device
 from dra_driver.model.device_shares import drs_device, shared_device
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
@@ -23,8 +23,6 @@ from dra_driver.model.names import (
 )
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
-
-_EFFECT: Final = "NoSchedule"
 
 Devices = Sequence[Object]
 
@@ -43,7 +41,11 @@ def card_devices(card: Card, offer: Offer, table: ProfileTable | None, allocator
 
 
 def with_held_forms(
-    wanted: Mapping[PciAddress, Devices], published: Devices, held: frozenset[PciAddress]
+    wanted: Mapping[PciAddress, Devices],
+    published: Devices,
+    held: frozenset[PciAddress],
+    *,
+    evict: Collection[str] = (),
 ) -> list[Object]:
     """What to publish where `published` stands, claims hold the cards `held`, and the cards that
     are there shall be `wanted`.
@@ -51,21 +53,34 @@ def with_held_forms(
     A held card whose form is to change keeps the published one, with a taint that lets nothing
     new in; so does one that is not there at all, tainted as lost: upstream computes what is used
     from the slices of now (kubernetes#140802), so a device that is allocated must not leave them.
+    `evict` are the values of taints that make pods leave.
     """
+    lost = taint(TAINT_UNHEALTHY, "lost", evicts="lost" in evict)
     result = dict(wanted)
     for card, old in _by_card(published).items():
         if card not in held:
             continue
         if card not in wanted:
-            result[card] = [_tainted(each, TAINT_UNHEALTHY, "lost") for each in old]
+            result[card] = [_tainted(each, lost) for each in old]
         elif _changes(old, wanted[card]):
             taints = [each["taints"] for each in wanted[card][:1]]
             result[card] = [
-                _tainted(each | {"taints": taints[0]} if taints else each, TAINT_CHANGING, "")
+                _tainted(
+                    each | {"taints": taints[0]} if taints else each, taint(TAINT_CHANGING, "")
+                )
                 for each in old
             ]
     devices = [each for devices in result.values() for each in devices]
     return sorted(devices, key=lambda each: str(each["name"]))
+
+
+def as_published(published: Devices, problem: Problem) -> dict[PciAddress, Devices]:
+    """The devices of each card as they stand, with that problem besides."""
+    new = taint(problem.taint, problem.value, evicts=problem.evicts)
+    return {
+        card: [_tainted(each, new) for each in devices]
+        for card, devices in _by_card(published).items()
+    }
 
 
 def slice_counts(devices: Devices) -> dict[PciAddress, int]:
@@ -105,12 +120,11 @@ def _counted(device: Object) -> tuple[Any, Any]:
     return device.get("capacity"), device.get("allowMultipleAllocations")
 
 
-def _tainted(device: Object, key: str, value: str) -> Object:
+def _tainted(device: Object, taint: Object) -> Object:
     """The device with that taint in place of others of its key, which the server dates anew."""
     kept = [
-        {name: content for name, content in taint.items() if name != "timeAdded"}
-        for taint in device.get("taints", ())
-        if taint["key"] != key
+        {name: content for name, content in each.items() if name != "timeAdded"}
+        for each in device.get("taints", ())
+        if each["key"] != taint["key"]
     ]
-    taint = {"key": key, "effect": _EFFECT}
-    return device | {"taints": [*kept, taint | ({"value": value} if value else {})]}
+    return device | {"taints": [*kept, taint]}

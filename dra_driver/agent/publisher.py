@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from dra_driver.agent.changes import Changes, plan_changes
 from dra_driver.agent.forms import Devices, with_held_forms
@@ -39,7 +39,8 @@ class Publisher:
 
     `devices` gives the devices of each card that is there, None while the hardware has not been
     read yet: then nothing is published, since an empty pool would say that the node has no cards.
-    `held` are the cards that claims hold on this node.
+    `held` are the cards that claims hold on this node, `evict` the values of taints that make
+    pods leave.
 
     What stands on the server is known from one watch, so that comparing costs no request. After
     every failure, and after writing the same once more, it waits, longer each time until all is
@@ -54,6 +55,7 @@ class Publisher:
         *,
         devices: Callable[[], Mapping[PciAddress, Devices] | None],
         held: Callable[[], frozenset[PciAddress]],
+        evict: Collection[str] = (),
         backoff: Backoff | None = None,
         wait: Callable[[float], bool] | None = None,
     ) -> None:
@@ -62,6 +64,7 @@ class Publisher:
         self._node_name = node_name
         self._devices = devices
         self._held = held
+        self._evict = evict
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -139,7 +142,7 @@ class Publisher:
         devices, current = self._devices(), self.published.slices
         if devices is None or current is None:
             return None
-        wanted = with_held_forms(devices, _devices_of(current), self._held())
+        wanted = with_held_forms(devices, _devices_of(current), self._held(), evict=self._evict)
         if self._node is None or plan_changes(self._node, wanted, current):
             # Read again before each write: slices go with their Node, and another Node of that
             # name has another UID.

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from dra_driver.config.loader import Settings
+from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
 
 
@@ -16,6 +17,18 @@ def _absolute(path: Path) -> Path:
     if not path.is_absolute():
         raise ValueError("must be an absolute path")
     return path
+
+
+def _reasons(text: str) -> str:
+    unknown = sorted({*_split(text)} - {*UNHEALTHY_VALUES})
+    if unknown:
+        known = ", ".join(UNHEALTHY_VALUES)
+        raise ValueError(f"{', '.join(unknown)} is no reason of a taint; they are {known}")
+    return text
+
+
+def _split(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (each.strip() for each in text.split(","))))
 
 
 AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
@@ -63,6 +76,17 @@ class AgentSettings(Settings):
     care_interval: float = Field(
         default=60.0, gt=0, description="seconds between comparisons of the journal with the cards"
     )
+    error_limit: int | None = Field(
+        default=None,
+        ge=0,
+        description="taint a card with more error records than this (`efsmi -q`, Total Error "
+        "Count); without a number, events alone tell that they grow",
+    )
+    evict_on: Annotated[str, AfterValidator(_reasons)] = Field(
+        default="",
+        description="reasons, with commas between them, for which pods must leave an unhealthy "
+        f"card (effect NoExecute): {', '.join(UNHEALTHY_VALUES)}",
+    )
     registration_timeout: float = Field(
         default=60.0, gt=0, description="seconds to wait for the kubelet before saying so"
     )
@@ -81,6 +105,11 @@ class AgentSettings(Settings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the least severe lines to log"
     )
+
+    @property
+    def evicting(self) -> frozenset[str]:
+        """The reasons in `evict_on`."""
+        return _split(self.evict_on)
 
     @property
     def state_directory(self) -> Path:

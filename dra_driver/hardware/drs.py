@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from dra_driver.hardware.drs_errors import (
@@ -57,12 +57,20 @@ class Drs:
     """Every method may raise DrsError or another HardwareError.
 
     The caller holds a lock on the card for as long as what it has listed must stay true. Each call
-    on a card waits for those that were given up (`drs_locks`).
+    on a card waits for those that were given up (`drs_locks`). `indexes` says which index a card
+    probably has: a call of all cards, which would tell, hangs when one of them does.
     """
 
-    def __init__(self, tool: Tool, locks: DrsLocks) -> None:
+    def __init__(
+        self,
+        tool: Tool,
+        locks: DrsLocks,
+        *,
+        indexes: Callable[[PciAddress], int | None] = lambda _: None,
+    ) -> None:
         self._tool = tool
         self._locks = locks
+        self._probable = indexes
         self._indexes: dict[PciAddress, int] = {}
         # Whether ``-L`` of this tool shows instances: known once it has shown one.
         self._lists_uuids = False
@@ -161,8 +169,9 @@ class Drs:
 
     def _listing(self, address: PciAddress) -> str:
         """``-i N -L`` of the index that the card has now."""
-        index = self._indexes.get(address)
+        index = self._indexes.get(address, self._probable(address))
         if index is not None:
+            self._indexes[address] = index
             try:
                 text = self._run(address, "-L")
             except EfsmiFailed:

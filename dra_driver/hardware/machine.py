@@ -32,10 +32,12 @@ class Inventory:
 
 
 class Machine:
-    """Looks at the hardware; each answer is of now."""
+    """Looks at the hardware; each answer is of now. A card with more error records than
+    `error_limit` has a problem; without a limit, none for that."""
 
-    def __init__(self, sysfs: Sysfs, efsmi: Efsmi) -> None:
+    def __init__(self, sysfs: Sysfs, efsmi: Efsmi, *, error_limit: int | None = None) -> None:
         self._sysfs = sysfs
+        self._error_limit = error_limit
         self._surveyor = Surveyor(efsmi)
 
     def inventory(self) -> Inventory:
@@ -114,7 +116,8 @@ class Machine:
             pcie_root=function.root,
             pcie_switch=switch,
             nodes=self._sysfs.nodes(function.minor),
-            problems=_problems(queried),
+            problems=_problems(queried, self._error_limit),
+            errors=queried.errors,
         )
 
 
@@ -138,7 +141,7 @@ def _not_taken(address: PciAddress) -> HardwareError:
     )
 
 
-def _problems(card: QueriedCard) -> tuple[Problem, ...]:
+def _problems(card: QueriedCard, error_limit: int | None) -> tuple[Problem, ...]:
     found: list[Problem] = []
     if card.healthy is False:
         found.append(Problem(names.TAINT_UNHEALTHY, "health", "efsmi says Health : False"))
@@ -146,6 +149,9 @@ def _problems(card: QueriedCard) -> tuple[Problem, ...]:
         found.append(Problem(names.TAINT_UNHEALTHY, "rma", "efsmi flags the card for return"))
     if card.ecc is not None and card.ecc.current != card.ecc.pending:
         found.append(Problem(names.TAINT_UNHEALTHY, "pending", "an ECC change waits for a reset"))
+    if card.errors is not None and error_limit is not None and card.errors > error_limit:
+        text = f"efsmi counts {card.errors} error records, and {error_limit} are the limit"
+        found.append(Problem(names.TAINT_UNHEALTHY, "errors", text))
     if card.unclear:
         text = f"efsmi says what is not understood: {'; '.join(card.unclear)}"
         found.append(Problem(names.TAINT_UNHEALTHY, "efsmi", text))

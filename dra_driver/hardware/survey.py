@@ -57,10 +57,11 @@ class Surveyor:
                 return self._keep(self._at_once())
             except (EfsmiHung, EfsmiFailed) as error:
                 failures.append(error)
-                logger.warning("each card is asked by itself: %s", error)
         survey, errors = self._one_by_one(cards)
-        self._apart = bool(survey.silent) and bool(survey.joined.cards)
+        apart, self._apart = self._apart, bool(survey.silent) and bool(survey.joined.cards)
         if self._apart:
+            if not apart:
+                logger.warning("each card is asked by itself for now: %s", failures[0])
             return self._keep(survey)
         if failures := [*failures, *errors]:
             raise failures[0]

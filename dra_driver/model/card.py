@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from dra_driver.model.pci import PciAddress
 
@@ -24,18 +25,22 @@ class Ecc:
     pending: bool
 
 
+UNHEALTHY_VALUES: Final = ("lost", "health", "rma", "errors", "efsmi", "pending")
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Why nothing new may be placed on a card: the key and value of the taint that says so to
     programs, and `text` that says it to people.
 
-    The key ``unhealthy`` takes lost, health, rma, errors, efsmi or pending; ``foreign`` has no
-    value.
+    The key ``unhealthy`` takes one of `UNHEALTHY_VALUES`; ``foreign`` has no value. `evicts` makes
+    pods leave that use the card.
     """
 
     taint: str
     value: str
     text: str
+    evicts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,8 @@ class Card:
     ``index`` (efsmi's) and ``minor`` (of ``/dev/gcu<minor>``) can disagree and both may change
     at a reboot: never use them as a key. ``memory_mib`` is the card's total as efsmi prints it.
     ``numa_node`` is None where the kernel says -1. ``pcie_switch`` is the nearest bridge that
-    the card shares with another card, None where there is none.
+    the card shares with another card, None where there is none. ``virtualization`` is None where
+    efsmi does not tell, ``errors`` its count of error records.
     """
 
     address: PciAddress
@@ -72,3 +78,4 @@ class Card:
     pcie_switch: str | None
     nodes: tuple[DeviceNode, ...]
     problems: tuple[Problem, ...] = field(default=())
+    errors: int | None = None

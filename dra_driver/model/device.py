@@ -77,18 +77,17 @@ def card_attributes(card: Card, mode: Mode, *, sips: int | None = None) -> dict[
 
 def taints(card: Card, *, allocator: str) -> list[dict[str, str]]:
     """The allocator's taint, and one for each problem that keeps new claims away."""
-    problems = [
-        {"key": key, "value": value, "effect": "NoSchedule"}
-        if value
-        else {"key": key, "effect": "NoSchedule"}
-        for key, value in sorted({(problem.taint, problem.value) for problem in card.problems})
+    problems = sorted({(each.taint, each.value, each.evicts) for each in card.problems})
+    return [
+        taint(names.TAINT_ALLOCATED_BY, allocator),
+        *(taint(key, value, evicts=evicts) for key, value, evicts in problems),
     ]
-    allocated_by = {
-        "key": names.TAINT_ALLOCATED_BY,
-        "value": allocator,
-        "effect": "NoSchedule",
-    }
-    return [allocated_by, *problems]
+
+
+def taint(key: str, value: str, *, evicts: bool = False) -> dict[str, str]:
+    """A DeviceTaint: NoSchedule, or NoExecute where it `evicts`; without a value where empty."""
+    effect = "NoExecute" if evicts else "NoSchedule"
+    return {"key": key, "effect": effect} | ({"value": value} if value else {})
 
 
 def _clip(text: str) -> str:

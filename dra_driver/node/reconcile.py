@@ -93,7 +93,9 @@ class Reconciler:
         address = card.address
         with self._locks.cards([address]):
             ledger = self._journal.snapshot()
-            if card.virtualization is not Virtualization.DRS and address not in ledger.switched:
+            switched = address in ledger.switched
+            # Where efsmi does not tell the mode, only a listing shows who divides the card.
+            if card.virtualization not in {Virtualization.DRS, None} and not switched:
                 return
             listed = self._drs.instances(address)
             unheld = foreign(listed, ledger, address)
@@ -101,7 +103,8 @@ class Reconciler:
                 text = f"somebody made DRS instances: {', '.join(map(str, unheld))}"
                 findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
             missing |= _without(ledger, address, listed)
-            if not listed and address not in ledger.switched and self._drs.is_on(address):
+            in_doubt = card.virtualization is not None and not listed and not switched
+            if in_doubt and self._drs.is_on(address):
                 if not adopt:
                     text = "somebody switched DRS mode on; switch it off to let the card be used"
                     findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)

@@ -101,6 +101,22 @@ def test_the_vendors_runtime_is_asked_for_all_cards_and_the_tool(helm: Helm) -> 
         ) == (("all", "utility") if wanted else (None, None))
 
 
+@pytest.mark.parametrize(
+    ("agent", "limit", "evict"),
+    [
+        ({}, None, None),
+        ({"errorLimit": 0, "evictOn": []}, "0", None),
+        ({"errorLimit": 2000000, "evictOn": ["lost", "rma"]}, "2000000", "lost,rma"),
+    ],
+    ids=["by default", "no error at all", "both"],
+)
+def test_what_ails_a_card_and_who_leaves_it(
+    helm: Helm, agent: Values, limit: str | None, evict: str | None
+) -> None:
+    environ = environment(helm.render({"agent": agent}).agent["containers"][0])
+    assert (environ.get("GCU_ERROR_LIMIT"), environ.get("GCU_EVICT_ON")) == (limit, evict)
+
+
 def test_only_what_is_named_writable_is(helm: Helm) -> None:
     mounts = helm.render().agent["containers"][0]["volumeMounts"]
     read_only = {each["mountPath"] for each in mounts if each.get("readOnly")}

@@ -9,15 +9,18 @@ from typing import Any
 
 import pytest
 
+from dra_driver.agent.card_news import CardNews
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.reports import Reports
+from dra_driver.hardware.efsmi import EfsmiHung
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.model.card import Virtualization
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.agent.recorder import ListRecorder
-from tests.unit.hardware.doctored import DoctoredEfsmi
+from tests.unit.hardware.doctored import DoctoredEfsmi, Edit
 
 FIRST, SECOND = (PciAddress.parse(f"0000:{bus}:00.0") for bus in ("0d", "0e"))
 
@@ -31,7 +34,8 @@ class Watched:
         self.machine = SimulatedMachine.create(
             {"cards": described, **keys}, root, plain_device_files=True
         )
-        self.efsmi = DoctoredEfsmi(self.machine, {})
+        self.edits: dict[str, Edit] = {}
+        self.efsmi = DoctoredEfsmi(self.machine, self.edits)
         self.recorder = ListRecorder()
         self.changes = 0
         self.now = 0.0
@@ -42,7 +46,7 @@ class Watched:
             presence_interval=5.0,
             inventory_interval=60.0,
             changed=self._changed,
-            reports=Reports(self.recorder, "n1"),
+            news=CardNews(Reports(self.recorder, "n1"), clock=lambda: self.now),
             clock=lambda: self.now,
         )
 
@@ -125,6 +129,74 @@ def test_a_lost_card_keeps_its_other_problems(watched: Watched) -> None:
     watched.machine.lose_card(str(SECOND))
     watched.cards.look()
     assert watched.problems()["0000:0e:00.0"] == ["health", "lost"]
+
+
+def hung(_: str) -> str:
+    raise EfsmiHung("it did not end within 1 s")
+
+
+def hang_second(watched: Watched) -> None:
+    calls = ("-q --json-format", "-q", "-L", "", "-i 1 -q --json-format", "-i 1 -q")
+    watched.edits |= dict.fromkeys(calls, hung)
+
+
+def test_a_card_that_hangs_is_unhealthy_and_no_other(watched: Watched) -> None:
+    watched.cards.look()
+    hang_second(watched)
+    watched.cards.look()
+    assert watched.cards.problem is None
+    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": ["efsmi"]}
+    first, second = watched.cards.latest or ()
+    assert first.virtualization is Virtualization.DISABLED, "as it was told before"
+    assert second.problems[0].text == ("efsmi does not answer for it: it did not end within 1 s")
+    watched.edits.clear()
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
+    why = "efsmi does not answer for it: it did not end within 1 s"
+    assert watched.recorder.lines == [
+        f"GcuCardUnhealthy card 0000:0e:00.0: {why}",
+        "GcuCardHealthy card 0000:0e:00.0 is healthy again",
+    ]
+
+
+def test_a_card_that_hangs_from_the_start_on_is_not_published(watched: Watched) -> None:
+    hang_second(watched)
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": []}
+    assert watched.recorder.lines == [
+        "GcuCardUnusable card 0000:0e:00.0 is not published: it did not end within 1 s"
+    ]
+    watched.edits.clear()
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
+
+
+def test_a_lost_card_that_is_back_and_hangs(watched: Watched) -> None:
+    watched.cards.look()
+    watched.machine.lose_card(str(SECOND))
+    watched.cards.look()
+    watched.machine.restore_card(str(SECOND))
+    hang_second(watched)
+    watched.cards.look()
+    assert watched.problems()["0000:0e:00.0"] == ["efsmi"]
+
+
+@pytest.mark.parametrize("fault", ["efsmi-exit", "efsmi-garbage"])
+def test_all_cards_are_ill_when_looks_fail_for_a_while(watched: Watched, fault: str) -> None:
+    watched.cards.look()
+    watched.machine.set_fault(fault)
+    watched.cards.look()
+    watched.cards.look()
+    assert (watched.cards.failing, watched.changes) == (None, 1), "a tool may fail once"
+    watched.cards.look()
+    watched.cards.look()
+    failing = watched.cards.failing
+    assert failing is not None
+    assert (failing.value, failing.text) == ("efsmi", watched.cards.problem)
+    assert watched.changes == 2
+    watched.machine.clear_faults()
+    watched.cards.look()
+    assert (watched.cards.failing, watched.changes) == (None, 3)
 
 
 def test_a_card_whose_minor_moved_is_told_with_the_new_one(watched: Watched) -> None:

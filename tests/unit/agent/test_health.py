@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dra_driver.agent.card_news import CardNews
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.health import DeviceHealths
 from dra_driver.agent.reports import Reports
@@ -50,7 +51,7 @@ class World:
             presence_interval=5.0,
             inventory_interval=60.0,
             changed=lambda: None,
-            reports=Reports(ListRecorder(), "node"),
+            news=CardNews(Reports(ListRecorder(), "node")),
             clock=lambda: self.now,
         )
         self.healths = DeviceHealths(

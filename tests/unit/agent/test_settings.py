@@ -22,6 +22,11 @@ def test_a_node_name_is_all_it_needs() -> None:
     assert found.state_directory == Path("/var/lib/kubelet/plugins/gcu.enflame.com")
 
 
+def test_nothing_evicts_unless_it_is_named() -> None:
+    assert settings("--node-name=n1").evicting == frozenset()
+    assert settings("--node-name=n1", GCU_EVICT_ON="lost, rma").evicting == {"lost", "rma"}
+
+
 @pytest.mark.parametrize(
     ("argv", "directory"),
     [
@@ -44,6 +49,8 @@ def test_where_the_journal_lies(argv: list[str], directory: str) -> None:
         (["--node-name=n1", "--presence-interval=0"], "--presence-interval"),
         (["--node-name=n1", "--inventory-interval=-1"], "--inventory-interval"),
         (["--node-name=n1", "--probe-port=70000"], "--probe-port"),
+        (["--node-name=n1", "--error-limit=-1"], "--error-limit"),
+        (["--node-name=n1", "--evict-on=lost,dusty"], "dusty is no reason of a taint; they are"),
         (["--node-name=n1", "--injection=magic"], "--injection"),
         (["--node-name=n1", "--log-level=loud"], "--log-level"),
         (["--node-name=n1", "--host-root=machine"], "--host-root"),

@@ -217,3 +217,21 @@ def test_the_limit_for_a_call_is_told_by_its_type(tmp_path: Path) -> None:
     machine.set_fault("efsmi-slow", seconds=30)
     with pytest.raises(EfsmiHung, match=r"within 0\.2 s"):
         Efsmi(machine.efsmi_path, timeout=0.2, effects=Effects()).run("-L")
+
+
+def test_a_card_that_hangs_keeps_no_other_from_being_found(tmp_path: Path) -> None:
+    """What asks all cards hangs; the index that the inventory saw is asked first."""
+    tool = MemoryEfsmi.of(ONE, TWO, card={"instances": [{"profile": "1g.6gb"}]})
+    tool.set_fault("card-hangs", card=TWO)
+    asked_for_all = drs(tool, tmp_path)
+    with pytest.raises(EfsmiHung):
+        asked_for_all.instances(CARD)
+    told = Drs(tool, DrsLocks(tmp_path, patience=0), indexes={CARD: 1}.get)
+    assert len(told.instances(CARD)) == 1
+
+
+def test_a_probable_index_that_is_another_cards_is_noticed(tmp_path: Path) -> None:
+    tool = MemoryEfsmi.of(ONE, TWO)
+    tool.set_card(ONE, instances=(There(1, "1g.6gb", "u", (0,)),), virtualization="DRS")
+    told = Drs(tool, DrsLocks(tmp_path, patience=0), indexes={CARD: 0}.get)
+    assert [each.uuid for each in told.instances(CARD)] == ["u"]

@@ -33,10 +33,12 @@ def tool(cards: int = 2, **keys: Any) -> MemoryEfsmi:
 
 @dataclass
 class SimulatedCards:
-    """Plays the agent's view of the cards; `problems` are those that it has found."""
+    """Plays the agent's view of the cards; `problems` are those that it has found, `modes_told`
+    whether it knows their modes."""
 
     tool: MemoryEfsmi
     problems: dict[PciAddress, tuple[Problem, ...]] = field(default_factory=dict)
+    modes_told: bool = True
 
     def card(self, address: PciAddress) -> Card:
         state = self.tool.card(str(address))
@@ -52,7 +54,7 @@ class SimulatedCards:
             memory_mib=state.form.memory_mib,
             driver_version="1.5",
             ecc=Ecc(state.ecc_current == "Enable", state.ecc_pending == "Enable"),
-            virtualization=Virtualization(state.virtualization),
+            virtualization=Virtualization(state.virtualization) if self.modes_told else None,
             numa_node=None,
             pcie_root=None,
             pcie_switch=None,

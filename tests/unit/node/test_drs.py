@@ -341,6 +341,16 @@ def test_drs_mode_of_somebody_else_is_told(world: DrsWorld, agent: Agent) -> Non
     assert world.tool.card(ONE).virtualization == "Disable"
 
 
+def test_where_the_mode_is_not_told_a_listing_shows_who_divides_a_card(
+    world: DrsWorld, agent: Agent
+) -> None:
+    """As while another card hangs: the summary is of all cards."""
+    world.cards.modes_told = False
+    assert world.reconcile(agent).foreign == {}
+    world.tool.set_card(ONE, instances=(FOREIGN,), virtualization="DRS")
+    assert set(world.reconcile(agent).foreign) == {CARDS[0]}
+
+
 def test_a_lost_journal_is_rebuilt_with_its_instances(world: DrsWorld, agent: Agent) -> None:
     ref = world.api.add(instance("a", 0, 1))
     errors(agent, ref)
