@@ -38,6 +38,11 @@ test-unit: ## unit tests: seconds, no root, no cluster
 test-property: ## thousands of random cases: allocator, node histories; a kill at every effect
 	@$(PY) -m pytest tests/property
 
+.PHONY: fuzz
+fuzz: ## a million hostile inputs to each parser [PARSER=] [INPUTS=] [SEED=] [FIRST=] (hours)
+	@ulimit -v 4194304; nice $(PY) -m tests.fuzz $(if $(PARSER),--parser $(PARSER)) \
+		$(if $(INPUTS),--inputs $(INPUTS)) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
+
 .PHONY: test-control-plane
 test-control-plane: ## tests against a real control plane without kubelets
 	@$(PY) -m tests.cluster packages

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -34,10 +34,16 @@ def _split(text: str) -> frozenset[str]:
 AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 
 
+# A DNS subdomain (k8s.io/apimachinery, NameIsDNSSubdomain); it goes into selectors and paths.
+_NODE_NAME: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+
+
 class AgentSettings(Settings):
     """Values only; what has effects is built from them in `dra_driver.agent.main`."""
 
-    node_name: str = Field(min_length=1, description="name of this Node object")
+    node_name: str = Field(
+        pattern=_NODE_NAME, max_length=253, description="name of this Node object"
+    )
     host_root: AbsolutePath = Field(
         default=Path("/"),
         description="folder with the host's sys/ and dev/, at the same path in the pod and on "

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from dra_driver.config.documents import given, read_yaml
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -104,15 +104,7 @@ def load_card_rules(path: Path | None) -> CardRules:
     """
     if path is None:
         return CardRules()
-    try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidValue(
-            f"the card rules {path} cannot be read: {error.strerror}",
-            remedy="name an existing file with --card-rules",
-        ) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise InvalidValue(f"the card rules {path} are not YAML: {error}") from error
+    content = read_yaml(path, "the file of card rules", flag="--card-rules")
     try:
         return CardRules.model_validate({} if content is None else content)
     except ValidationError as error:
@@ -128,4 +120,4 @@ def _readable(problem: Mapping[str, Any]) -> str:
     for part in problem["loc"]:
         place += f"[{part}]" if isinstance(part, int) else f".{part}"
     message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{place.lstrip('.') or 'the file'}: {message} (given {problem['input']!r})"
+    return f"{place.lstrip('.') or 'the file'}: {message} (given {given(problem['input'])})"

@@ -8,18 +8,17 @@ A program describes its settings as one pydantic model; from it come the flags
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
+from dra_driver.config.documents import brief, given, read_yaml
 from dra_driver.config.servicelinks import is_service_link
 from dra_driver.model.errors import InvalidValue
 
@@ -60,15 +59,15 @@ def load(
     error. ``--help`` prints and exits as argparse does.
     """
     parser = _parser(model, prog, description)
-    given = {k: v for k, v in vars(parser.parse_args(argv)).items() if v is not None}
+    flags = {k: v for k, v in vars(parser.parse_args(argv)).items() if v is not None}
     _tell_unknown_variables(model, environ, prog)
-    path = given.pop("config", None) or environ.get(variable("config"))
+    path = flags.pop("config", None) or environ.get(variable("config"))
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     for source, layer in (
         (_FILE, _from_file(model, path) if path else {}),
         (_ENVIRONMENT, _from_environment(model, environ)),
-        (_FLAGS, given),
+        (_FLAGS, flags),
     ):
         values |= layer
         origin |= dict.fromkeys(layer, source)
@@ -131,21 +130,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _from_file(model: type[S], path: str) -> dict[str, Any]:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InvalidValue(
-            f"settings file {path} cannot be read: {reason}",
-            remedy="name an existing file with --config",
-        ) from error
-    try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
-        reason = " ".join(str(error).split())
-        raise InvalidValue(
-            f"settings file {path} is not YAML: {reason}", remedy="write it as key: value"
-        ) from error
+    content = read_yaml(Path(path), "settings file", flag="--config")
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -153,7 +138,7 @@ def _from_file(model: type[S], path: str) -> dict[str, Any]:
             f"settings file {path} holds no mapping of settings", remedy="write it as key: value"
         )
     by_key = {to_camel(name): name for name in model.model_fields}
-    unknown = sorted(str(key) for key in content if key not in by_key)
+    unknown = sorted(brief(str(key)) for key in content if key not in by_key)
     if unknown:
         raise InvalidValue(
             f"settings file {path}: unknown {', '.join(unknown)}",
@@ -195,5 +180,4 @@ def _readable(
         _ENVIRONMENT: f"{variable(name)} in the environment",
         _FLAGS: flag(name),
     }[origin[name]]
-    given = json.dumps(problem["input"], default=str, ensure_ascii=False)
-    return f"{place}: {message} (given {given})"
+    return f"{place}: {message} (given {given(problem['input'])})"

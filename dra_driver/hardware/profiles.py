@@ -148,18 +148,21 @@ def _parse(content: bytes) -> dict[Form, ProfileTable]:
     if (document["format"], document["version"]) != (_FORMAT, _VERSION):
         raise InvalidValue(f"version {document['version']} of {document['format']}")
     return {
-        Form(str(raw["model"]), _ecc(raw["ecc"]), int(raw["memoryMiB"])): ProfileTable.of(
+        Form(str(raw["model"]), _ecc(raw["ecc"]), _number(raw["memoryMiB"])): ProfileTable.of(
             Profile(
                 str(row["name"]),
-                int(row["id"]),
-                int(row["count"]),
-                int(row["memoryMiB"]),
-                int(row["sips"]),
+                *(_number(row[key]) for key in ("id", "count", "memoryMiB", "sips")),
             )
             for row in raw["profiles"]
         )
         for raw in document["tables"]
     }
+
+
+def _number(value: object) -> int:
+    if type(value) is int:
+        return value
+    raise InvalidValue(f"{value!r} is no whole number")
 
 
 def _ecc(value: object) -> bool | None:

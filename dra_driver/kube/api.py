@@ -61,7 +61,7 @@ class ServerVersion:
     @classmethod
     def parse(cls, answer: Mapping[str, Any]) -> ServerVersion:
         """From ``/version``. Vendors append signs to the numbers (``36+``), so digits count."""
-        numbers = [re.match(r"\d+", str(answer.get(key, ""))) for key in ("major", "minor")]
+        numbers = [re.match(r"[0-9]{1,9}", str(answer.get(key, ""))) for key in ("major", "minor")]
         if None in numbers:
             raise InvalidValue(f"the API server's /version has no version number: {dict(answer)}")
         major, minor = (int(match.group()) for match in numbers if match)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from dra_driver.model.errors import GcuError
 
@@ -69,6 +69,8 @@ class Unavailable(KubeError):
     """The server could not be reached, did not answer in time, or failed itself (5xx)."""
 
 
+_LONGEST_WAIT: Final = 60.0  # seconds; what is in between must not send us to sleep for good
+
 _BY_STATUS: dict[int, type[KubeError]] = {
     403: Forbidden,
     404: NotFound,
@@ -103,13 +105,13 @@ def from_response(
 def _status_object(body: bytes) -> dict[str, Any]:
     try:
         decoded = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return decoded if isinstance(decoded, dict) else {}
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     try:
-        return max(0.0, float(headers.get("Retry-After", "1")))
+        return min(max(0.0, float(headers.get("Retry-After", "1"))), _LONGEST_WAIT)
     except ValueError:  # the header may also be a date, which API servers do not send
         return 1.0

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from dra_driver.model.errors import InvalidValue
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -23,13 +25,27 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path; without `namespace` that of all namespaces, without `name` the list's."""
+        """The URL path; without `namespace` that of all namespaces, without `name` the list's.
+
+        Raises InvalidValue for what no object can be called: it would lead elsewhere.
+        """
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
-            parts += ["namespaces", quote(namespace, safe="")]
+            parts += ["namespaces", _segment(namespace)]
         parts.append(self.plural)
-        parts += [quote(part, safe="") for part in (name, subresource) if part]
+        parts += [_segment(part) for part in (name, subresource) if part]
         return "/".join(parts)
+
+
+def _segment(name: str) -> str:
+    """The name as one segment of a path; clients resolve those of dots, and cannot quote them."""
+    try:
+        quoted = quote(name, safe="")
+    except UnicodeEncodeError:
+        quoted = ""
+    if quoted in {"", ".", ".."}:
+        raise InvalidValue(f"{name!r} is no name of an API object")
+    return quoted
 
 
 RESOURCE_SLICES: Final = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False)

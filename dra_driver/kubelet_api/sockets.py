@@ -14,6 +14,7 @@ from typing import Final
 
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.model.effects import Effects, Point
+from dra_driver.model.identifiers import check_id
 from dra_driver.model.names import DRIVER
 
 # sockaddr_un.sun_path holds 108 bytes, one of which ends the string (unix(7)).
@@ -33,9 +34,9 @@ class Sockets:
 
         `pod_uid` is the agent's own pod's, or empty for kubelets below 1.33. A name that makes
         a path too long for a socket is replaced by a hash of itself. Raises SocketError where
-        even that does not fit.
+        even that does not fit, InvalidValue for a UID that cannot be part of a file's name.
         """
-        part = f"-{pod_uid}" if pod_uid else ""
+        part = f"-{check_id(pod_uid, 'pod UID')}" if pod_uid else ""
         return cls(
             service=_fitting(kubelet_root / "plugins" / DRIVER, f"dra{part}", ".sock"),
             registration=_fitting(

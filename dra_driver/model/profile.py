@@ -9,7 +9,7 @@ from typing import Final
 
 from dra_driver.model.errors import InvalidValue
 
-_NAME: Final = re.compile(r"([1-9]\d{0,2})g\.(\d{1,6})gb")
+_NAME: Final = re.compile(r"([1-9][0-9]{0,2})g\.([0-9]{1,6})gb")
 _ATTRIBUTE_LENGTH: Final = 64  # resource.k8s.io/v1, DeviceAttribute.string
 _SEPARATOR: Final = ","
 

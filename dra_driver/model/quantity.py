@@ -22,6 +22,7 @@ _DECIMAL: Final[dict[str, Fraction]] = {
 }
 _FINEST: Final = _DECIMAL["n"]
 _MOST_BINARY: Final = 2**63 - 1  # upstream's maxAllowed, which caps binary quantities only
+_LONGEST: Final = 400  # characters; Python itself reads no number of some thousand digits
 _QUANTITY: Final = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
     r"(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]{1,2})|(?P<decimal>[numkMGTPE]?))"
@@ -33,12 +34,14 @@ def parse_quantity(text: str) -> Fraction:
     it: rounded away from zero to a nano, binary ones within 63 bits.
 
     Raises InvalidValue for anything else; that includes what upstream's scanner takes for 0
-    because it forgets to look for a digit (``.``, ``Ki``), and exponents of more than two digits.
+    because it forgets to look for a digit (``.``, ``Ki``), exponents of more than two digits, and
+    what is longer than any amount.
     """
-    match = _QUANTITY.fullmatch(text)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         raise InvalidValue(
-            f"{text!r} is not a quantity", remedy="write a number with a suffix, as in 6 or 40Gi"
+            f"{text[:_LONGEST]!r} is not a quantity",
+            remedy="write a number with a suffix, as in 6 or 40Gi",
         )
     number = Fraction(match["number"])
     if match["binary"]:

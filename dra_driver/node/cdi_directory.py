@@ -11,8 +11,8 @@ from typing import Final
 
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError
+from dra_driver.model.identifiers import check_id
 from dra_driver.model.names import DRIVER
-from dra_driver.node.records import check_id
 
 _NAME: Final = re.compile(
     re.escape(f"{DRIVER}-claim-") + r"(?P<uid>[0-9A-Za-z-]+)\.json(?P<unfinished>\.new)?"

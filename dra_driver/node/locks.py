@@ -16,9 +16,9 @@ from pathlib import Path
 
 from dra_driver.hardware.lock_file import open_lock
 from dra_driver.model.errors import JournalError
+from dra_driver.model.identifiers import check_id
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.logfile import is_at
-from dra_driver.node.records import check_id
 
 logger = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from typing import Final, ParamSpec, TypeVar
 from dra_driver.kube.errors import NotFound
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.prepared import PreparedDevice
@@ -24,7 +25,6 @@ from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.locks import Locks
 from dra_driver.node.plan import holds_of
 from dra_driver.node.ports import ClaimReader, Hardware
-from dra_driver.node.records import check_id
 from dra_driver.node.steps import ModeSteps, WholeCard
 from dra_driver.node.usage import Call, with_sight
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,6 +12,7 @@ from typing import Any, Final
 from dra_driver.model.claim import ClaimRef, Result
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.model.identifiers import check_id
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
@@ -23,8 +23,6 @@ from dra_driver.model.quantity import parse_quantity
 
 # A node has a few dozen device names, and the ledger asks for their cards at every prepare.
 _parsed = lru_cache(maxsize=1024)(parse_device_name)
-
-_SAFE_ID: Final = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?")
 
 
 class Kind(StrEnum):
@@ -116,16 +114,6 @@ class Record:
     card: PciAddress | None = None
 
 
-def check_id(text: str, what: str) -> str:
-    """`text` if it can be part of a file's name; raises InvalidValue otherwise.
-
-    Kubernetes' identifiers are UUIDs, but the API server does not promise it.
-    """
-    if _SAFE_ID.fullmatch(text) is None:
-        raise InvalidValue(f"{text[:80]!r} is not a {what}")
-    return text
-
-
 def record(kind: Kind, owner: Owner, holds: tuple[Hold, ...]) -> Record:
     """A new record; every kind carries all that is known, so that each stands for itself when
     others are damaged."""
@@ -182,7 +170,9 @@ def _owner_in(raw: Mapping[str, Any]) -> Owner:
     if "grant" in raw:
         entry = raw["grant"]
         devices = tuple(PluginDevice.parse(text) for text in entry["devices"])
-        return Grant(devices, int(entry["total"]), str(entry["answer"]))
+        if type(entry["total"]) is not int:
+            raise InvalidValue(f"{entry['total']!r} is no number of devices")
+        return Grant(devices, entry["total"], str(entry["answer"]))
     entry = raw["claim"]
     check_id(entry["uid"], "UID")
     return ClaimRef(str(entry["namespace"]), str(entry["name"]), entry["uid"])

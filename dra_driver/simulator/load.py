@@ -27,6 +27,10 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.composer.ComposerError(
+                    problem="a key is no single word", problem_mark=key.start_mark
+                )
             if key.value in seen:
                 raise yaml.composer.ComposerError(
                     problem=f"the key {key.value} is given twice", problem_mark=key.start_mark
@@ -75,7 +79,9 @@ def parse_yaml(text: str, *, of: str) -> Any:
     """The document with all scalars but null as strings. Raise InvalidValue when malformed."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - _Loader is a SafeLoader
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        # Beside YAMLError, what constructors raise for a scalar that is not of its tag
+        # (``!!int ''``, ``!!bool maybe``), and what is raised for one that is nested too deep.
         raise InvalidValue(f"{of} is not YAML: {error}") from error
 
 

@@ -125,7 +125,7 @@ def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:
             )
             for entry in entries
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise KubeletError(
             f"the kubelet's checkpoint of devices has a form that is not known: {error!r}",
             remedy="use a version of the driver that knows this kubelet",

@@ -20,6 +20,7 @@ _ESCAPE: Final = re.compile(
     r"""|(?P<octal>[0-3][0-7]{2})|(?P<other>.?))""",
     re.DOTALL,
 )
+_MOST_DIGITS: Final = 1000
 _PLAIN: Final = dict(zip("abfnrtv\\'\"`?", "\a\b\f\n\r\t\v\\'\"`?", strict=True))
 
 
@@ -27,13 +28,14 @@ def number(text: str) -> int | float | Uint:
     """The value of an int, uint or double literal. Raises RefusedError out of its range."""
     unsigned = text[-1] in "uU"
     digits = text.rstrip("uU")
+    low, high = (0, UINT64_MAX) if unsigned else (INT64_MIN, INT64_MAX)
     if "x" in digits:
         value = int(digits, 16)
-    elif digits.lstrip("-").isdigit():
-        value = int(digits)
-    else:
+    elif not digits.lstrip("-").isdigit():
         return _double(text)
-    low, high = (0, UINT64_MAX) if unsigned else (INT64_MIN, INT64_MAX)
+    else:
+        # Python reads no decimal number of more than some thousand digits.
+        value = int(digits) if len(digits) <= _MOST_DIGITS else high + 1
     if not low <= value <= high:
         raise RefusedError(f"the number {text} is out of range")
     return Uint(value) if unsigned else value

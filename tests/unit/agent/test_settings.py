@@ -44,6 +44,9 @@ def test_where_the_journal_lies(argv: list[str], directory: str) -> None:
     [
         ([], "--node-name [GCU_NODE_NAME]"),
         (["--node-name="], "--node-name"),
+        (["--node-name=../n1"], "--node-name"),
+        (["--node-name=n1,spec.driver=x"], "--node-name"),
+        (["--node-name=" + "n" * 254], "--node-name"),
         (["--node-name=n1", "--efsmi-timeout=0"], "--efsmi-timeout"),
         (["--node-name=n1", "--efsmi-timeout=301"], "--efsmi-timeout"),
         (["--node-name=n1", "--presence-interval=0"], "--presence-interval"),

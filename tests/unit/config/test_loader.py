@@ -125,7 +125,7 @@ def test_a_bad_setting_is_named_as_it_was_given(
             r"probePort in file .*settings\.yaml: .*\(given \[1\]\)",
         ),
         (b"nodeName: 7\n", r"nodeName in file .*: .*valid string \(given 7\)"),
-        (b"nodeName: {a: 2026-01-01}\n", "nodeName in file .*2026-01-01"),
+        (b"nodeName: {a: 2026-01-01}\n", r"nodeName in file .*date\(2026, 1, 1\)"),
         (b"- nodeName\n", "holds no mapping of settings"),
         (b"false\n", "holds no mapping of settings"),
         (b"[]\n", "holds no mapping of settings"),

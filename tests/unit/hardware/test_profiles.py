@@ -84,6 +84,10 @@ def contents() -> list[object]:
             ).encode(),
             id="no profile name",
         ),
+        pytest.param(
+            json.dumps({**good, "tables": [{**table, "memoryMiB": 1e999}]}).encode(),
+            id="a number beyond numbers",
+        ),
     ]
 
 

@@ -35,13 +35,23 @@ def test_kind(status: int, reason: str, kind: type[errors.KubeError]) -> None:
     assert error.what == f"the API server answered {status} {reason} to PUT /api/v1/x: so it is"
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b"\xff\xfe", b"[" * 100_000], ids=lambda body: repr(body[:9])
+)
 def test_a_proxy_may_answer_anything(body: bytes) -> None:
     assert isinstance(errors.from_response("GET /", 502, body), errors.Unavailable)
 
 
 @pytest.mark.parametrize(
-    ("header", "seconds"), [({"Retry-After": "7"}, 7.0), ({}, 1.0), ({"Retry-After": "Sat"}, 1.0)]
+    ("header", "seconds"),
+    [
+        ({}, 1.0),
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "Sat"}, 1.0),
+        ({"Retry-After": "-1"}, 0.0),
+        ({"Retry-After": "nan"}, 0.0),
+        ({"Retry-After": "inf"}, 60.0),
+    ],
 )
 def test_retry_after(header: dict[str, str], seconds: float) -> None:
     error = errors.from_response("GET /", 429, b"{}", header)

@@ -27,6 +27,13 @@ def test_path(resource: Resource, arguments: tuple[str, ...], path: str) -> None
     assert resource.path(*arguments) == path
 
 
+@pytest.mark.parametrize("name", [".", "..", "\ud800"], ids=repr)
+@pytest.mark.parametrize("namespace", ["", "team"], ids=["as namespace", "as name"])
+def test_what_no_object_can_be_called(namespace: str, name: str) -> None:
+    with pytest.raises(InvalidValue, match="is no name of an API object"):
+        PODS.path(namespace or name, name if namespace else "a")
+
+
 def test_version_of_vendors() -> None:
     answer = {"major": "1", "minor": "36+", "gitVersion": "v1.36.3-vendor.1"}
     assert ServerVersion.parse(answer) == ServerVersion(1, 36, "v1.36.3-vendor.1")

@@ -10,6 +10,7 @@ import pytest
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.sockets import Sockets, make_room
 from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import InvalidValue
 
 UID = "0b6a1f7e-3f0c-4f3a-9f29-5e7b0a5b6a11"
 
@@ -45,6 +46,12 @@ UID = "0b6a1f7e-3f0c-4f3a-9f29-5e7b0a5b6a11"
 def test_paths(root: str, pod_uid: str, service: str, registration: str) -> None:
     sockets = Sockets.of(Path(root), pod_uid)
     assert (str(sockets.service), str(sockets.registration)) == (service, registration)
+
+
+@pytest.mark.parametrize("pod_uid", ["../../x", "a/b", "a\0", "..", "a" * 100], ids=repr)
+def test_no_uid_leads_elsewhere(pod_uid: str) -> None:
+    with pytest.raises(InvalidValue, match="is not a pod UID"):
+        Sockets.of(Path("/var/lib/kubelet"), pod_uid)
 
 
 @pytest.mark.parametrize("length", range(30, 58))

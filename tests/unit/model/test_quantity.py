@@ -96,6 +96,12 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
     assert repr(text) in caught.value.what
 
 
+def test_a_quantity_is_shorter_than_any_text() -> None:
+    assert parse_quantity("9" * 400) == 10**400 - 1
+    with pytest.raises(InvalidValue, match="is not a quantity"):
+        parse_quantity("9" * 5000)
+
+
 # From TestQuantityString of apimachinery 1.36.3: the canonical form, and another spelling.
 @pytest.mark.parametrize(
     ("canonical", "other", "binary"),
