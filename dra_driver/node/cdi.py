@@ -9,7 +9,7 @@ CDI replaces a variable of the same name (container-device-interface 1.1.1,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -71,6 +71,14 @@ def render(
     return json.dumps(spec, indent=2).encode() + b"\n"
 
 
+def environment(hold: Hold, cards: Mapping[PciAddress, Card]) -> Iterator[tuple[str, str]]:
+    """The variables that tell a container of what it has; `cards` as in `render`."""
+    minors = sorted(cards[address].minor for address in hold.sees)
+    yield names.ENV_VISIBLE_DEVICES, ",".join(str(minor) for minor in minors)
+    if hold.instance is not None:
+        yield names.ENV_TOPS_VISIBLE_DEVICES, _partition(hold.instance, cards[hold.card])
+
+
 def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[Hold, ...]]:
     """The owner and its devices as a specification of ours for that UID tells them; raises
     InvalidValue when it does not."""
@@ -92,12 +100,7 @@ def _device_name(owner: Owner, hold: Hold) -> str:
 
 
 def _edits(hold: Hold, cards: Mapping[PciAddress, Card], injection: Injection) -> dict[str, Any]:
-    minors = sorted(cards[address].minor for address in hold.sees)
-    env = [f"{names.ENV_VISIBLE_DEVICES}={','.join(str(minor) for minor in minors)}"]
-    if hold.instance is not None:
-        env.append(
-            f"{names.ENV_TOPS_VISIBLE_DEVICES}={_partition(hold.instance, cards[hold.card])}"
-        )
+    env = [f"{name}={value}" for name, value in environment(hold, cards)]
     edits: dict[str, Any] = {"env": env}
     nodes = cards[hold.card].nodes
     # An empty list is not the same as none to every runtime.

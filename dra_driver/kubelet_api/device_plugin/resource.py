@@ -90,9 +90,10 @@ class ResourceServer:
         """
         if not self._socket.exists():
             logger.info("%s is gone, as after a start of the kubelet: serving anew", self._socket)
+            self._known = None
+            self.problem = f"{self._socket} is gone, and not served yet"
             self._server.stop(grace=0)
             self._server.start()
-            self._known = None
         kubelet = _identity(self._kubelet)
         if kubelet is None:
             self._tell(f"the kubelet does not serve {self._kubelet}")

@@ -1,0 +1,148 @@
+"""The whole of what the kubelet sees of the device plugin: three resources, and their upkeep."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from dra_driver.device_plugin.granter import Granter, Handover
+from dra_driver.device_plugin.handler import ModeHandler
+from dra_driver.device_plugin.releaser import DeviceSets, Releaser
+from dra_driver.device_plugin.stock import NodeView
+from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_names
+from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded
+from dra_driver.kubelet_api.device_plugin.resource import ResourceServer
+from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.siblings import Siblings
+from dra_driver.model.effects import Effects
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import pool_name
+from dra_driver.model.plugin_device import RESOURCES
+from dra_driver.node.keeper import Keeper
+from dra_driver.node.ports import Hardware
+
+logger = logging.getLogger(__name__)
+
+_LOOK_EVERY: Final = 1.0
+
+
+class DevicePlugin:
+    """Serves the cards of `view` until `stop`. Constructing it has no effect.
+
+    `handover` says how containers get their devices, as this node's kubelet takes them; `changed`
+    is called when something was given out or released.
+    """
+
+    def __init__(
+        self,
+        *,
+        view: Callable[[], NodeView],
+        keeper: Keeper,
+        hardware: Hardware,
+        handover: Callable[[], Handover],
+        changed: Callable[[], None],
+        node_name: str,
+        kubelet_root: Path,
+        pod_uid: str = "",
+        release_interval: float = 10.0,
+        effects: Effects | None = None,
+    ) -> None:
+        """`pod_uid` is the agent's own pod's: two agents can serve side by side."""
+        effects = effects or Effects()
+        folders = Folders.of(kubelet_root)
+        self._changed = changed
+        self._record = KubeletRecord(folders.pod_resources, folders.checkpoint, tell=self._tell)
+        granter = Granter(
+            view=view,
+            keeper=keeper,
+            hardware=hardware,
+            recorded=lambda: device_sets(self._record.checkpoint()),
+            pool=pool_name(node_name),
+            handover=handover,
+        )
+        sockets = {mode: folders.socket(mode, pod_uid) for mode in Mode}
+        self._servers: Mapping[Mode, ResourceServer] = {
+            mode: ResourceServer(
+                RESOURCES[mode],
+                ModeHandler(mode, view=view, granter=granter, changed=self._on_change),
+                socket=socket,
+                kubelet=folders.kubelet,
+                effects=effects,
+            )
+            for mode, socket in sockets.items()
+        }
+        self._siblings = Siblings(
+            {socket: socket_names(mode) for mode, socket in sockets.items()}, effects
+        )
+        self._releaser = Releaser(
+            ledger=lambda: view().ledger,
+            keeper=keeper,
+            recorded=lambda: device_sets(self._record.look()),
+            changed=self._on_change,
+            interval=release_interval,
+        )
+        self._stopping = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="plugin-watch", daemon=True)
+
+    def start(self) -> None:
+        """Serve; raises SocketError where a socket cannot be made, and nothing is served then."""
+        with ExitStack() as begun:
+            for server in self._servers.values():
+                server.start()
+                begun.callback(server.stop, 0)
+            begun.pop_all()
+        self._watcher.start()
+        self._releaser.start()
+
+    def stop(self, grace: float) -> None:
+        """Withdraw, and let running calls end within `grace` seconds for each resource. What
+        containers have stays: they run on."""
+        self._stopping.set()
+        self._releaser.stop(grace)
+        for server in self._servers.values():
+            server.stop(grace)
+
+    def is_alive(self) -> bool:
+        """Whether the threads beside the servers run, from `start` on."""
+        return self._watcher.is_alive() and self._releaser.is_alive()
+
+    def tell(self) -> None:
+        """The cards have changed, or what is held of them."""
+        self._tell()
+
+    def problem(self) -> str | None:
+        """Why no devices can be given out, or none can be released; None when all is well."""
+        problems = (server.problem for server in self._servers.values())
+        return next((problem for problem in problems if problem), self._releaser.problem)
+
+    def _on_change(self) -> None:
+        self._tell()
+        self._changed()
+
+    def _tell(self) -> bool:
+        for server in self._servers.values():
+            server.tell()
+        return any(server.is_listened_to for server in self._servers.values())
+
+    def _watch(self) -> None:
+        self._look()
+        while not self._stopping.wait(_LOOK_EVERY):
+            self._look()
+
+    def _look(self) -> None:
+        for server in self._servers.values():
+            try:
+                server.look()
+            except SocketError as error:
+                logger.warning("%s is not served: %s", server.resource, error)
+        self._siblings.look()
+
+
+def device_sets(recorded: tuple[Recorded, ...] | frozenset[Recorded]) -> DeviceSets:
+    """What of the kubelet's record is ours."""
+    ours = set(RESOURCES.values())
+    return {each.devices for each in recorded if each.resource in ours}

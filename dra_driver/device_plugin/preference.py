@@ -1,0 +1,121 @@
+"""Which of the available devices a container should get: binpack. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+from dra_driver.device_plugin.stock import Stock
+from dra_driver.model.card import Card
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import PluginDevice
+
+Cards = Mapping[PciAddress, Card]
+
+
+def prefer_share(
+    stocks: Iterable[Stock], available: Iterable[str], included: Iterable[str], size: int
+) -> list[str]:
+    """`size` devices of one card, of its slices or of its DRS size: of the card with the fewest
+    left on which they fit, a card in use before a free one. None where no card has them.
+
+    `included` are those that the container has anyway, handed on by an init container.
+    """
+    kept = _parsed(included)
+    free = {
+        each: [device for device in _parsed(available) if device.card == each.card]
+        for each in stocks
+        if each.free or kept
+    }
+    possible = [
+        each
+        for each, devices in free.items()
+        if all(device.card == each.card for device in kept)
+        and len({*kept, *devices}) >= size >= len(kept)
+    ]
+    if not possible:
+        return []
+    best = min(possible, key=lambda each: (each.free, not each.held, each.card))
+    others = [device for device in free[best] if device not in kept]
+    return [str(device) for device in [*kept, *others][:size]]
+
+
+def prefer_whole(
+    cards: Cards,
+    stocks: Iterable[Stock],
+    available: Iterable[str],
+    included: Iterable[str],
+    size: int,
+) -> list[str]:
+    """`size` whole cards that are close to each other: behind one PCIe switch, else on as few NUMA
+    nodes as may be, and where there is a choice from the place with the fewest left. None where
+    there are not as many. `included` as in `prefer_share`."""
+    kept = [device.card for device in _parsed(included)]
+    free = {each.card for each in stocks if each.free}
+    candidates = sorted(
+        {device.card for device in _parsed(available)} & free & cards.keys() - set(kept)
+    )
+    missing = size - len(kept)
+    if not 0 <= missing <= len(candidates):
+        return []
+    nodes = {cards[card].numa_node for card in kept if card in cards}
+    beside = [card for card in candidates if cards[card].numa_node in nodes]
+    chosen = _close(beside if len(beside) >= missing else candidates, missing, cards)
+    return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*kept, *chosen]]
+
+
+def _close(candidates: Sequence[PciAddress], count: int, cards: Cards) -> list[PciAddress]:
+    def switch(card: PciAddress) -> Hashable:
+        return cards[card].pcie_switch or card
+
+    def node(card: PciAddress) -> Hashable:
+        return cards[card].numa_node
+
+    together = [group for group in _groups(candidates, switch) if len(group) >= count]
+    if together:
+        return min(together, key=lambda group: (len(group), group))[:count]
+    return _from_few(candidates, count, (node, switch))
+
+
+def _from_few(
+    candidates: Sequence[PciAddress],
+    count: int,
+    places: Sequence[Callable[[PciAddress], Hashable]],
+) -> list[PciAddress]:
+    """`count` candidates from as few of the first of the places as may be, and within it so for
+    the next: the smallest group that is large enough, or all of the largest and so on."""
+    if not places:
+        return list(candidates[:count])
+    groups = _groups(candidates, places[0])
+    chosen: list[PciAddress] = []
+    while len(chosen) < count:
+        left = count - len(chosen)
+        enough = [group for group in groups if len(group) >= left]
+        if enough:
+            group = min(enough, key=lambda group: (len(group), group))
+        else:
+            group = max(groups, key=len)
+        groups.remove(group)
+        chosen += _from_few(group, min(left, len(group)), places[1:])
+    return chosen
+
+
+def _groups(
+    candidates: Sequence[PciAddress], place: Callable[[PciAddress], Hashable]
+) -> list[list[PciAddress]]:
+    groups: dict[Hashable, list[PciAddress]] = {}
+    for card in candidates:
+        groups.setdefault(place(card), []).append(card)
+    return list(groups.values())
+
+
+def _parsed(ids: Iterable[str]) -> list[PluginDevice]:
+    """Ascending; what is no ID of ours is left out, as nothing can be preferred of it."""
+    devices = []
+    for text in ids:
+        try:
+            devices.append(PluginDevice.parse(text))
+        except InvalidValue:
+            continue
+    return sorted(devices)

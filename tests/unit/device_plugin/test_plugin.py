@@ -1,0 +1,216 @@
+"""The whole device plugin between a kubelet's device manager and the simulator's cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dra_driver.device_plugin.plugin import DevicePlugin
+from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
+from dra_driver.model.card import Problem
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_UNHEALTHY
+from dra_driver.model.plugin_device import RESOURCES
+from tests.unit.device_plugin.plugin_world import PluginWorld, ids
+from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager
+from tests.unit.node.drs_world import tool
+from tests.unit.node.world import CARDS, NODE, Agent
+
+ONE, TWO = map(str, CARDS[:2])
+WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in Mode)
+
+
+class Node:
+    """A kubelet, and agents one after the other."""
+
+    def __init__(self, root: Path, *, cards: int = 2, release_interval: float = 0.05) -> None:
+        self.release_interval = release_interval
+        self.world = PluginWorld(root / "node", tool=tool(cards))
+        self.kubelet = DeviceManager(root)
+        self.kubelet.start()
+        self.agent: Agent
+        self.plugin: DevicePlugin
+        self.start()
+        self.world.learn(self.agent)
+        self.plugin.tell()
+        self.becomes(cards, cards * 6, cards * 6)
+
+    def start(self) -> None:
+        """An agent that serves; the kubelet knows of its three resources."""
+        known = len(self.kubelet.registered)
+        self.agent = self.world.start()
+        self.plugin = DevicePlugin(
+            view=lambda: self.world.view(self.agent),
+            keeper=self.agent.preparer.keeper,
+            hardware=self.world.cards,
+            handover=lambda: self.world.handover,
+            changed=lambda: None,
+            node_name=NODE,
+            kubelet_root=self.kubelet.folders.plugins.parent,
+            release_interval=self.release_interval,
+        )
+        self.plugin.start()
+        self.kubelet.until(lambda: len(self.kubelet.registered) >= known + 3, "not registered")
+        self.kubelet.until(self.is_known, "no lists came")
+
+    def is_known(self) -> bool:
+        return all(
+            resource in self.kubelet.endpoints
+            and self.kubelet.endpoints[resource].lists
+            and not self.kubelet.endpoints[resource].lost
+            for resource in RESOURCES.values()
+        )
+
+    def stop(self) -> None:
+        self.plugin.stop(0)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Whole cards, slices and units of DRS size that the kubelet has."""
+        return (
+            len(self.kubelet.ids(WHOLE)),
+            len(self.kubelet.ids(SHARED)),
+            len(self.kubelet.ids(DRS)),
+        )
+
+    def becomes(self, whole: int, shared: int, drs: int) -> None:
+        wanted = (whole, shared, drs)
+        self.kubelet.until(lambda: self.counts() == wanted, f"{wanted}, but {self.counts()}")
+
+    def profiles(self, card: str = ONE) -> list[str]:
+        return sorted(one.profile for one in self.world.tool.instances(card))
+
+
+@pytest.fixture
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    made = Node(tmp_path_factory.mktemp("k"))  # a short path
+    yield made
+    made.stop()
+    made.kubelet.stop()
+
+
+def test_the_kinds_of_a_card_shrink_and_grow_together(node: Node) -> None:
+    node.kubelet.admit("a", "main", SHARED, 2)
+    node.becomes(1, 12, 6)
+    node.kubelet.admit("b", "main", DRS, 3)
+    node.becomes(0, 6, 6)
+    assert (node.profiles(ONE), node.profiles(TWO)) == ([], ["3g.20gb"])
+    node.kubelet.end("a")
+    node.becomes(1, 6, 12)
+    node.kubelet.end("b")
+    node.becomes(2, 12, 12)
+    assert (node.agent.held(), node.profiles(TWO), node.world.files()) == ({}, [], {})
+
+
+def test_pods_are_packed(node: Node) -> None:
+    for pod, size in (("a", 3), ("b", 1), ("c", 1), ("d", 1)):
+        node.kubelet.admit(pod, "main", DRS, size)
+    assert node.profiles(ONE) == ["1g.6gb", "1g.6gb", "1g.6gb", "3g.20gb"]
+    node.kubelet.admit("whole", "main", WHOLE, 1)
+    node.becomes(1, 0, 6)
+    with pytest.raises(AdmissionError, match="Requested: 1, Available: 0"):
+        node.kubelet.admit("more", "main", SHARED, 1)
+
+
+def test_a_size_without_profile_is_refused_in_words(node: Node) -> None:
+    with pytest.raises(AdmissionError, match=r"no profile has size 2; the card's profiles are 1g"):
+        node.kubelet.admit("a", "main", DRS, 2)
+    node.becomes(2, 12, 12)
+
+
+def test_slices_of_two_cards_are_refused_in_words(node: Node) -> None:
+    node.kubelet.admit("a", "main", SHARED, 4)
+    node.kubelet.admit("b", "main", SHARED, 4)
+    with pytest.raises(AdmissionError, match="a container's slices, or its DRS instance, are of"):
+        node.kubelet.admit("c", "main", SHARED, 3)
+
+
+def test_several_containers_of_a_pod(node: Node) -> None:
+    for container in ("one", "two", "three"):
+        node.kubelet.admit("a", container, DRS, 1)
+    assert node.profiles(ONE) == ["1g.6gb"] * 3
+    node.kubelet.end("a")
+    node.becomes(2, 12, 12)
+    assert node.profiles(ONE) == []
+
+
+def test_an_init_container_hands_its_instance_on(node: Node) -> None:
+    first = node.kubelet.admit("a", "init", DRS, 3, init=True)
+    assert node.kubelet.admit("a", "main", DRS, 3).cdi_devices == first.cdi_devices
+    assert node.profiles(ONE) == ["3g.20gb"]
+
+
+def test_an_init_container_keeps_its_instance_until_the_pod_ends(node: Node) -> None:
+    """The pod-resources API does not list it; the checkpoint does."""
+    node.kubelet.admit("a", "init", DRS, 1, init=True)
+    lists = node.kubelet.endpoints[DRS].lists
+    # Each look makes the kubelet write its checkpoint by a list.
+    node.kubelet.until(lambda: node.kubelet.endpoints[DRS].lists > lists + 4, "no looks")
+    assert node.profiles(ONE) == ["1g.6gb"]
+    node.kubelet.end("a")
+    node.becomes(2, 12, 12)
+
+
+def test_pods_stay_while_the_kubelet_is_away(node: Node) -> None:
+    node.kubelet.admit("a", "main", DRS, 3)
+    node.kubelet.stop()
+    node.kubelet.start()
+    node.kubelet.until(node.is_known, "not registered again")
+    node.becomes(1, 6, 12)
+    assert node.profiles(ONE) == ["3g.20gb"]
+    node.kubelet.end("a")
+    node.becomes(2, 12, 12)
+
+
+def test_a_pod_that_goes_while_the_agent_is_away(node: Node) -> None:
+    node.kubelet.admit("stays", "main", SHARED, 2)
+    node.kubelet.admit("goes", "main", DRS, 3)
+    node.stop()
+    node.kubelet.end("goes")
+    node.start()
+    node.becomes(1, 12, 6)
+    assert (node.profiles(TWO), list(node.agent.held().values())) == ([], ["prepared"])
+
+
+def test_a_card_that_is_lost_and_comes_back(node: Node) -> None:
+    node.kubelet.admit("a", "main", SHARED, 2)
+    node.becomes(1, 12, 6)
+    node.world.cards.problems[CARDS[1]] = (Problem(TAINT_UNHEALTHY, "lost", "gone"),)
+    node.plugin.tell()
+    node.becomes(0, 6, 0)
+    assert len(node.kubelet.ids(WHOLE, healthy=False)) == 1
+    node.world.cards.problems.clear()
+    node.plugin.tell()
+    node.becomes(1, 12, 6)
+
+
+def test_what_is_wrong_is_told(node: Node) -> None:
+    assert node.plugin.problem() is None
+    assert node.plugin.is_alive()
+    node.stop()
+    assert not node.plugin.is_alive()
+
+
+def test_forty_eight_pods_at_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """24 instances, and each of these calls a second time beside the first."""
+    node = Node(tmp_path_factory.mktemp("k"), cards=4, release_interval=60)
+    try:
+        stub = node.kubelet.endpoints[DRS].stub
+
+        def allocate(at: int) -> int:
+            devices = ids(at % 4, Mode.DRS, at // 4 % 6)
+            request = api.AllocateRequest(
+                container_requests=[api.ContainerAllocateRequest(devices_ids=devices)]
+            )
+            return len(stub.Allocate(request, timeout=20).container_responses)
+
+        with ThreadPoolExecutor(48) as pool:
+            assert sum(pool.map(allocate, range(48))) == 48
+        assert [len(node.profiles(str(card))) for card in CARDS] == [6] * 4
+        assert len(node.agent.held()) == 24
+        assert not node.world.tool.refusals
+    finally:
+        node.stop()
+        node.kubelet.stop()
