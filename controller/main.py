@@ -11,10 +11,12 @@ from prometheus_client import CollectorRegistry
 
 from controller.authorship import MANAGER
 from controller.controller import Controller
+from controller.extender.extender import Extender
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load
+from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
-from dra_driver.kube.preflight import check_server
+from dra_driver.kube.preflight import check_server, serves_dra
 from dra_driver.model.effects import Effects
 from dra_driver.telemetry import logs
 from dra_driver.telemetry.probes import ProbeServer
@@ -23,7 +25,10 @@ from dra_driver.version import VERSION
 
 logger = logging.getLogger(__name__)
 
-_DESCRIPTION = "Allocates ResourceClaims for Enflame GCU devices."
+_DESCRIPTION = (
+    "Allocates ResourceClaims for Enflame GCU devices; where there is no DRA, tells kube-scheduler "
+    "which nodes have cards for a pod."
+)
 
 
 def main() -> None:
@@ -39,10 +44,9 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     )
     logs.configure(settings.log_level)
     api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{MANAGER}/{VERSION}")
-    check_server(api.server_version())
     registry = CollectorRegistry()
     identity = settings.pod_name or socket.gethostname()
-    controller = Controller(settings, api, registry, identity=identity)
+    controller = _front(settings, api)(settings, api, registry, identity=identity)
     probes = ProbeServer(
         settings.http_port, ready=controller.ready, live=controller.live, registry=registry
     )
@@ -54,6 +58,20 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     controller.stop()
     probes.stop()
     api.close()
+
+
+def _front(settings: ControllerSettings, api: Api) -> type[Controller | Extender]:
+    """What serves this cluster. Raises Refused where it cannot be what was chosen."""
+    version = api.server_version()
+    if settings.mode == "device-plugin":
+        logger.info("serving %s as a scheduler extender, as mode says", version)
+        return Extender
+    if settings.mode == "auto" and not serves_dra(api):
+        logger.info("serving %s as a scheduler extender: it has no DRA that would do", version)
+        return Extender
+    check_server(version)
+    logger.info("serving %s by allocating ResourceClaims", version)
+    return Controller
 
 
 if __name__ == "__main__":

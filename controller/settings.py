@@ -17,6 +17,23 @@ class ControllerSettings(Settings):
     kubeconfig: Path | None = Field(
         None, description="Kubeconfig of the cluster; without it the pod's service account is used."
     )
+    mode: Literal["auto", "dra", "device-plugin"] = Field(
+        "auto",
+        description="What is served: claims (dra), or pods with limits, as a scheduler extender "
+        "(device-plugin). auto: claims where the server has the DRA that is needed.",
+    )
+    extender_port: int = Field(
+        8443, ge=0, le=65535, description="HTTPS port of the scheduler extender; 0 takes any."
+    )
+    extender_certificate: Path | None = Field(
+        None, description="The extender's certificate, a PEM file; read anew when it changes."
+    )
+    extender_key: Path | None = Field(None, description="The certificate's key, a PEM file.")
+    extender_client_authority: Path | None = Field(
+        None,
+        description="The authority of kube-scheduler's client certificate, a PEM file: whoever "
+        "shows one that it signed may bind pods.",
+    )
     allocator: Literal["controller"] = Field(
         "controller",
         description="Who allocates: this controller is the only choice of this version.",

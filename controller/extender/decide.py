@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +50,19 @@ def filter_nodes(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> 
         tuple(node for node in nodes if node in fit),
         {node: unfit[node] for node in nodes if node in unfit},
     )
+
+
+def fits(view: View, policy: Policy, pod: Pod, nodes: Collection[str]) -> bool:
+    """Whether any of `nodes` can give the pod all that it asks for."""
+    try:
+        asked = asked_of(pod)
+        claim = wanted(pod, asked) if asked else None
+    except Refused:
+        return False
+    if claim is None:
+        return bool(nodes)
+    judged = [node for node in nodes if not view.problem(node)]
+    return bool(rank(view.state, [claim], judged, policy=policy))
 
 
 def prioritize(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Mapping[str, int]:

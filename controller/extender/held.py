@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from controller.allocator.amount import NANO
@@ -16,6 +16,8 @@ from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, pool_name
 from dra_driver.model.node_cards import NodeCard
 from dra_driver.model.pci import PciAddress
 
+_Told = defaultdict[str, Counter[PciAddress]]  # by UID: how much of which cards
+_Unowned = Counter[tuple[Mode, int]]  # how many containers hold so much, whosever they are
 _CAPACITIES = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
 
 
@@ -42,22 +44,14 @@ def held_on(
     node: str, cards: Iterable[NodeCard], tenants: Iterable[Tenant], ended: Collection[str]
 ) -> Held:
     """All that is held on the node. `ended` are UIDs of pods that hold nothing any more."""
-    found: list[Hold] = []
-    told: dict[str, Counter[PciAddress]] = {}
-    for card in cards:
-        if card.mode is None:
-            continue
-        # The mode outlives its holders: the agent has an instance to destroy, or a mode to leave.
-        found.append(_hold(node, card.address, card.mode, 0))
-        for each in card.held:
-            if each.pod in ended:
-                continue
-            told.setdefault(each.pod, Counter())[card.address] += each.amount
-            if card.mode is not Mode.WHOLE:
-                found.append(_hold(node, card.address, card.mode, each.amount))
+    cards = tuple(cards)
+    found = [hold for card in cards for hold in _told_of(node, card, ended)]
+    told, unowned = _owners(cards, ended)
+    taken = {card.address for card in cards if card.mode is Mode.WHOLE}
     unplaced = []
     for tenant in tenants:
-        missing = _untold(node, tenant, told.get(tenant.uid, Counter()))
+        its = told[tenant.uid]
+        missing = _untold(node, tenant, _rest(tenant, its, unowned), its, taken)
         if missing is None:
             unplaced.append(tenant.name)
         else:
@@ -65,19 +59,65 @@ def held_on(
     return Held(tuple(found), tuple(sorted(unplaced)))
 
 
-def _untold(node: str, tenant: Tenant, told: Mapping[PciAddress, int]) -> list[Hold] | None:
-    """What the pod holds beside what the agent tells of it; None where it is not known where."""
+def _told_of(node: str, card: NodeCard, ended: Collection[str]) -> Iterator[Hold]:
+    if card.mode is None:
+        return
+    # The mode outlives its holders: the agent has an instance to destroy, or a mode to leave.
+    yield _hold(node, card.address, card.mode, 0)
+    if card.mode is not Mode.WHOLE:
+        for each in card.held:
+            if each.pod not in ended:
+                yield _hold(node, card.address, card.mode, each.amount)
+
+
+def _owners(cards: Iterable[NodeCard], ended: Collection[str]) -> tuple[_Told, _Unowned]:
+    told: _Told = defaultdict(Counter)
+    unowned: _Unowned = Counter()
+    for card in cards:
+        for each in card.held:
+            if not each.pod and card.mode:
+                unowned[card.mode, each.amount] += 1
+            elif each.pod not in ended:
+                told[each.pod][card.address] += each.amount
+    return told, unowned
+
+
+def _rest(tenant: Tenant, told: Mapping[PciAddress, int], unowned: _Unowned) -> int:
+    """How much of what the pod asks for is not told of.
+
+    What is told of nobody is taken for this pod's where it is as much as one of its containers
+    asks for, and is taken out of `unowned`. It counts in any case: what may be wrong is only which
+    of several pods that ask for the same is still to come.
+    """
     asked = tenant.asked
     amount = asked.total - sum(told.values())
+    if told:
+        return amount
+    for _, size in asked.containers:
+        for part in (1,) * size if asked.mode is Mode.WHOLE else (size,):
+            if unowned[asked.mode, part]:
+                unowned[asked.mode, part] -= 1
+                amount -= part
+    return amount
+
+
+def _untold(
+    node: str,
+    tenant: Tenant,
+    amount: int,
+    told: Mapping[PciAddress, int],
+    taken: Collection[PciAddress],
+) -> list[Hold] | None:
+    """Where the rest is: beside what is told of the pod, else where it was placed; None where
+    nobody knows. `taken` are whole cards of which the agent tells."""
     if amount <= 0:
         return []
-    if asked.mode is Mode.WHOLE:
-        others = [card for card in tenant.cards if card not in told][:amount]
-        if len(others) < amount:
-            return None
-        return [_hold(node, card, asked.mode, 1) for card in others]
+    mode = tenant.asked.mode
+    if mode is Mode.WHOLE:
+        others = [card for card in tenant.cards if card not in taken][:amount]
+        return [_hold(node, card, mode, 1) for card in others] if len(others) == amount else None
     places = (*told, *tenant.cards)
-    return [_hold(node, places[0], asked.mode, amount)] if places else None
+    return [_hold(node, places[0], mode, amount)] if places else None
 
 
 def _hold(node: str, card: PciAddress, mode: Mode, amount: int) -> Hold:

@@ -53,6 +53,12 @@ class View:
         self._nodes: dict[str, _Node] = {}
         self._places: dict[str, str] = {}  # UID of a pod to its node
         self._assumed: set[str] = set()
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Another one whenever what is held or offered may have changed."""
+        return self._version
 
     def cards(self, node: str) -> tuple[NodeCard, ...]:
         """What the node's agent told last, as far as it could be read."""
@@ -173,6 +179,7 @@ class View:
 
     def _count(self, name: str) -> None:
         known = self._nodes[name]
+        self._version += 1
         # An agent tells of an ended pod until it has taken notice; later nobody asks any more.
         known.ended &= {each.pod for card in known.cards for each in card.held}
         for hold in known.holds:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from dra_driver.kube.api import ServerVersion
+from dra_driver.kube.api import Api, ServerVersion
+from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import DEVICE_CLASSES
 from dra_driver.model.errors import Refused
 
 OLDEST: Final = (1, 36)
@@ -19,3 +21,16 @@ def check_server(version: ServerVersion) -> None:
             "gcu-dra-controller would both allocate the same devices",
             remedy="use Kubernetes 1.36 or newer",
         )
+
+
+def serves_dra(api: Api) -> bool:
+    """Whether the server has the DRA that the driver needs: the version, and not switched off.
+    Raises KubeError where it does not say."""
+    version = api.server_version()
+    if (version.major, version.minor) < OLDEST:
+        return False
+    try:
+        api.list(DEVICE_CLASSES)
+    except NotFound:
+        return False
+    return True

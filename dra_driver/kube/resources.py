@@ -52,6 +52,7 @@ RESOURCE_SLICES: Final = Resource("resource.k8s.io", "v1", "resourceslices", "Re
 RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", True)
 DEVICE_CLASSES: Final = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False)
 PODS: Final = Resource("", "v1", "pods", "Pod", True)
+BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)

@@ -22,7 +22,8 @@ _VERSION: Final = 1
 @dataclass(frozen=True, slots=True)
 class Hold:
     """What one container holds of a card: slices of a shared card, the size of a DRS instance,
-    or 1, the card. `pod` is a UID."""
+    or 1, the card. `pod` is a UID; it is empty as long as the kubelet has not recorded whose it
+    is, and then so is `container`."""
 
     pod: str
     container: str
@@ -86,10 +87,7 @@ def _card_to_json(card: NodeCard) -> dict[str, Any]:
         "profiles": list(card.profiles),
         "total": card.total,
         "mode": card.mode.value if card.mode else "",
-        "held": [
-            {"pod": each.pod, "container": each.container, "amount": each.amount}
-            for each in card.held
-        ],
+        "held": [_hold_to_json(each) for each in card.held],
         "problem": card.problem,
         "switch": card.switch,
     }
@@ -103,8 +101,19 @@ def _card_to_json(card: NodeCard) -> dict[str, Any]:
     }
 
 
+def _hold_to_json(hold: Hold) -> dict[str, Any]:
+    owner = {"pod": hold.pod, "container": hold.container} if hold.pod else {}
+    return {**owner, "amount": hold.amount}
+
+
+def _hold_from_json(raw: Mapping[str, Any]) -> Hold:
+    return Hold(str(raw.get("pod", "")), str(raw.get("container", "")), int(raw["amount"]))
+
+
 def _card_from_json(raw: Mapping[str, Any]) -> NodeCard:
     numa = raw.get("numa")
+    if raw.get("held") and not raw.get("mode"):
+        raise ValueError(f"card {raw['pci']} is held and in no mode")
     return NodeCard(
         address=PciAddress.parse(raw["pci"]),
         index=int(raw["index"]),
@@ -114,10 +123,7 @@ def _card_from_json(raw: Mapping[str, Any]) -> NodeCard:
         profiles=tuple(str(name) for name in raw.get("profiles", ())),
         total=int(raw.get("total", 0)),
         mode=Mode(raw["mode"]) if raw.get("mode") else None,
-        held=tuple(
-            Hold(str(each["pod"]), str(each["container"]), int(each["amount"]))
-            for each in raw.get("held", ())
-        ),
+        held=tuple(_hold_from_json(each) for each in raw.get("held", ())),
         problem=str(raw.get("problem", "")),
         switch=str(raw.get("switch", "")),
         numa=None if numa is None else int(numa),

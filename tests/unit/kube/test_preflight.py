@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from dra_driver.kube.api import ServerVersion
-from dra_driver.kube.preflight import check_server
+from dra_driver.kube.api import Api, Listing, ServerVersion
+from dra_driver.kube.errors import NotFound, Unavailable
+from dra_driver.kube.preflight import check_server, serves_dra
+from dra_driver.kube.resources import DEVICE_CLASSES, Resource
 from dra_driver.model.errors import Refused
 
 
@@ -19,3 +23,39 @@ def test_older_ones_are_refused_with_the_reason() -> None:
         check_server(ServerVersion(1, 35, "v1.35.4"))
     assert "v1.35.4, which does not keep device taints" in refused.value.what
     assert "1.36 or newer" in refused.value.remedy
+
+
+class Server:
+    """Says its version; `error` is what it answers to a list of DeviceClasses."""
+
+    def __init__(self, minor: int, error: Exception | None = None) -> None:
+        self._minor = minor
+        self._error = error
+
+    def server_version(self) -> ServerVersion:
+        return ServerVersion(1, self._minor)
+
+    def list(self, resource: Resource) -> Listing:
+        assert resource is DEVICE_CLASSES
+        if self._error is not None:
+            raise self._error
+        return Listing((), "1")
+
+
+@pytest.mark.parametrize(
+    ("server", "serves"),
+    [
+        (Server(36), True),
+        (Server(35), False),
+        (Server(30, NotFound("no such group")), False),
+        (Server(36, NotFound("no such group")), False),
+    ],
+    ids=["1.36", "1.35", "1.30", "switched off"],
+)
+def test_whether_there_is_dra_that_would_do(server: Server, serves: bool) -> None:
+    assert serves_dra(cast("Api", server)) is serves
+
+
+def test_a_server_that_does_not_say_is_not_taken_for_one_without() -> None:
+    with pytest.raises(Unavailable):
+        serves_dra(cast("Api", Server(36, Unavailable("no answer"))))

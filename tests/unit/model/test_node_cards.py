@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,7 @@ USED = NodeCard(
     profiles=("1g.6gb", "3g.20gb"),
     total=6,
     mode=Mode.DRS,
-    held=(Hold("4f0e", "main", 3), Hold("4f0e", "side", 1)),
+    held=(Hold("4f0e", "main", 3), Hold("4f0e", "side", 1), Hold("", "", 1)),
     problem="lost",
     switch="0000:0a:00.0",
     numa=0,
@@ -55,9 +56,18 @@ def test_fields_of_a_later_agent_are_left_alone() -> None:
         ('{"cards": []}', "cannot be read"),
         ('{"version": 1, "cards": [{"pci": "0d:00.0"}]}', "cannot be read|not a full PCI"),
         (render_cards((USED,)).replace('"drs"', '"half"'), "cannot be read"),
+        (render_cards((replace(USED, mode=None),)), "is held and in no mode"),
         ('{"version": 2, "cards": [{}]}', "has version 2"),
     ],
-    ids=["no JSON", "no object", "no version", "short address", "unknown mode", "later version"],
+    ids=[
+        "no JSON",
+        "no object",
+        "no version",
+        "short address",
+        "unknown mode",
+        "held in no mode",
+        "later version",
+    ],
 )
 def test_what_is_no_report_is_refused(text: str, words: str) -> None:
     with pytest.raises(InvalidValue, match=words):

@@ -13,7 +13,7 @@ from controller.extender.view import UNTOLD, View
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
-from dra_driver.model.node_cards import NodeCard
+from dra_driver.model.node_cards import Hold, NodeCard
 from tests.unit.controller.extender.build import (
     DRS,
     SHARED,
@@ -51,6 +51,14 @@ def slices_left(found: View, on: str = "n") -> int:
             pod("a", {SHARED: 1}, init=(container("i", {SHARED: 4}),), on="n"),
             2,
         ),
+        (card(1, Mode.SHARED, Hold("", "", 2)), pod("a", {SHARED: 2}, on="n", cards=ONE), 4),
+        (card(1, Mode.SHARED, Hold("", "", 2)), pod("a", {SHARED: 1}, on="n", cards=ONE), 3),
+        (card(1, Mode.SHARED, Hold("", "", 2)), pod("a", {SHARED: 2}, on="n"), 4),
+        (
+            card(1, Mode.SHARED, Hold("", "", 2)),
+            pod("a", {SHARED: 2}, {SHARED: 1}, on="n", cards=ONE),
+            3,
+        ),
         (card(1, Mode.SHARED, hold("a", 2)), pod("b", {SHARED: 1}, on="n", cards=ONE), 3),
         (card(1, Mode.SHARED, hold("a", 2)), pod("b", {SHARED: 1}, on="other", cards=ONE), 4),
         (card(1), pod("a", {DRS: 1}, on="n", cards=ONE), 0),
@@ -66,6 +74,10 @@ def slices_left(found: View, on: str = "n") -> int:
         "its second container not told yet",
         "told elsewhere than hinted",
         "an init container's rest, which nobody tells",
+        "told of nobody, as much as it asks",
+        "told of nobody, and not as much as it asks",
+        "told of nobody, and bound past us",
+        "told of nobody, one of its two containers",
         "beside another pod",
         "on another node",
         "in another mode",
@@ -88,9 +100,10 @@ def test_a_pod_bound_past_us_keeps_the_node_until_it_is_told() -> None:
     assert slices_left(found) == 6
 
 
-def test_cards_of_a_pod_that_are_told_one_after_the_other() -> None:
+@pytest.mark.parametrize("first", [hold("a"), Hold("", "", 1)], ids=["of it", "of nobody"])
+def test_cards_of_a_pod_that_are_told_one_after_the_other(first: Hold) -> None:
     found = view(
-        node("n", card(1, Mode.WHOLE, hold("a")), card(2), card(3)),
+        node("n", card(1, Mode.WHOLE, first), card(2), card(3)),
         pod("a", {WHOLE: 2}, on="n", cards=f"{ONE},{TWO}"),
     )
     whole = pod("p", {WHOLE: 1})

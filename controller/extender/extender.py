@@ -1,0 +1,193 @@
+"""The extender as one thing: wired from its ports, started, stopped."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from controller.allocator.policy import Policy
+from controller.extender.binder import Binder
+from controller.extender.certificates import CertificateFiles, Certificates
+from controller.extender.decide import fits
+from controller.extender.metrics import Metrics
+from controller.extender.server import ExtenderServer
+from controller.extender.service import Service
+from controller.extender.view import View
+from controller.extender.waiting import Waiting
+from controller.extender.watching import NodeHandler, PodHandler
+from controller.fence import Fence, FencedApi
+from controller.leader import LeaderElector, LeaseTimes
+from controller.settings import ControllerSettings
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import KubeError
+from dra_driver.kube.resources import NODES, PODS
+from dra_driver.kube.watch import Reflector
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.telemetry.program import Deadline
+
+logger = logging.getLogger(__name__)
+
+_LOOK_EVERY: Final = 0.5  # seconds
+_END: Final = 10.0  # seconds that stopping takes at most
+
+
+class Extender:
+    """Constructing has no effects. Raises InvalidValue where a file of the certificate is not
+    named."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        api: Api,
+        registry: CollectorRegistry,
+        *,
+        identity: str,
+        clock: Callable[[], float] = time.monotonic,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._api = api
+        self._fence = Fence()
+        self._term = ""
+        self._lock = threading.Lock()
+        self._view = View()
+        self._policy = Policy(settings.pack_nodes, settings.pack_cards)
+        fenced = FencedApi(api, self._fence)
+        self._metrics = Metrics(registry)
+        self._waiting = Waiting(fenced, fits=self._fits, clock=clock, now_ns=now_ns)
+        self._metrics.waiting.set_function(lambda: len(self._waiting))
+        self._binder = Binder(
+            fenced, self._view, self._lock, self._policy, clock=clock, now_ns=now_ns
+        )
+        service = Service(
+            self._view,
+            self._lock,
+            self._policy,
+            binder=self._binder,
+            waiting=self._waiting,
+            metrics=self._metrics,
+            check=self._check,
+        )
+        self._server = ExtenderServer(
+            settings.extender_port, Certificates(_files(settings)), service.answers
+        )
+        pods = PodHandler(self._view, self._lock, self._waiting, self._metrics.refused_by_node)
+        self._reflectors = [
+            Reflector(api, NODES, NodeHandler(self._view, self._lock)),
+            Reflector(api, PODS, pods),
+        ]
+        self._stopped = threading.Event()
+        self._elector = LeaderElector(
+            api,
+            self._fence,
+            namespace=settings.lease_namespace,
+            name=settings.lease_name,
+            identity=identity,
+            times=LeaseTimes(
+                settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry
+            ),
+            on_leading=lambda: None,  # the looks notice it
+            now=lambda: datetime.now(UTC),
+        )
+        self._looks = threading.Thread(target=self._run, name="looks", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """The HTTPS port, after `start`."""
+        return self._server.port
+
+    def start(self) -> None:
+        """Start all threads. Raises InvalidValue where certificate or port are not to be had."""
+        self._server.start()
+        for reflector in self._reflectors:
+            reflector.start()
+        self._elector.start()
+        self._looks.start()
+
+    def stop(self, within: float = _END) -> None:
+        """Serve nobody any more, then give the lease back, in all within so many seconds."""
+        deadline = Deadline(within)
+        self._server.stop()
+        self._stopped.set()
+        if self._looks.is_alive():
+            self._looks.join(deadline.left())
+        self._elector.stop(deadline.left())
+        for reflector in self._reflectors:
+            reflector.stop(deadline.left())
+
+    def ready(self) -> str | None:
+        """None where calls are answered: one replica at a time."""
+        try:
+            self._check()
+        except Refused as error:
+            return str(error)
+        return None
+
+    def live(self) -> str | None:
+        """Which thread ended, which only a fault of ours can cause."""
+        alive = {
+            "the server": self._server.is_alive(),
+            "the leader election": self._elector.is_alive(),
+            "the looks at what waits": self._looks.is_alive(),
+            "a watch": all(each.is_alive() for each in self._reflectors),
+        }
+        return next((f"{name} ended" for name, lives in alive.items() if not lives), None)
+
+    def look(self) -> None:
+        """What is to be done from time to time: take over, settle doubts, have pods tried again."""
+        if not self._fence.is_open():
+            return
+        try:
+            self._take_over()
+        except KubeError as error:
+            logger.warning("pods are not known yet: %s", error)
+            return
+        self._binder.settle()
+        with self._lock:
+            version = self._view.version
+        self._waiting.look(version)
+
+    def _take_over(self) -> None:
+        """In a new term, first learn what another replica bound: the watch may tell it late."""
+        term = self._fence.term
+        if term == self._term or not self._is_synced():
+            return
+        listed = self._api.list(PODS).items
+        with self._lock:
+            for pod in listed:
+                self._view.put_pod(pod)
+        self._term = self._fence.accept()
+        logger.info("serving kube-scheduler on port %d", self._server.port)
+
+    def _check(self) -> None:
+        if not self._is_synced():
+            raise Refused("gcu-dra-controller has not read all nodes and pods yet")
+        self._fence.check()
+
+    def _is_synced(self) -> bool:
+        return all(each.synced.is_set() for each in self._reflectors)
+
+    def _fits(self, pod: Object, nodes: Collection[str]) -> bool:
+        with self._lock:
+            return fits(self._view, self._policy, pod, nodes)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_LOOK_EVERY):
+            self.look()
+
+
+def _files(settings: ControllerSettings) -> CertificateFiles:
+    certificate, key = settings.extender_certificate, settings.extender_key
+    authority = settings.extender_client_authority
+    if certificate is None or key is None or authority is None:
+        raise InvalidValue(
+            "the scheduler extender has no certificate, key or authority of its clients",
+            remedy="set extender-certificate, extender-key and extender-client-authority",
+        )
+    return CertificateFiles(certificate, key, authority)

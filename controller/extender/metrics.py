@@ -1,0 +1,33 @@
+"""What the extender counts."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+
+class Metrics:
+    """`seconds` by verb; `calls` by verb and outcome: served, refused (no node, or no place any
+    more), failed. `refused_by_node` counts pods that came to a node which did not admit them: a
+    view that was not up to date."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.seconds = Histogram(
+            "gcu_extender_call_seconds",
+            "How long kube-scheduler's calls took.",
+            ["verb"],
+            registry=registry,
+            buckets=_SECONDS,
+        )
+        self.calls = Counter(
+            "gcu_extender_calls", "Calls by how they ended.", ["verb", "outcome"], registry=registry
+        )
+        self.refused_by_node = Counter(
+            "gcu_extender_refused_by_node",
+            "Pods that their node did not admit (UnexpectedAdmissionError).",
+            registry=registry,
+        )
+        self.waiting = Gauge(
+            "gcu_extender_waiting_pods", "Pods that no node could take.", registry=registry
+        )

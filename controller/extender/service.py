@@ -1,0 +1,92 @@
+"""Answers kube-scheduler's calls: from bytes to bytes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+
+from controller.allocator.policy import Policy
+from controller.extender.binder import Binder
+from controller.extender.decide import filter_nodes, prioritize
+from controller.extender.metrics import Metrics
+from controller.extender.server import Answer
+from controller.extender.view import View
+from controller.extender.waiting import Waiting
+from controller.extender.wire import (
+    parse_bind,
+    parse_question,
+    render_error,
+    render_filtered,
+    render_scores,
+)
+from dra_driver.model.errors import GcuError, Refused
+
+logger = logging.getLogger(__name__)
+
+
+class Service:
+    """`check` raises Refused as long as nothing may be answered: the view is not complete, or
+    another replica decides."""
+
+    def __init__(
+        self,
+        view: View,
+        lock: threading.Lock,
+        policy: Policy,
+        *,
+        binder: Binder,
+        waiting: Waiting,
+        metrics: Metrics,
+        check: Callable[[], None],
+    ) -> None:
+        self._view = view
+        self._lock = lock
+        self._policy = policy
+        self._binder = binder
+        self._waiting = waiting
+        self._metrics = metrics
+        self._check = check
+
+    @property
+    def answers(self) -> Mapping[str, Answer]:
+        """By path."""
+        verbs = {"filter": self._filter, "prioritize": self._prioritize, "bind": self._bind}
+        return {f"/{verb}": self._counted(verb, answer) for verb, answer in verbs.items()}
+
+    def _counted(self, verb: str, answer: Answer) -> Answer:
+        def call(body: bytes) -> bytes:
+            outcome = "served"
+            with self._metrics.seconds.labels(verb).time():
+                try:
+                    self._check()
+                    return answer(body)
+                except GcuError as error:
+                    outcome = "refused" if isinstance(error, Refused) else "failed"
+                    logger.info("%s: %s", verb, error)
+                    # Scores have no place for an error; without them any node is as good.
+                    return render_scores({}) if verb == "prioritize" else render_error(str(error))
+                finally:
+                    self._metrics.calls.labels(verb, outcome).inc()
+
+        return call
+
+    def _filter(self, body: bytes) -> bytes:
+        asked = parse_question(body)
+        with self._lock:
+            found = filter_nodes(self._view, self._policy, asked.pod, asked.nodes)
+        if asked.nodes and not found.fit:
+            self._waiting.add(asked.pod, asked.nodes)
+        return render_filtered(found)
+
+    def _prioritize(self, body: bytes) -> bytes:
+        asked = parse_question(body)
+        with self._lock:
+            return render_scores(prioritize(self._view, self._policy, asked.pod, asked.nodes))
+
+    def _bind(self, body: bytes) -> bytes:
+        call = parse_bind(body)
+        self._binder.bind(call)
+        self._waiting.drop(call.uid)
+        logger.info("pod %s/%s is bound to %s", call.namespace, call.name, call.node)
+        return render_error("")

@@ -1,0 +1,84 @@
+"""From the watches of nodes and pods into the view."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from prometheus_client import Counter
+
+from controller import pods
+from controller.extender.asked import concerns_us
+from controller.extender.view import View
+from controller.extender.waiting import Waiting
+from dra_driver.kube.api import Change
+from dra_driver.model.claim import Object
+
+# The kubelet's reason for a pod whose devices it could not have; upstream: lifecycle/predicate.go.
+_REFUSED_BY_NODE = "UnexpectedAdmissionError"
+
+
+class NodeHandler:
+    """A `dra_driver.kube.watch.Handler`."""
+
+    def __init__(self, view: View, lock: threading.Lock) -> None:
+        self._view = view
+        self._lock = lock
+        self._known: set[str] = set()
+
+    def on_replace(self, items: Sequence[Object]) -> None:
+        listed = {each["metadata"]["name"] for each in items}
+        with self._lock:
+            for name in self._known - listed:
+                self._view.drop_node(name)
+            for each in items:
+                self._view.put_node(each)
+            self._known = listed
+
+    def on_event(self, change: Change, obj: Object) -> None:
+        name = obj["metadata"]["name"]
+        with self._lock:
+            if change is Change.DELETED:
+                self._known.discard(name)
+                self._view.drop_node(name)
+            else:
+                self._known.add(name)
+                self._view.put_node(obj)
+
+
+class PodHandler:
+    """A `dra_driver.kube.watch.Handler`; `refused` counts pods that their nodes did not admit."""
+
+    def __init__(
+        self, view: View, lock: threading.Lock, waiting: Waiting, refused: Counter
+    ) -> None:
+        self._view = view
+        self._lock = lock
+        self._waiting = waiting
+        self._refused = refused
+
+    def on_replace(self, items: Sequence[Object]) -> None:
+        ours = [each for each in items if concerns_us(each)]
+        listed = {pods.uid_of(each) for each in ours}
+        with self._lock:
+            for uid in self._view.pods() - listed:
+                self._view.drop_pod(uid)
+            for each in ours:
+                self._view.put_pod(each)
+        self._waiting.keep(listed)
+
+    def on_event(self, change: Change, obj: Object) -> None:
+        if not concerns_us(obj):
+            return
+        uid = pods.uid_of(obj)
+        if change is Change.DELETED or pods.node_name(obj):
+            self._waiting.drop(uid)
+        with self._lock:
+            if change is Change.DELETED:
+                self._view.drop_pod(uid)
+                return
+            before = self._view.pods()
+            self._view.put_pod(obj)
+        status = obj.get("status") or {}
+        if uid in before and pods.is_done(obj) and status.get("reason") == _REFUSED_BY_NODE:
+            self._refused.inc()

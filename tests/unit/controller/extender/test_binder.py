@@ -1,0 +1,169 @@
+"""Binding: one write, counted from the decision on until it is known what became of it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from controller.allocator.policy import Policy
+from controller.extender.binder import Binder
+from controller.extender.decide import filter_nodes
+from controller.extender.view import View
+from controller.extender.wire import Bind
+from dra_driver.kube.errors import Conflict, Unavailable
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import GcuError, Refused
+from tests.unit.controller.extender.api import PodApi
+from tests.unit.controller.extender.build import SHARED, card, node, pod, view
+
+FOUR = pod("a", {SHARED: 4})
+
+
+class World:
+    """A node `n` of one free card, and pods."""
+
+    def __init__(self, *pods: Object) -> None:
+        self.now = 100.0
+        self.api = PodApi(*pods)
+        self.view: View = view(node("n", card(1)), node("m", card(2)))
+        self.binder = Binder(
+            self.api.api(),
+            self.view,
+            threading.Lock(),
+            Policy(),
+            clock=lambda: self.now,
+            now_ns=lambda: 5,
+        )
+
+    def bind(self, name: str = "a", uid: str = "", on: str = "n") -> None:
+        self.binder.bind(Bind("default", name, uid or f"uid-{name}", on))
+
+    def has_room_for(self, slices: int) -> bool:
+        probe = pod("probe", {SHARED: slices})
+        return bool(filter_nodes(self.view, Policy(), probe, ["n"]).fit)
+
+
+def test_pod_node_and_hint_come_with_one_write() -> None:
+    world = World(FOUR)
+    world.bind()
+    (binding,) = world.api.bindings
+    assert binding["metadata"]["uid"] == "uid-a"
+    assert binding["target"] == {"apiVersion": "v1", "kind": "Node", "name": "n"}
+    annotations = binding["metadata"]["annotations"]
+    assert annotations["gcu.enflame.com/assigned-cards"] == "0000:01:00.0"
+    assert annotations["enflame.com/gcu-assigned-minor"] == "11"
+    assert annotations["enflame.com/gcu-assigned-time"] == "5"
+
+
+def test_it_counts_before_and_after_the_watch_tells() -> None:
+    world = World(FOUR)
+    world.bind()
+    assert not world.has_room_for(3)
+    world.view.put_pod(world.api.watched("a"))
+    assert not world.view.is_assumed("uid-a")
+    assert not world.has_room_for(3)
+    assert world.has_room_for(2)
+
+
+def test_two_that_were_both_told_to_fit_do_not_both_come() -> None:
+    world = World(FOUR, pod("b", {SHARED: 4}))
+    world.bind("a")
+    with pytest.raises(Refused, match="node n: 1 card: 1 with fewer than 4 free slices"):
+        world.bind("b")
+    assert [each["metadata"]["name"] for each in world.api.bindings] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("known", "call", "words"),
+    [
+        (FOUR, {"uid": "uid-before"}, "pod default/a is another one by now"),
+        (pod("a", {SHARED: 1}, on="m"), {}, "bound to m already"),
+        (
+            {**FOUR, "metadata": {**FOUR["metadata"], "deletionTimestamp": "now"}},
+            {},
+            "being deleted",
+        ),
+    ],
+    ids=["another pod of the name", "bound elsewhere", "being deleted"],
+)
+def test_what_is_no_longer_to_be_bound(known: Object, call: dict[str, str], words: str) -> None:
+    world = World(known)
+    with pytest.raises(Refused, match=words):
+        world.bind(**call)
+    assert world.api.bindings == []
+    assert world.has_room_for(6)
+
+
+def test_a_call_that_is_repeated_is_done_already() -> None:
+    world = World(FOUR)
+    world.bind()
+    world.bind()
+    assert len(world.api.bindings) == 1
+
+
+def test_a_pod_that_asks_for_nothing_is_bound_all_the_same() -> None:
+    world = World(pod("a", {SHARED: 0}))
+    world.bind()
+    assert world.api.bindings[0]["metadata"]["annotations"] == {}
+
+
+def test_a_write_that_was_refused_counts_no_longer() -> None:
+    world = World(FOUR)
+    world.api.refusals["create"] = [Conflict("bound by somebody else")]
+    with pytest.raises(Conflict):
+        world.bind()
+    assert world.has_room_for(6)
+
+
+@pytest.mark.parametrize(
+    ("arrived", "left"), [(True, 2), (False, 6)], ids=["it had arrived", "it never arrived"]
+)
+def test_a_write_without_an_answer_counts_until_it_is_known(arrived: bool, left: int) -> None:
+    world = World(FOUR)
+    silence: list[GcuError] = [Unavailable("no answer")]
+    if arrived:
+        world.api.late = silence
+    else:
+        world.api.refusals["create"] = silence
+    with pytest.raises(Unavailable):
+        world.bind()
+    world.binder.settle()
+    assert not world.has_room_for(3)
+    world.now += 61
+    world.binder.settle()
+    assert not world.view.is_assumed("uid-a")
+    assert world.has_room_for(left)
+    assert not world.has_room_for(left + 1)
+
+
+def test_a_pod_that_was_deleted_meanwhile_counts_no_longer() -> None:
+    world = World(FOUR)
+    world.bind()
+    del world.api.pods["a"]
+    world.now += 61
+    world.binder.settle()
+    assert world.has_room_for(6)
+
+
+def test_what_cannot_be_found_out_is_asked_again() -> None:
+    world = World(FOUR)
+    world.bind()
+    world.now += 61
+    world.api.refusals["get"] = [Unavailable("no answer")]
+    world.binder.settle()
+    assert world.view.is_assumed("uid-a")
+    world.binder.settle()
+    assert not world.view.is_assumed("uid-a")
+    assert not world.has_room_for(3)
+
+
+def test_a_pod_whose_write_was_not_answered_can_be_bound_elsewhere() -> None:
+    world = World(FOUR)
+    world.api.refusals["create"] = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        world.bind()
+    world.bind(on="m")
+    assert world.has_room_for(6)
+    world.view.put_pod(world.api.watched("a"))
+    assert world.has_room_for(6)

@@ -1,0 +1,122 @@
+"""The extender as a whole: when it serves, by which threads it lives, that it always ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller.extender.extender import Extender
+from controller.settings import ControllerSettings
+from dra_driver.kube.api import Api, Listing
+from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.resources import LEASES, NODES, PODS, Resource
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import InvalidValue
+from tests.cluster.pki import Authority
+from tests.unit.controller.extender.build import SHARED, address, card, node, pod
+from tests.unit.kube.fakes import FakeWatch
+
+
+class SmallCluster:
+    """One node, one pod, and the lease; `away` makes every list of pods fail."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.lease: Object | None = None
+        self.lists = 0
+
+    def list(self, resource: Resource, **_selectors: str) -> Listing:
+        if resource is NODES:
+            return Listing((node("n", card(1)),), "1")
+        assert resource is PODS
+        self.lists += 1
+        if self.away:
+            raise Unavailable("the API server did not answer")
+        return Listing((pod("a", {SHARED: 4}, on="n", cards=str(address(1))),), "1")
+
+    def watch(self, _resource: Resource, **_more: object) -> FakeWatch:
+        return FakeWatch((), stays=True)
+
+    def get(self, resource: Resource, _name: str, **_more: object) -> Object:
+        assert resource is LEASES
+        if self.lease is None:
+            return self._store({"spec": {}}, "1")
+        return self.lease
+
+    def replace(self, _resource: Resource, body: Object, **_more: object) -> Object:
+        version = str(int(body["metadata"]["resourceVersion"]) + 1)
+        return self._store(body, version)
+
+    def _store(self, body: Object, version: str) -> Object:
+        self.lease = {**body, "metadata": {"uid": "lease-uid", "resourceVersion": version}}
+        return self.lease
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ControllerSettings:
+    authority = Authority(tmp_path)
+    pair = authority.server("extender", (IPv4Address("127.0.0.1"),), ())
+    return ControllerSettings(
+        extender_port=0,
+        extender_certificate=pair.certificate,
+        extender_key=pair.key,
+        extender_client_authority=authority.certificate,
+    )
+
+
+def made(settings: ControllerSettings, cluster: object) -> Extender:
+    return Extender(settings, cast("Api", cluster), CollectorRegistry(), identity="one")
+
+
+def within(seconds: float, holds: Callable[[], Any]) -> bool:
+    end = time.monotonic() + seconds
+    pause = threading.Event()
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        pause.wait(0.02)
+    return True
+
+
+def test_it_serves_once_it_knows_and_leads(settings: ControllerSettings) -> None:
+    extender = made(settings, SmallCluster())
+    assert extender.ready() == "gcu-dra-controller has not read all nodes and pods yet"
+    assert extender.live() == "the server ended"
+    extender.start()
+    try:
+        assert within(10, lambda: extender.ready() is None), extender.ready()
+        assert extender.live() is None
+        assert extender.port > 0
+    finally:
+        extender.stop(within=2)
+    assert "does not hold the lease" in str(extender.ready())
+
+
+def test_it_takes_over_only_with_the_pods_of_now(settings: ControllerSettings) -> None:
+    cluster = SmallCluster()
+    extender = made(settings, cluster)
+    extender.start()
+    try:
+        assert within(10, lambda: extender.ready() is None)
+        assert cluster.lists == 2  # one for the watch, one for the term
+        cluster.away = True
+        extender._fence.open_until(extender._fence._clock() + 60, "another term")
+        extender.look()
+        assert "does not hold the lease" in str(extender.ready())
+        cluster.away = False
+        extender.look()
+        assert extender.ready() is None
+    finally:
+        extender.stop(within=2)
+
+
+def test_files_of_the_certificate_must_be_named() -> None:
+    with pytest.raises(InvalidValue, match="extender-certificate, extender-key and"):
+        made(ControllerSettings(), SmallCluster())

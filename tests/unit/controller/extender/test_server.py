@@ -1,0 +1,167 @@
+"""HTTPS over a real socket: who is let in, and what is answered."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import ssl
+from collections.abc import Iterator
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+
+from controller.extender.certificates import CertificateFiles, Certificates
+from controller.extender.server import ExtenderServer
+from dra_driver.model.errors import InvalidValue
+from tests.cluster.pki import SCHEDULER, Authority, KeyPair
+
+LOCAL = IPv4Address("127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def scheduler(authority: Authority) -> KeyPair:
+    return authority.client("scheduler", SCHEDULER)
+
+
+@pytest.fixture
+def files(authority: Authority, tmp_path: Path) -> CertificateFiles:
+    """The server's own, as a Secret would be mounted."""
+    pair = authority.server("first", (LOCAL,), ())
+    made = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")
+    install(made, pair)
+    made.client_authority.write_bytes(authority.certificate.read_bytes())
+    return made
+
+
+@pytest.fixture
+def server(files: CertificateFiles) -> Iterator[ExtenderServer]:
+    made = ExtenderServer(0, Certificates(files), {"/filter": lambda body: b"<" + body + b">"})
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def talk(
+    server: ExtenderServer, authority: Authority, scheduler: KeyPair
+) -> Iterator[http.client.HTTPSConnection]:
+    """A connection as kube-scheduler has it."""
+    made = connection(server, authority, scheduler)
+    yield made
+    made.close()
+
+
+def install(files: CertificateFiles, pair: KeyPair) -> None:
+    """Renamed into place, as a Secret's files are exchanged."""
+    for source, target in ((pair.certificate, files.certificate), (pair.key, files.key)):
+        new = target.with_suffix(".new")
+        new.write_bytes(source.read_bytes())
+        new.rename(target)
+
+
+def connection(
+    server: ExtenderServer, authority: Authority, client: KeyPair | None
+) -> http.client.HTTPSConnection:
+    trust = ssl.create_default_context(cafile=str(authority.certificate))
+    if client is not None:
+        trust.load_cert_chain(client.certificate, client.key)
+    return http.client.HTTPSConnection(str(LOCAL), server.port, context=trust, timeout=10)
+
+
+def served_serial(server: ExtenderServer, authority: Authority, client: KeyPair) -> str:
+    made = connection(server, authority, client)
+    made.connect()
+    assert isinstance(made.sock, ssl.SSLSocket)
+    found = made.sock.getpeercert()
+    made.close()
+    assert found is not None
+    return str(found["serialNumber"])
+
+
+def test_one_connection_carries_many_calls(talk: http.client.HTTPSConnection) -> None:
+    for body in (b"one", b"two"):
+        talk.request("POST", "/filter", body)
+        answer = talk.getresponse()
+        assert (answer.status, answer.read()) == (200, b"<" + body + b">")
+        assert answer.headers["Content-Type"] == "application/json"
+
+
+def test_nobody_comes_in_without_a_certificate(
+    server: ExtenderServer, authority: Authority
+) -> None:
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        answer(connection(server, authority, None))
+
+
+def test_nobody_comes_in_with_a_certificate_of_another_authority(
+    server: ExtenderServer, authority: Authority, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    stranger = Authority(tmp_path / "other").client("scheduler", SCHEDULER)
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        answer(connection(server, authority, stranger))
+
+
+def answer(made: http.client.HTTPSConnection) -> bytes:
+    try:
+        made.request("POST", "/filter", b"x")
+        return made.getresponse().read()
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "header", "status"),
+    [
+        ("/metrics", ("Accept", "*/*"), 404),
+        ("/filter", ("Transfer-Encoding", "chunked"), 411),
+        ("/filter", ("Content-Length", str(17 * 2**20)), 413),
+    ],
+    ids=["another path", "no length", "too long"],
+)
+def test_other_calls_are_refused(
+    talk: http.client.HTTPSConnection, path: str, header: tuple[str, str], status: int
+) -> None:
+    talk.putrequest("POST", path)
+    talk.putheader(*header)
+    talk.endheaders()
+    assert talk.getresponse().status == status
+
+
+def test_a_new_certificate_is_served_without_a_restart(
+    server: ExtenderServer, files: CertificateFiles, authority: Authority, scheduler: KeyPair
+) -> None:
+    before = served_serial(server, authority, scheduler)
+    install(files, authority.server("second", (LOCAL,), ()))
+    assert served_serial(server, authority, scheduler) != before
+
+
+def test_a_certificate_that_cannot_be_read_leaves_the_one_before(
+    server: ExtenderServer,
+    files: CertificateFiles,
+    authority: Authority,
+    scheduler: KeyPair,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    before = served_serial(server, authority, scheduler)
+    files.key.write_text("half a key")
+    with caplog.at_level(logging.WARNING):
+        assert served_serial(server, authority, scheduler) == before
+    assert "the certificate stays the one before" in caplog.text
+
+
+def test_without_any_certificate_it_does_not_start(files: CertificateFiles) -> None:
+    files.certificate.unlink()
+    with pytest.raises(InvalidValue, match="no certificate to serve with"):
+        ExtenderServer(0, Certificates(files), {}).start()
+
+
+def test_a_taken_port_is_said(server: ExtenderServer, files: CertificateFiles) -> None:
+    with pytest.raises(InvalidValue, match=f"port {server.port} of the scheduler extender"):
+        ExtenderServer(server.port, Certificates(files), {}).start()

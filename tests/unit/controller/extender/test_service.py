@@ -1,0 +1,96 @@
+"""Calls from bytes to bytes, and what is said while nothing may be answered."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller.allocator.policy import Policy
+from controller.extender.binder import Binder
+from controller.extender.metrics import Metrics
+from controller.extender.service import Service
+from controller.extender.waiting import Waiting
+from controller.fence import NotLeader
+from dra_driver.kube.errors import Unavailable
+from tests.unit.controller.extender.api import PodApi
+from tests.unit.controller.extender.build import SHARED, card, node, pod, view
+
+SMALL, LARGE = pod("small", {SHARED: 2}), pod("large", {SHARED: 7})
+
+
+class World:
+    def __init__(self) -> None:
+        lock, policy = threading.Lock(), Policy()
+        self.problem: NotLeader | None = None
+        self.registry = CollectorRegistry()
+        self.api = PodApi(SMALL, LARGE)
+        api = self.api.api()
+        found = view(node("n", card(1)), node("m", card(1), card(2)))
+        self.waiting = Waiting(api, fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0)
+        binder = Binder(api, found, lock, policy, clock=lambda: 0.0, now_ns=lambda: 0)
+        self.service = Service(
+            found,
+            lock,
+            policy,
+            binder=binder,
+            waiting=self.waiting,
+            metrics=Metrics(self.registry),
+            check=self.check,
+        )
+
+    def check(self) -> None:
+        if self.problem:
+            raise self.problem
+
+    def call(self, verb: str, **body: object) -> Any:
+        return json.loads(self.service.answers[f"/{verb}"](json.dumps(body).encode()))
+
+    def calls(self, verb: str, outcome: str) -> float | None:
+        labels = {"verb": verb, "outcome": outcome}
+        return self.registry.get_sample_value("gcu_extender_calls_total", labels)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_filter_prioritize_and_bind(world: World) -> None:
+    asked = {"Pod": SMALL, "NodeNames": ["n", "m"]}
+    assert world.call("filter", **asked)["NodeNames"] == ["n", "m"]
+    # The node with fewer free cards.
+    scores = [{"Host": "n", "Score": 10}, {"Host": "m", "Score": 9}]
+    assert world.call("prioritize", **asked) == scores
+    bind = {"PodNamespace": "default", "PodName": "small", "PodUID": "uid-small", "Node": "n"}
+    assert world.call("bind", **bind) == {"Error": ""}
+    assert world.api.pods["small"]["spec"]["nodeName"] == "n"
+    assert world.calls("bind", "served") == 1
+    assert len(world.waiting) == 0
+
+
+def test_a_pod_without_a_place_waits_with_the_reason(world: World) -> None:
+    found = world.call("filter", Pod=LARGE, NodeNames=["n"])
+    assert found["NodeNames"] == []
+    assert "without the capacity asked" in found["FailedAndUnresolvableNodes"]["n"]
+    assert len(world.waiting) == 1
+
+
+def test_nothing_is_answered_while_another_one_leads(world: World) -> None:
+    world.problem = NotLeader("this replica does not hold the lease")
+    asked = {"Pod": SMALL, "NodeNames": ["n"]}
+    assert world.call("filter", **asked) == {"Error": "this replica does not hold the lease"}
+    assert world.call("prioritize", **asked) == []
+    assert world.calls("filter", "refused") == 1
+    assert len(world.waiting) == 0
+
+
+def test_errors_are_answers(world: World) -> None:
+    assert "names no pod" in world.call("filter", NodeNames=[])["Error"]
+    world.api.refusals["create"] = [Unavailable("the API server did not answer")]
+    bind = {"PodNamespace": "default", "PodName": "small", "PodUID": "uid-small", "Node": "n"}
+    assert world.call("bind", **bind) == {"Error": "the API server did not answer"}
+    assert world.calls("bind", "failed") == 1

@@ -1,0 +1,113 @@
+"""Refused pods are tried again when they would fit, and not in herds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+
+from controller.extender.waiting import Waiting
+from dra_driver.kube.errors import NotFound
+from dra_driver.model.claim import Object
+from tests.unit.controller.extender.api import PodApi
+from tests.unit.controller.extender.build import SHARED, pod
+
+POD = pod("a", {SHARED: 1})
+
+
+class World:
+    """`places` are the nodes with room."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.api = PodApi()
+        self.places: set[str] = set()
+        self.asked = 0
+        self.waiting = Waiting(
+            self.api.api(), fits=self.fits, clock=lambda: self.now, now_ns=lambda: 7
+        )
+
+    def fits(self, pod: Object, nodes: Collection[str]) -> bool:
+        self.asked += 1
+        return bool(self.places & set(nodes))
+
+    def look(self, version: int) -> int:
+        """Gives how many pods were told."""
+        before = len(self.api.patches)
+        self.waiting.look(version)
+        return len(self.api.patches) - before
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.waiting.add(POD, ["n", "m"])
+    world.now = 10.0
+    return world
+
+
+def test_a_pod_that_would_fit_is_changed_so_that_it_is_tried_again(world: World) -> None:
+    assert world.look(1) == 0
+    world.places = {"m"}
+    assert world.look(2) == 1
+    patch = {"metadata": {"uid": "uid-a", "annotations": {"gcu.enflame.com/retry": "7"}}}
+    assert world.api.patches == [("a", patch)]
+
+
+def test_nothing_is_asked_twice_of_one_view(world: World) -> None:
+    world.look(1)
+    world.look(1)
+    assert world.asked == 1
+
+
+def test_a_pod_that_has_just_been_refused_is_left_to_kube_scheduler(world: World) -> None:
+    world.places = {"n"}
+    world.waiting.drop("uid-a")
+    world.waiting.add(POD, ["n"])
+    assert world.look(1) == 0
+    world.now += 2
+    assert world.look(1) == 1
+
+
+def test_pauses_grow(world: World) -> None:
+    world.places = {"n"}
+    told = []
+    for second in range(200):
+        world.now = 10.0 + second
+        world.waiting.add(POD, ["n"])
+        if world.look(second):
+            told.append(second)
+    assert told == [0, 4, 12, 28, 60, 120, 180]
+
+
+@pytest.mark.parametrize("how", ["drop", "keep"])
+def test_a_pod_that_waits_no_longer_is_forgotten(world: World, how: str) -> None:
+    world.places = {"n"}
+    if how == "drop":
+        world.waiting.drop("uid-a")
+    else:
+        world.waiting.keep({"uid-b"})
+    assert world.look(1) == 0
+    assert len(world.waiting) == 0
+
+
+def test_a_pod_that_is_gone_harms_nobody(world: World) -> None:
+    world.places = {"n"}
+    world.api.refusals["patch"] = [NotFound("no such pod")]
+    world.waiting.add(pod("b", {SHARED: 1}), ["n"])
+    world.now += 10
+    assert world.look(1) == 1
+
+
+def test_the_first_in_line_come_first_and_few_at_a_time(world: World) -> None:
+    world.waiting.drop("uid-a")
+    for n in range(40):
+        each = pod(f"p{n:02}", {SHARED: 1})
+        each["spec"]["priority"] = 1 if n == 39 else 0
+        each["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{n:02}Z"
+        world.waiting.add(each, ["n"])
+    world.now += 10
+    world.places = {"n"}
+    assert world.look(1) == 16
+    assert [name for name, _ in world.api.patches[:3]] == ["p39", "p00", "p01"]
+    assert world.look(1) == 16

@@ -1,0 +1,94 @@
+"""What watches bring, and what is gone when a list is made anew."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller.extender.metrics import Metrics
+from controller.extender.view import UNTOLD, View
+from controller.extender.waiting import Waiting
+from controller.extender.watching import NodeHandler, PodHandler
+from dra_driver.kube.api import Change
+from dra_driver.model.claim import Object
+from tests.unit.controller.extender.api import PodApi
+from tests.unit.controller.extender.build import SHARED, address, card, node, pod
+
+HINT = str(address(1))
+
+
+class World:
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        self.view = View()
+        self.registry = CollectorRegistry()
+        self.waiting = Waiting(
+            PodApi().api(), fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0
+        )
+        refused = Metrics(self.registry).refused_by_node
+        self.nodes = NodeHandler(self.view, lock)
+        self.pods = PodHandler(self.view, lock, self.waiting, refused)
+
+    def refused(self) -> float | None:
+        return self.registry.get_sample_value("gcu_extender_refused_by_node_total")
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.nodes.on_replace([node("n", card(1)), node("m", card(1))])
+    return world
+
+
+def test_nodes_that_a_list_does_not_have_are_gone(world: World) -> None:
+    world.nodes.on_replace([node("m", card(1))])
+    assert world.view.problem("n") == UNTOLD
+    assert world.view.problem("m") == ""
+    world.nodes.on_event(Change.DELETED, node("m", card(1)))
+    assert world.view.problem("m") == UNTOLD
+    world.nodes.on_event(Change.ADDED, node("n", card(1)))
+    assert world.view.problem("n") == ""
+
+
+def test_pods_that_a_list_does_not_have_are_gone(world: World) -> None:
+    bound = [pod(name, {SHARED: 1}, on="n", cards=HINT) for name in ("a", "b")]
+    world.pods.on_replace([*bound, pod("other", {"cpu": "1"}, on="n")])
+    assert world.view.pods() == {"uid-a", "uid-b"}
+    world.waiting.add(pod("w", {SHARED: 1}), ["n"])
+    world.pods.on_replace(bound[1:])
+    assert world.view.pods() == {"uid-b"}
+    assert len(world.waiting) == 0
+    world.pods.on_event(Change.DELETED, bound[1])
+    assert world.view.pods() == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("change", "now"),
+    [
+        (Change.MODIFIED, pod("w", {SHARED: 1}, on="n", cards=HINT)),
+        (Change.DELETED, pod("w", {SHARED: 1})),
+    ],
+    ids=["bound", "deleted"],
+)
+def test_a_pod_waits_until_it_is_bound_or_deleted(
+    world: World, change: Change, now: Object
+) -> None:
+    world.waiting.add(pod("w", {SHARED: 1}), ["n"])
+    world.pods.on_event(Change.MODIFIED, pod("w", {SHARED: 1}))
+    assert len(world.waiting) == 1
+    world.pods.on_event(change, now)
+    assert len(world.waiting) == 0
+
+
+def test_pods_that_their_node_did_not_admit_are_counted_once(world: World) -> None:
+    failed = pod("a", {SHARED: 1}, on="n", cards=HINT, phase="Failed")
+    failed["status"]["reason"] = "UnexpectedAdmissionError"
+    world.pods.on_event(Change.ADDED, failed)
+    assert world.refused() == 0
+    world.pods.on_event(Change.ADDED, pod("b", {SHARED: 1}, on="n", cards=HINT))
+    failed["metadata"] = {**failed["metadata"], "name": "b", "uid": "uid-b"}
+    world.pods.on_event(Change.MODIFIED, failed)
+    world.pods.on_event(Change.MODIFIED, failed)
+    assert world.refused() == 1

@@ -1,0 +1,66 @@
+"""JSON as kube-scheduler's Go types write and read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from controller.extender.decide import Filtered
+from controller.extender.wire import (
+    Bind,
+    parse_bind,
+    parse_question,
+    render_error,
+    render_filtered,
+    render_scores,
+)
+from dra_driver.model.errors import InvalidValue
+from tests.unit.controller.extender.build import SHARED, pod
+
+POD = pod("a", {SHARED: 1})
+
+
+def test_a_question_has_a_pod_and_names_of_nodes() -> None:
+    body = json.dumps({"Pod": POD, "Nodes": None, "NodeNames": ["n", "m"]}).encode()
+    found = parse_question(body)
+    assert (found.pod, found.nodes) == (POD, ("n", "m"))
+
+
+def test_a_bind_names_one_very_pod_and_a_node() -> None:
+    body = {"PodName": "a", "PodNamespace": "default", "PodUID": "u", "Node": "n"}
+    assert parse_bind(json.dumps(body).encode()) == Bind("default", "a", "u", "n")
+
+
+@pytest.mark.parametrize(
+    ("parse", "body", "words"),
+    [
+        (parse_question, {"Pod": POD, "Nodes": {"items": []}}, "nodeCacheCapable: true"),
+        (parse_question, {"NodeNames": []}, "names no pod"),
+        (parse_question, [], "not an object"),
+        (parse_bind, {"PodName": "a", "PodNamespace": "d", "PodUID": "u"}, "no 'Node'"),
+    ],
+    ids=["whole nodes", "no pod", "a list", "no node"],
+)
+def test_what_is_no_call_of_the_protocol(
+    parse: Callable[[bytes], object], body: object, words: str
+) -> None:
+    with pytest.raises(InvalidValue, match=words):
+        parse(json.dumps(body).encode())
+
+
+def test_what_is_no_json() -> None:
+    with pytest.raises(InvalidValue, match="not JSON"):
+        parse_question(b"Pod=a")
+
+
+def test_answers_have_the_names_of_gos_fields() -> None:
+    filtered = json.loads(render_filtered(Filtered(("n",), {"m": "full"})))
+    assert filtered == {
+        "NodeNames": ["n"],
+        "FailedAndUnresolvableNodes": {"m": "full"},
+        "Error": "",
+    }
+    assert json.loads(render_scores({"n": 10})) == [{"Host": "n", "Score": 10}]
+    assert json.loads(render_error("why")) == {"Error": "why"}
