@@ -12,6 +12,7 @@ from controller.allocator.request import Wanted
 from controller.context import Context
 from controller.writer import Stored
 from dra_driver.kube.api import Change
+from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation
 
@@ -87,6 +88,8 @@ class Grants:
                 context.agenda.add(Key.of_claim(claim), now)
             context.wake_users(claim, but=key)  # what failed is looked at again more slowly
         context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
+        if isinstance(stored.error, Invalid):  # it stays so until a person acts
+            context.narrator.unsatisfied(pod, planned, str(stored.error))
         self._learn(stored)
         if context.has_pod(key, pods.uid_of(pod)):  # else nothing would forget it again
             uids = [_uid(each) for each in planned]

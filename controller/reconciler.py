@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from controller import pods
+from controller import admin_access, pods
 from controller.agenda import Key, Subject
 from controller.allocator.allocate import Allocation, Unsatisfied, allocate
 from controller.allocator.ownership import is_ours
@@ -76,6 +76,7 @@ class Reconciler:
             todo = list(unallocated.values())
             wanted = [parse_claim(claim, state.classes) for claim in todo]
             if todo:
+                admin_access.check_asked(wanted)
                 check_asked(pod, ours)
         except (Refused, InvalidValue) as error:
             self._leave_line(key)  # no node can serve it, so none is kept for it
@@ -191,6 +192,7 @@ class Reconciler:
         ours: dict[str, Object],
     ) -> None:
         try:
+            admin_access.check_granted(wanted, granted)
             check_allocated(pod, ours, wanted, granted)
         except Refused as error:
             self._wait(key, pod, [each.claim for each in wanted], str(error))

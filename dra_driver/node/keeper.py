@@ -167,7 +167,8 @@ class Keeper:
         with self._locks.claim(uid):
             # Only who has the owner's lock alters its holding, so it stays as read here.
             held = self._journal.snapshot().holdings.get(uid)
-            cards = {hold.card for hold in wanted} | (held.cards if held else set())
+            cards = {hold.card for hold in wanted if not hold.admin_access}
+            cards |= held.cards if held else set()
             with self._locks.cards(cards):
                 yield held
 

@@ -43,8 +43,8 @@ class Holding:
 
     @property
     def cards(self) -> frozenset[PciAddress]:
-        """The cards that the owner holds something of."""
-        return frozenset(hold.card for hold in self.holds)
+        """The cards that the owner holds something of; administrative access holds nothing."""
+        return frozenset(hold.card for hold in self.holds if not hold.admin_access)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,12 @@ class Ledger:
         yield from self.unknown
 
     def holders_of(self, card: PciAddress) -> tuple[tuple[Holding, Hold], ...]:
-        """Who holds something of the card, and what."""
+        """Who holds something of the card, and what; administrative access holds nothing."""
         return tuple(
             (holding, hold)
             for holding in self.holdings.values()
             for hold in holding.holds
-            if hold.card == card
+            if hold.card == card and not hold.admin_access
         )
 
     def instances(self, card: PciAddress) -> tuple[Instance, ...]:
@@ -126,7 +126,7 @@ class Ledger:
         """
         wanted = tuple(holds)
         for at, hold in enumerate(wanted):
-            others = self._others(owner, hold.card)
+            others = [] if hold.admin_access else self._others(owner, hold.card)
             for holder, held in [*others, *((owner, each) for each in wanted[:at])]:
                 _exclude(owner, hold, holder, held)
         for device, total in (totals or {}).items():
@@ -151,6 +151,8 @@ class Ledger:
 def _exclude(owner: Owner, wanted: Hold, holder: Owner, held: Hold) -> None:
     if wanted.card != held.card or _is_handed_on(owner, wanted, holder, held):
         return
+    if (wanted.admin_access or held.admin_access) and wanted.device != held.device:
+        return  # to see a card beside what one holds of it is no second mode
     if wanted.mode is held.mode and wanted.mode is not Mode.WHOLE:
         if wanted.share_id is None or wanted.share_id != held.share_id:
             return

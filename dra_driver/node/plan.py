@@ -68,8 +68,11 @@ def _objections(
 ) -> Iterator[tuple[str, str]]:
     if result.pool != pool:
         yield f"it is in pool {result.pool}, and this node has {pool}", "run the pod there"
-    if result.admin_access:
-        yield "admin access is not supported", "remove adminAccess from the request"
+    if result.admin_access and hold.mode is not Mode.WHOLE:
+        yield (
+            f"adminAccess is for whole cards, and this is a {hold.mode} device",
+            "ask for a whole card, or without adminAccess",
+        )
     if hold.mode not in modes:
         prepared = ", ".join(sorted(modes))
         yield (

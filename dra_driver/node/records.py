@@ -59,6 +59,7 @@ class Hold:
     its own among them. ``consumed`` maps a capacity to a quantity; it and ``share_id`` are set
     where the device allows several allocations. ``instance`` is the DRS instance that it stands
     for; until there is one, ``before`` are those that the card had when it was about to be made.
+    With ``admin_access`` a container sees the card, and nothing of it is held.
     """
 
     request: str
@@ -69,6 +70,7 @@ class Hold:
     sees: tuple[PciAddress, ...] = ()
     instance: Instance | None = None
     before: tuple[Instance, ...] | None = None
+    admin_access: bool = False
 
     @classmethod
     def of(cls, result: Result) -> Hold:
@@ -77,7 +79,12 @@ class Hold:
         if result.share_id is not None:
             check_id(result.share_id, "share ID")
         return cls(
-            result.main_request, result.pool, result.device, result.share_id, result.consumed
+            request=result.main_request,
+            pool=result.pool,
+            device=result.device,
+            share_id=result.share_id,
+            consumed=result.consumed,
+            admin_access=result.admin_access,
         )
 
     @property
@@ -194,6 +201,7 @@ def _hold_out(hold: Hold) -> dict[str, Any]:
         **shared,
         **consumed,
         **drs,
+        **({"adminAccess": True} if hold.admin_access else {}),
     }
 
 
@@ -212,6 +220,7 @@ def _hold_in(raw: Mapping[str, Any]) -> Hold:
         sees=tuple(PciAddress.parse(card) for card in raw["sees"]),
         instance=None if instance is None else _instance_in(instance),
         before=None if before is None else tuple(map(_instance_in, before)),
+        admin_access=raw.get("adminAccess") is True,
     )
 
 

@@ -75,6 +75,8 @@ def _data(hold: Hold, card: Card | None) -> Object:
     data: Object = {"card": str(hold.card), "mode": hold.mode.value}
     if card is not None:
         data |= {"index": card.index, "minor": card.minor}
+    if hold.admin_access:
+        data["adminAccess"] = True
     if hold.amount is not None:
         data |= dict(hold.consumed)
     if hold.instance is not None:

@@ -82,14 +82,14 @@ class Hands:
         condition = {"type": "Ready", "status": "False", "reason": "Declared"}
         self.set_status(NODES, node, {"conditions": [condition]})
 
-    def make_class(self, selector: str) -> str:
+    def make_class(self, selector: str, *config: Object) -> str:
         """Somebody's own DeviceClass; gives its name."""
         name = f"class-{secrets.token_hex(3)}"
         body: Object = {
             "apiVersion": DEVICE_CLASSES.api_version,
             "kind": DEVICE_CLASSES.kind,
             "metadata": {"name": name},
-            "spec": {"selectors": [{"cel": {"expression": selector}}]},
+            "spec": {"selectors": [{"cel": {"expression": selector}}], "config": list(config)},
         }
         self._create(DEVICE_CLASSES, body)
         return name

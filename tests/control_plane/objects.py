@@ -13,6 +13,7 @@ from tests.cluster.workloads import pod
 TEMPLATES = Resource(
     "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True
 )
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 TAINT = {"key": f"{DRIVER}/allocated-by", "value": "controller", "effect": "NoSchedule"}
 
 

@@ -141,6 +141,11 @@ def whole(name: str, card: int) -> dict[str, Any]:
     return claim(name, result(card))
 
 
+def overseer(name: str, card: int) -> dict[str, Any]:
+    """A claim with administrative access to a card."""
+    return claim(name, result(card, adminAccess=True))
+
+
 def errors(agent: Agent, *refs: ClaimRef) -> list[str]:
     """Prepare each claim by itself; the error of each, empty for success."""
     answers = [agent.preparer.prepare([ref])[ref.uid] for ref in refs]

@@ -24,7 +24,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.drs import new_uuid, place, taken
 from dra_driver.simulator.state import Instance, Machine
 from tests.unit.memory_efsmi import MemoryEfsmi
-from tests.unit.node.drs_world import DrsWorld, instance, share, slices, tool, whole
+from tests.unit.node.drs_world import DrsWorld, instance, overseer, share, slices, tool, whole
 from tests.unit.node.folders import fast_folder
 from tests.unit.node.outside import NODE_CARDS, SIZES, Outside
 from tests.unit.node.world import Crash, Kill, claim, pod
@@ -121,9 +121,8 @@ class History:
         self._serial += 1
         name = f"c{self._serial}"
         card = self.random.randrange(len(NODE_CARDS))
-        made = self.random.choice((self._whole, self._slices, self._instance, self._pair))(
-            name, card
-        )
+        kinds = (self._whole, self._slices, self._instance, self._pair, self._overseer)
+        made = self.random.choice(kinds)(name, card)
         uid = self._add(made)
         fits = self.outside.fits(uid)
         self.told.append(
@@ -233,6 +232,9 @@ class History:
 
     def _whole(self, name: str, card: int) -> dict[str, Any]:
         return whole(name, card)
+
+    def _overseer(self, name: str, card: int) -> dict[str, Any]:
+        return overseer(name, card)
 
     def _slices(self, name: str, card: int) -> dict[str, Any]:
         return slices(name, card, self.random.choice((1, 1, 2, 2, 3, 6)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,7 @@ class Outside:
         there = {one.uuid: one.profile for one in card.instances}
         for uuid, where in self.foreign.items():
             assert where != address or uuid in there, "a foreign instance is gone"
-        given = [r for uid in shown for r in self.results(uid) if _card(r) == address]
+        given = [r for uid in shown for r in self.results(uid) if _holds(r, address)]
         modes = {_mode(result) for result in given}
         assert len(modes) <= 1, f"card {address} is in two modes"
         assert Mode.WHOLE not in modes or len(given) == 1, f"card {address} is given twice"
@@ -81,6 +81,9 @@ class Outside:
     def fits(self, uid: str) -> bool | None:
         """Whether the node can give it, everything being at rest; None where either is right."""
         wanted = self.results(uid)
+        return True if wanted[0].admin_access else self._has_room(wanted)
+
+    def _has_room(self, wanted: Sequence[Result]) -> bool | None:
         address, mode = _card(wanted[0]), _mode(wanted[0])
         card = self.world.tool.card(str(address))
         others = {other: _mode(r) for other, r in self.given(address)}
@@ -103,12 +106,12 @@ class Outside:
         return True
 
     def given(self, address: PciAddress, *modes: Mode) -> list[tuple[str, Result]]:
-        """What prepared claims have of a card, in these modes or in any."""
+        """What prepared claims hold of a card, in these modes or in any."""
         return [
             (uid, result)
             for uid in self.prepared()
             for result in self.results(uid)
-            if _card(result) == address and (not modes or _mode(result) in modes)
+            if _holds(result, address) and (not modes or _mode(result) in modes)
         ]
 
     def prepared(self) -> set[str]:
@@ -121,6 +124,10 @@ class Outside:
     def results(self, uid: str) -> tuple[Result, ...]:
         """What was allocated to the claim."""
         return results(self.claims[uid])
+
+
+def _holds(result: Result, card: PciAddress) -> bool:
+    return _card(result) == card and not result.admin_access
 
 
 def _card(result: Result) -> PciAddress:

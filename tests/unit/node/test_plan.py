@@ -39,6 +39,11 @@ def planned(object_: dict[str, Any]) -> tuple[object, ...]:
             id="a subrequest",
         ),
         pytest.param(
+            claim("one", result(0, adminAccess=True)),
+            (hold(0, sees=(), admin_access=True),),
+            id="administrative access",
+        ),
+        pytest.param(
             claim("one", result("nic-0", driver="nic.example.com", pool="x"), result(0)),
             (hold(0, sees=()),),
             id="another driver's result is left out",
@@ -102,10 +107,16 @@ UNALLOCATED = {"metadata": {"namespace": "team", "name": "one", "uid": "uid-one"
             id="another node",
         ),
         pytest.param(
-            claim("one", result(0, adminAccess=True)),
+            claim("one", result("shared-0000-0d-00-0", shareID="0b6a-1", adminAccess=True)),
             Refused,
-            "admin access is not supported",
-            id="admin access",
+            "adminAccess is for whole cards, and this is a shared device; ask for a whole card",
+            id="administrative access to a share",
+        ),
+        pytest.param(
+            claim("one", result("drs-0000-0d-00-0", adminAccess=True)),
+            Refused,
+            "adminAccess is for whole cards, and this is a drs device",
+            id="administrative access to an instance",
         ),
         pytest.param(
             claim("one", result("shared-0000-0d-00-0", shareID="0b6a-1")),

@@ -45,7 +45,7 @@ INSTANCE = replace(
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_a_record_survives_the_file(kind: Kind) -> None:
-    written = record(kind, REF, (hold(0), SHARE, INSTANCE))
+    written = record(kind, REF, (hold(0), SHARE, INSTANCE, hold(1, admin_access=True)))
     assert decode(encode(written.raw)) == written
     assert written.holds[1].mode is Mode.SHARED
     assert written.holds[1].card == CARDS[0]

@@ -55,10 +55,11 @@ def test_what_people_read_of_an_instance() -> None:
 
 def test_slices_and_whole_cards() -> None:
     shared = hold(0, mode=Mode.SHARED, share_id="s", consumed={"slices": "2"})
-    statuses = device_statuses([shared, hold(0)], THERE, now=NOW)
+    statuses = device_statuses([shared, hold(0), hold(0, admin_access=True)], THERE, now=NOW)
     assert [status["data"] for status in statuses] == [
         {"card": "0000:0d:00.0", "mode": "shared", "index": 3, "minor": 3, "slices": "2"},
         {"card": "0000:0d:00.0", "mode": "whole", "index": 3, "minor": 3},
+        {"card": "0000:0d:00.0", "mode": "whole", "index": 3, "minor": 3, "adminAccess": True},
     ]
     assert "shareID" not in statuses[1]
 

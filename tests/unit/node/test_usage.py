@@ -108,10 +108,10 @@ def test_a_failed_claim_holds_back_only_those_it_shares_a_container_with(world: 
     errors = prepare(
         world,
         claim("a", result(0)),
-        claim("b", result(1, adminAccess=True)),
+        claim("b", result(1, pool="elsewhere")),
         claim("c", result(2)),
     )
-    assert "admin access" in errors["b"]
+    assert "it is in pool elsewhere" in errors["b"]
     assert "also uses one that is not ready: claim team/b" in errors["a"]
     assert errors["c"] == ""
     assert sees(world) == {"c": {"gcu": CARDS[2:3]}}
