@@ -109,6 +109,12 @@ class KubeletRecord:
                     yield Recorded(name, container.name, resource, frozenset(devices))
 
 
+def read_checkpoint(path: Path) -> tuple[Recorded, ...]:
+    """What the checkpoint says as it stands: all that was given out, as the kubelet writes it after
+    each Allocate, and what has ended meanwhile. Raises KubeletError."""
+    return parse_checkpoint(_read(path))
+
+
 def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:
     """What the device manager's checkpoint says; raises KubeletError for one in a form that we do
     not know (1.36.3, ``pkg/kubelet/cm/devicemanager/checkpoint``; the same since 1.20)."""

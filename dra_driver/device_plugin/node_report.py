@@ -1,0 +1,109 @@
+"""What a Node tells of its cards where there are no ResourceSlices. Pure.
+
+docs/dev/extender.md says what each field is for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from dra_driver.device_plugin.stock import NodeView, granted_total, offered_total
+from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.node_cards import Hold, NodeCard, render_cards
+from dra_driver.model.owner import Grant
+from dra_driver.model.pci import PciAddress
+
+# The vendor's (gcushare-device-plugin), which its inspect tool and others read.
+SHARED_CAPACITY: Final = "enflame.com/gcu-shared-capacity"
+DRS_CAPACITY: Final = "enflame.com/gcu-drs-capacity"
+
+_UNKNOWN: Final = -1  # index and minor of a card that is gone from the bus
+
+
+def node_cards(view: NodeView, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:
+    """All cards, ascending; `recorded` is what the kubelet's checkpoint says, with UIDs of pods."""
+    owners = {each.devices: each for each in recorded}
+    return tuple(_card(view, address, owners) for address in view.addresses)
+
+
+def node_annotations(view: NodeView, recorded: Collection[Recorded]) -> Mapping[str, str]:
+    """Ours, and the vendor's two, which say what the cards could be cut into."""
+    cards = node_cards(view, recorded)
+    return {
+        ANNOTATION_CARDS: render_cards(cards),
+        SHARED_CAPACITY: _json({str(each.minor): each.slices for each in cards if each.slices}),
+        DRS_CAPACITY: _json(
+            {
+                "devices": [
+                    {"index": str(each.index), "minor": str(each.minor), "capacity": each.total}
+                    for each in cards
+                    if each.total
+                ],
+                "profiles": _profile_ids(view),
+            }
+        ),
+    }
+
+
+def _card(
+    view: NodeView, address: PciAddress, owners: Mapping[frozenset[str], Recorded]
+) -> NodeCard:
+    card = (view.cards or {}).get(address)
+    holders = [holding.owner for holding, _ in view.ledger.holders_of(address)]
+    grants = [owner for owner in holders if isinstance(owner, Grant)]
+    # By what is offered, whatever the card is held as: the mode is told apart from it.
+    offered = {
+        mode: offered_total(view, card, mode) or 0 if card and view.offering else 0 for mode in Mode
+    }
+    held = {mode: granted_total(view.ledger, address, mode) for mode in Mode}
+    total = {mode: held[mode] or offered[mode] for mode in Mode}
+    table = view.table(card) if card else None
+    return NodeCard(
+        address=address,
+        index=card.index if card else _UNKNOWN,
+        minor=card.minor if card else _UNKNOWN,
+        whole=bool(total[Mode.WHOLE]),
+        slices=total[Mode.SHARED],
+        profiles=tuple(each.name for each in table) if table and total[Mode.DRS] else (),
+        total=total[Mode.DRS] if table else 0,
+        mode=grants[0].mode if grants else None,
+        held=tuple(_holds(grants, address, owners)),
+        problem=_problem(view, address, claimed=len(grants) < len(holders)),
+        switch=card.pcie_switch or "" if card else "",
+        numa=card.numa_node if card else None,
+    )
+
+
+def _holds(
+    grants: Collection[Grant], card: PciAddress, owners: Mapping[frozenset[str], Recorded]
+) -> Iterator[Hold]:
+    """A device that two grants have, as an init container's are handed on, counts once."""
+    counted: set[str] = set()
+    for grant in grants:
+        new = {str(each) for each in grant.devices if each.card == card} - counted
+        counted |= new
+        if new:
+            owner = owners.get(frozenset(map(str, grant.devices)))
+            yield Hold(owner.pod, owner.container, len(new)) if owner else Hold("", "", len(new))
+
+
+def _problem(view: NodeView, address: PciAddress, *, claimed: bool) -> str:
+    if claimed:
+        return "claimed"  # served by DRA until the claim ends
+    card = (view.cards or {}).get(address)
+    if card is None:
+        return "lost"
+    return next((each.value or each.taint.rpartition("/")[2] for each in card.problems), "")
+
+
+def _profile_ids(view: NodeView) -> dict[str, str]:
+    tables = (view.table(card) for card in (view.cards or {}).values())
+    return {each.name: str(each.id) for table in tables if table for each in table}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

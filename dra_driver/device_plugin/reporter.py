@@ -1,0 +1,112 @@
+"""Keeps the annotations of the Node as the cards are."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from dra_driver.device_plugin.node_report import node_annotations
+from dra_driver.device_plugin.stock import NodeView
+from dra_driver.kube.api import Api
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import KubeError
+from dra_driver.kube.resources import NODES
+from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.model.owner import Grant
+
+logger = logging.getLogger(__name__)
+
+_COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records whose a grant is after our answer
+_ASSERT_EVERY: Final = 300.0  # seconds; somebody may have removed what was written
+
+
+class Reporter:
+    """Writes whenever what is to be told has changed, in a thread of its own; `wake` makes it look
+    at once.
+
+    `recorded` is what the kubelet's checkpoint says as it stands, and raises KubeletError where it
+    cannot be read: then nobody is named. `clock` is monotonic seconds; `wait(seconds)` sleeps, and
+    returns True when the reporter was stopped.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        node_name: str,
+        *,
+        view: Callable[[], NodeView],
+        recorded: Callable[[], Collection[Recorded]],
+        clock: Callable[[], float],
+        wait: Callable[[float], bool] | None = None,
+    ) -> None:
+        self._api = api
+        self._node_name = node_name
+        self._view = view
+        self._recorded = recorded
+        self._clock = clock
+        self._stop = threading.Event()
+        self._wait = wait or self._stop.wait
+        self._backoff = Backoff(first=1.0, longest=60.0)
+        self._woken = threading.Event()
+        self._written: Mapping[str, str] | None = None
+        self._written_at = 0.0
+        self._thread = threading.Thread(target=self.run, name="node-report", daemon=True)
+        self.problem: str | None = "the Node has not been told of the cards yet"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        """End the thread within `timeout` seconds; what is written stays, as the cards do."""
+        self._stop.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def wake(self) -> None:
+        """Look at once: something was given out, or released, or the cards changed."""
+        self._woken.set()
+
+    def run(self) -> None:
+        """The thread's work; returns after `stop`."""
+        while not self._stop.is_set():
+            self._woken.clear()
+            try:
+                self.look()
+                self._backoff.reset()
+            except KubeError as error:
+                if self.problem != str(error):
+                    logger.warning("the Node is not told of the cards: %s", error)
+                self.problem = str(error)
+                self._wait(self._backoff.next())
+            self._woken.wait(_COMPARE_EVERY)
+
+    def look(self) -> None:
+        """One comparison, and the write that it takes. Raises KubeError."""
+        view = self._view()
+        if view.cards is None:
+            return  # nothing has been read: that says nothing of the cards
+        wanted = node_annotations(view, self._owners(view))
+        now = self._clock()
+        if wanted == self._written and now - self._written_at < _ASSERT_EVERY:
+            return
+        # The status alone: who may patch it cannot change the node's taints.
+        body = {"metadata": {"annotations": dict(wanted)}}
+        self._api.patch(NODES, self._node_name, body, subresource="status")
+        self._written, self._written_at = wanted, now
+        self.problem = None
+
+    def _owners(self, view: NodeView) -> Collection[Recorded]:
+        if not any(isinstance(each.owner, Grant) for each in view.ledger.holdings.values()):
+            return ()
+        try:
+            return self._recorded()
+        except KubeletError as error:
+            logger.debug("whose the grants are: %s", error)
+            return ()
