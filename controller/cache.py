@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from controller.agenda import Key, Subject
 from controller.allocator.holdings import Hold, Holdings, holds_of
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
+from controller.pod_index import Name, PodIndex
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -25,8 +25,6 @@ from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors
 
 WATCHED = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
-
-_Name = tuple[str, str]  # namespace and name
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +44,18 @@ class ClusterCache:
     """
 
     def __init__(self, selectors: Selectors) -> None:
-        self._objects: dict[Resource, dict[_Name, Object]] = {each: {} for each in WATCHED}
+        self._objects: dict[Resource, dict[Name, Object]] = {each: {} for each in WATCHED}
         self._classes: dict[str, Object] = {}
         self._nodes: dict[str, Object] = {}
         self._nodes_version = 0
         self._holdings = Holdings()
-        self._holds: dict[_Name, tuple[Hold, ...]] = {}
-        self._assumed: dict[_Name, Object] = {}
+        self._holds: dict[Name, tuple[Hold, ...]] = {}
+        self._assumed: dict[Name, Object] = {}
         self._inventory = Inventory()
         self._state = State(
             self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
         )
-        self._pods_by_claim: defaultdict[_Name, set[_Name]] = defaultdict(set)
+        self._pod_index = PodIndex()
 
     def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
         """These are all the objects of the kind; gives what changed by that."""
@@ -143,14 +141,29 @@ class ClusterCache:
 
     def pods_of(self, claim: Object) -> list[Object]:
         """The pods that name the claim, those that have ended left out."""
-        known = self._objects[PODS]
-        users = (known.get(name) for name in sorted(self._pods_by_claim.get(_name(claim), ())))
-        return [pod for pod in users if pod is not None and not pods.is_done(pod)]
+        return self._alive(self._pod_index.users(_name(claim)))
 
-    def _store(self, resource: Resource, name: _Name, new: Object | None) -> None:
+    def replicas_of(self, pod: Object) -> list[Object]:
+        """The other pods of the pod's workload, those that have ended left out."""
+        workload = pods.workload(pod)
+        if workload is None:
+            return []
+        uid, replicas = pods.uid_of(pod), self._alive(self._pod_index.replicas(workload))
+        return [each for each in replicas if pods.uid_of(each) != uid]
+
+    def holds_of(self, pod: Object) -> Iterator[Hold]:
+        """What the pod's claims hold, or will when what is under way is written."""
+        for claim in filter(None, pods.claim_names(pod).values()):
+            yield from self._holds.get((pod["metadata"]["namespace"], claim), ())
+
+    def _alive(self, names: Collection[Name]) -> list[Object]:
+        found = (self._objects[PODS].get(name) for name in sorted(names))
+        return [pod for pod in found if pod is not None and not pods.is_done(pod)]
+
+    def _store(self, resource: Resource, name: Name, new: Object | None) -> None:
         objects = self._objects[resource]
         if resource is PODS:
-            self._index_pod(name, objects.get(name), new)
+            self._pod_index.replace(name, objects.get(name), new)
         elif resource is RESOURCE_CLAIMS:
             self._count(name, new)
         elif resource is RESOURCE_SLICES:
@@ -170,20 +183,7 @@ class ClusterCache:
         elif old is not None:
             self._inventory.remove(old)
 
-    def _index_pod(self, name: _Name, old: Object | None, new: Object | None) -> None:
-        for pod, add in ((old, False), (new, True)):
-            if pod is None:
-                continue
-            for claim in filter(None, pods.claim_names(pod).values()):
-                users = self._pods_by_claim[name[0], claim]
-                if add:
-                    users.add(name)
-                else:
-                    users.discard(name)
-                if not users:
-                    del self._pods_by_claim[name[0], claim]
-
-    def _count(self, name: _Name, new: Object | None) -> None:
+    def _count(self, name: Name, new: Object | None) -> None:
         new = self._assumed.get(name, new)
         for hold in self._holds.pop(name, ()):
             self._holdings.remove(hold)
@@ -207,7 +207,7 @@ def _put(known: dict[Any, Object], name: Any, new: Object | None) -> None:
         known[name] = new
 
 
-def _name(obj: Object) -> _Name:
+def _name(obj: Object) -> Name:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 

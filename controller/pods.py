@@ -106,7 +106,18 @@ def owns(pod: Pod, claim: Mapping[str, Any]) -> bool:
 
 def owning_pod(claim: Mapping[str, Any]) -> str | None:
     """UID of the pod that a claim was made for from a template; None for any other claim."""
-    for owner in claim["metadata"].get("ownerReferences") or ():
-        if owner.get("controller") and owner.get("kind") == "Pod":
-            return str(owner["uid"])
-    return None
+    owner = _controller(claim)
+    return str(owner["uid"]) if owner is not None and owner.get("kind") == "Pod" else None
+
+
+def workload(pod: Pod) -> str | None:
+    """UID of what made the pod: a ReplicaSet, StatefulSet, Job or the like; None for a pod that
+    somebody made by hand."""
+    owner = _controller(pod)
+    return str(owner["uid"]) if owner is not None else None
+
+
+def _controller(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The one owner that has ``controller: true`` (meta/v1, OwnerReference)."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)

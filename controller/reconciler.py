@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from controller import admin_access, pods
 from controller.agenda import Key, Subject
-from controller.allocator.allocate import Allocation, Unsatisfied, allocate
+from controller.allocator.allocate import NO_PEERS, Allocation, Unsatisfied, allocate
+from controller.allocator.device import CardKey
 from controller.allocator.ownership import is_ours
 from controller.allocator.policy import Policy
 from controller.allocator.request import Wanted, parse_claim
@@ -16,6 +17,7 @@ from controller.context import Context
 from controller.fairness import Fairness
 from controller.grants import Grants
 from controller.reclaim import Reclaimer
+from controller.replicas import cards_of_replicas
 from controller.usage import check_allocated, check_asked, differs
 from controller.volumes import BoundVolumes
 from dra_driver.kube.api import Api, Change
@@ -137,10 +139,11 @@ class Reconciler:
         failed = context.memory.failed_nodes(pods.uid_of(pod))
         # A node that failed is not tried again before every other one was.
         where = self._candidates(pod, allocated, failed)
-        outcome = _decide(state, wanted, where, context.policy)
+        peers = self._peers(pod, wanted)
+        outcome = _decide(state, wanted, where, context.policy, peers)
         if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
             where = self._candidates(pod, allocated, avoided)
-            outcome = _decide(state, wanted, where, context.policy)
+            outcome = _decide(state, wanted, where, context.policy, peers)
         if isinstance(outcome, Allocation):
             self._grant(key, pod, wanted, outcome, ours)
             return
@@ -151,6 +154,11 @@ class Reconciler:
             todo = [each.claim for each in wanted]
             self._wait(key, pod, todo, _words(outcome.reason, where))
             self._wait_in_line(key, pod, wanted, where.fitting)
+
+    def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
+        """What matters of the pod's replicas to the decision."""
+        spreads = self._context.policy.for_claims(wanted).spreads(wanted)
+        return cards_of_replicas(pod, self._context.cache) if spreads else NO_PEERS
 
     def _candidates(
         self, pod: Object, allocated: list[Object], avoided: Iterable[str]
@@ -224,13 +232,17 @@ def _may_wait(pod: Object) -> bool:
 
 
 def _decide(
-    state: State, wanted: list[Wanted], where: Candidates, policy: Policy
+    state: State,
+    wanted: list[Wanted],
+    where: Candidates,
+    policy: Policy,
+    peers: Mapping[CardKey, int],
 ) -> Allocation | Unsatisfied:
     if where.preferred:
-        outcome = allocate(state, wanted, [where.preferred], policy=policy)
+        outcome = allocate(state, wanted, [where.preferred], policy=policy, peers=peers)
         if isinstance(outcome, Allocation):
             return outcome
-    return allocate(state, wanted, where.fitting, policy=policy)
+    return allocate(state, wanted, where.fitting, policy=policy, peers=peers)
 
 
 def _words(reason: str, where: Candidates) -> str:
