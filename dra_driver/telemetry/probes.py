@@ -7,6 +7,7 @@ import socket
 import socketserver
 import sys
 import threading
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,21 +26,38 @@ Check = Callable[[], str | None]
 _TEXT: Final = "text/plain; charset=utf-8"
 _SILENCE: Final = 10.0  # seconds that a client may take for its request
 _NOTICE: Final = 0.1  # seconds until the serving thread notices that it shall stop
+_PATIENCE: Final = 30.0  # seconds; the chart's start-up probe waits longer
+_LOOK_EVERY: Final = 0.1
 
 
 class ProbeServer:
-    """Serves ``/healthz``, ``/readyz`` and ``/metrics``, to GET and HEAD.
+    """Serves ``/healthz``, ``/readyz``, ``/startz`` and ``/metrics``, to GET and HEAD.
 
     A probe answers 200 ``ok``, or 503 with the reason, so that ``kubectl describe pod`` shows it.
-    Port 0 takes a free one; `port` tells which after `start`.
+    ``/startz`` says what ``/healthz`` says, but not before the program is ready or half a minute
+    has passed: the kubelet makes a warning of every probe that fails, so readiness is asked for
+    only when an ordinary start is over. Port 0 takes a free one; `port` tells which after `start`.
     """
 
     def __init__(
-        self, port: int, *, ready: Check, live: Check, registry: CollectorRegistry
+        self,
+        port: int,
+        *,
+        ready: Check,
+        live: Check,
+        registry: CollectorRegistry,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], bool] | None = None,
     ) -> None:
+        """`wait(seconds)` sleeps, and returns True when the server was stopped."""
         self.port = port
-        self._checks = {"/healthz": live, "/readyz": ready}
+        self._checks = {"/healthz": live, "/readyz": ready, "/startz": self._started}
+        self._ready = ready
+        self._live = live
         self._registry = registry
+        self._clock = clock
+        self._stop = threading.Event()
+        self._wait = wait or self._stop.wait
         self._server: _Server | None = None
 
     def start(self) -> None:
@@ -59,6 +77,7 @@ class ProbeServer:
 
     def stop(self) -> None:
         """Stop serving; does nothing before `start`."""
+        self._stop.set()
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -68,11 +87,18 @@ class ProbeServer:
         if path == "/metrics":
             return HTTPStatus.OK, generate_latest(self._registry), CONTENT_TYPE_LATEST
         if path not in self._checks:
-            text = "healthz, readyz and metrics are served here"
+            text = "healthz, readyz, startz and metrics are served here"
             return HTTPStatus.NOT_FOUND, text.encode(), _TEXT
         problem = self._checks[path]()
         status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
         return status, (problem or "ok").encode(errors="replace"), _TEXT
+
+    def _started(self) -> str | None:
+        end = self._clock() + _PATIENCE
+        while self._ready() is not None and self._clock() < end:
+            if self._wait(_LOOK_EVERY):
+                break
+        return self._live()
 
 
 Answer = tuple[HTTPStatus, bytes, str]

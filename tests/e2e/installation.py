@@ -77,9 +77,11 @@ class Installation:
         finally:
             self.install()
 
-    def uninstall(self) -> None:
-        """`helm uninstall`, waiting for what it deletes."""
-        self.cluster.helm("uninstall", RELEASE, f"--namespace={DRIVER_NAMESPACE}", "--wait")
+    def uninstall(self, *flags: str) -> None:
+        """`helm uninstall`, waiting for what it deletes. Raises CommandError, with what helm says,
+        where it refuses."""
+        scope = f"--namespace={DRIVER_NAMESPACE}"
+        self.cluster.helm("uninstall", RELEASE, scope, "--wait", *flags)
 
     def published(self) -> bool:
         """Whether every node's pool has its cards, each in all modes."""

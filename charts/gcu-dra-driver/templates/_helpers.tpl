@@ -38,12 +38,20 @@ app.kubernetes.io/component: {{ .component }}
 
 {{- define "gcu.agent.name" -}}{{ include "gcu.fullname" . }}-agent{{- end -}}
 {{- define "gcu.controller.name" -}}{{ include "gcu.fullname" . }}-controller{{- end -}}
+{{- define "gcu.uninstall.name" -}}{{ include "gcu.fullname" . }}-uninstall{{- end -}}
 {{- define "gcu.simulation.name" -}}{{ include "gcu.fullname" . }}-simulation{{- end -}}
 
 {{- define "gcu.cards.name" -}}{{ include "gcu.fullname" . }}-cards{{- end -}}
 
 {{- define "gcu.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+
+{{/* Annotations of what the check before an uninstall needs: made before it, gone after it. */}}
+{{- define "gcu.uninstall.before" -}}
+helm.sh/hook: pre-delete
+helm.sh/hook-weight: "-1"
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
 {{/* The names of the DeviceClasses that the chart installs, as a CEL list. */}}
@@ -57,10 +65,14 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/* Both programs serve the same probes, at the port that they are told. */}}
 {{- define "gcu.probes" -}}
+# Answered when the program is ready, or 30 s later: the kubelet makes a warning of every probe that
+# fails. The first seconds are Python's own, in which nobody listens.
 startupProbe:
-  httpGet: {path: /healthz, port: probes}
-  periodSeconds: 2
-  failureThreshold: 60
+  httpGet: {path: /startz, port: probes}
+  initialDelaySeconds: 5
+  periodSeconds: 1
+  timeoutSeconds: 40
+  failureThreshold: 120
 livenessProbe:
   httpGet: {path: /healthz, port: probes}
   periodSeconds: 10

@@ -63,9 +63,9 @@ def ask(
         ("/healthz", 200, "ok"),
         ("/readyz", 503, "the kubelet has not called: 100 % läuft nicht"),
         ("/readyz?verbose", 503, "the kubelet has not called: 100 % läuft nicht"),
-        ("/", 404, "healthz, readyz and metrics are served here"),
-        ("/healthz/", 404, "healthz, readyz and metrics are served here"),
-        ("/../healthz", 404, "healthz, readyz and metrics are served here"),
+        ("/", 404, "healthz, readyz, startz and metrics are served here"),
+        ("/healthz/", 404, "healthz, readyz, startz and metrics are served here"),
+        ("/../healthz", 404, "healthz, readyz, startz and metrics are served here"),
     ],
 )
 def test_an_answer(serve: Serve, path: str, status: int, body: str) -> None:
@@ -86,6 +86,67 @@ def test_each_answer_is_of_now(serve: Serve) -> None:
         (200, "ok"),
         (503, "gone"),
     ]
+
+
+class Time:
+    """Passes only where somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+
+@pytest.mark.parametrize(
+    ("ready_at", "live", "answer", "waited"),
+    [
+        (0.0, None, (200, "ok"), 0.0),
+        (4.0, None, (200, "ok"), 4.0),
+        (float("inf"), None, (200, "ok"), 30.0),
+        (float("inf"), "a thread ended", (503, "a thread ended"), 30.0),
+    ],
+    ids=["ready", "soon ready", "never ready", "never ready and not alive"],
+)
+def test_the_start_is_over_when_the_program_is_ready_or_late(
+    ready_at: float, live: str | None, answer: tuple[int, str], waited: float
+) -> None:
+    passing = Time()
+    server = ProbeServer(
+        0,
+        ready=lambda: None if passing.now >= ready_at else "not yet",
+        live=lambda: live,
+        registry=CollectorRegistry(),
+        clock=passing.clock,
+        wait=passing.wait,
+    )
+    server.start()
+    try:
+        assert ask(server, "/startz")[:2] == answer
+    finally:
+        server.stop()
+    assert passing.now == pytest.approx(waited, abs=0.11)
+
+
+def test_a_start_that_is_waited_for_does_not_hold_up_the_end(serve: Serve) -> None:
+    asked = threading.Event()
+
+    def never() -> str:
+        asked.set()
+        return "not yet"
+
+    server = serve(ready=never)
+    answers: list[int] = []
+    client = threading.Thread(target=lambda: answers.append(ask(server, "/startz")[0]))
+    client.start()
+    assert asked.wait(5)
+    server.stop()
+    client.join(5)
+    assert answers == [200]
 
 
 def test_metrics_are_those_of_the_registry_given() -> None:

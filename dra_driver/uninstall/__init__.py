@@ -1,0 +1,1 @@
+"""Asks, before the driver is uninstalled, whether somebody still has GCUs."""

@@ -1,0 +1,61 @@
+"""Which claims have devices of ours, and who uses them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dra_driver.model.claim import ClaimRef, reserved_for, results
+from dra_driver.model.names import DRIVER
+
+_MOST_LINES: Final = 40
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Holder:
+    """A claim that was allocated `devices` devices of ours, from `pools`.
+
+    `consumers` are words such as ``pod train-0``; none where nobody has reserved the claim.
+    """
+
+    claim: ClaimRef
+    devices: int
+    pools: tuple[str, ...]
+    consumers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        devices = f"{self.devices} device{'s' if self.devices > 1 else ''}"
+        nodes = ", ".join(pool.removeprefix(f"{DRIVER}/") for pool in self.pools)
+        return f"claim {self.claim}: {devices} of {nodes}, {_used(self.consumers)}"
+
+
+def holders(claims: Iterable[Mapping[str, Any]]) -> list[Holder]:
+    """The holders among ResourceClaims (resource.k8s.io/v1), by namespace and name.
+
+    A prepared claim is always an allocated one, but for the moment after its pod was deleted by
+    force.
+    """
+    found = []
+    for claim in claims:
+        given = results(claim)
+        if given:
+            pools = tuple(sorted({result.pool for result in given}))
+            consumers = tuple(
+                f"{entry['resource'].removesuffix('s')} {entry['name']}"
+                for entry in reserved_for(claim)
+            )
+            found.append(Holder(ClaimRef.of(claim), len(given), pools, consumers))
+    return sorted(found)
+
+
+def list_of(found: Sequence[Holder]) -> str:
+    """One line for each, and how many there was no room for."""
+    lines = [f"  {holder}" for holder in found[:_MOST_LINES]]
+    if len(found) > _MOST_LINES:
+        lines.append(f"  … and {len(found) - _MOST_LINES} more")
+    return "\n".join(lines)
+
+
+def _used(consumers: Sequence[str]) -> str:
+    return f"used by {', '.join(consumers)}" if consumers else "used by no pod yet"

@@ -1,0 +1,65 @@
+"""``gcu-dra-uninstall-check``: fails, with the list of holders, while claims have GCUs.
+
+Helm runs it before it deletes anything, and prints what it says. The kubelet asks the agent when
+a pod with a claim of ours ends: without the agent no such pod can end.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+
+from dra_driver.config.loader import load
+from dra_driver.kube.api import Api
+from dra_driver.kube.client import connect
+from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.model.effects import Effects
+from dra_driver.model.errors import Refused
+from dra_driver.telemetry.program import run_program
+from dra_driver.uninstall.holders import Holder, holders, list_of
+from dra_driver.uninstall.settings import UninstallSettings
+from dra_driver.version import VERSION
+
+_DESCRIPTION = "Fails while ResourceClaims have GCUs of this driver."
+
+
+def main() -> None:
+    """The console script."""
+    run_program(run)
+
+
+def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) -> None:
+    """Raises Refused while a claim has GCUs, and KubeError where that cannot be found out."""
+    del stop
+    name = "gcu-dra-uninstall-check"
+    settings = load(UninstallSettings, argv, environ, prog=name, description=_DESCRIPTION)
+    api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
+    try:
+        check(api, settings)
+    finally:
+        api.close()
+
+
+def check(api: Api, settings: UninstallSettings) -> None:
+    """As `run`; what people need to know goes to standard error, and so into helm's output."""
+    found = holders(api.list(RESOURCE_CLAIMS).items)
+    if not found:
+        return
+    print(_advice(found, settings), file=sys.stderr)
+    raise Refused(f"uninstall is refused: {len(found)} claims have GCUs")
+
+
+def _advice(found: Sequence[Holder], settings: UninstallSettings) -> str:
+    scope = f"--namespace {settings.release_namespace}"
+    return f"""\
+These claims have GCUs, and without the driver no pod that uses them can end:
+{list_of(found)}
+End those pods, and uninstall again. Or keep the driver, which helm has marked as going:
+  helm rollback {settings.release} {settings.revision} {scope}
+Or uninstall all the same, and install the driver again before those pods end:
+  helm uninstall {settings.release} {scope} --no-hooks"""
+
+
+if __name__ == "__main__":
+    main()

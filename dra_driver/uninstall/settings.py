@@ -1,0 +1,20 @@
+"""The settings of ``gcu-dra-uninstall-check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from dra_driver.config.loader import Settings
+
+
+class UninstallSettings(Settings):
+    """What the check can be told."""
+
+    release: str = Field(min_length=1, description="name of the Helm release")
+    release_namespace: str = Field(min_length=1, description="namespace of the Helm release")
+    revision: int = Field(ge=1, description="the release's revision")
+    kubeconfig: Path | None = Field(
+        default=None, description="kubeconfig file; in a pod its service account is used"
+    )

@@ -1,0 +1,82 @@
+"""What helm does before and after it deletes: the check, its account, and the Lease."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.settings import ControllerSettings
+from dra_driver.config.loader import load, variable
+from dra_driver.model.claim import Object
+from dra_driver.uninstall.settings import UninstallSettings
+from tests.chart.helm import NAMESPACE, Helm, Values, environment
+
+pytestmark = pytest.mark.control_plane
+
+HOOK, POLICY = "helm.sh/hook", "helm.sh/hook-delete-policy"
+WHERE: Values = {
+    "nodeSelector": {"a": "b"},
+    "affinity": {"nodeAffinity": {"x": 1}},
+    "tolerations": [{"key": "c", "operator": "Exists"}],
+}
+
+
+def hooks(helm: Helm, when: str) -> list[Object]:
+    return [each for each in helm.render() if _annotations(each).get(HOOK) == when]
+
+
+def _annotations(each: Object) -> dict[str, str]:
+    found: dict[str, str] = each["metadata"].get("annotations", {})
+    return found
+
+
+def test_the_check_comes_first_and_its_output_reaches_the_user(helm: Helm) -> None:
+    job = helm.render().one("Job")
+    assert _annotations(job)[HOOK] == "pre-delete"
+    assert _annotations(job)["helm.sh/hook-output-log-policy"] == "hook-failed"
+    assert job["spec"]["backoffLimit"] == 0
+
+
+def test_the_check_has_an_account_of_its_own_while_it_runs(helm: Helm) -> None:
+    made = {each["kind"]: each for each in hooks(helm, "pre-delete")}
+    assert set(made) == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}
+    job = made.pop("Job")
+    for each in made.values():
+        assert int(_annotations(each)["helm.sh/hook-weight"]) < 0
+        assert _annotations(each)[POLICY] == "before-hook-creation,hook-succeeded"
+    account = made["ServiceAccount"]["metadata"]["name"]
+    assert job["spec"]["template"]["spec"]["serviceAccountName"] == account
+    [subject] = made["ClusterRoleBinding"]["subjects"]
+    assert (subject["name"], subject["namespace"]) == (account, NAMESPACE)
+    assert made["ClusterRoleBinding"]["roleRef"]["name"] == made["ClusterRole"]["metadata"]["name"]
+    assert made["ClusterRole"]["rules"] == [
+        {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"], "verbs": ["list"]}
+    ]
+
+
+def test_the_check_is_told_all_that_it_can_be_told(helm: Helm) -> None:
+    [container] = helm.render(release="r").one("Job")["spec"]["template"]["spec"]["containers"]
+    environ = environment(container)
+    left = {"kubeconfig"}  # in a pod there is none
+    assert set(environ) == {variable(each) for each in UninstallSettings.model_fields} - {
+        variable(each) for each in left
+    }
+    found = load(UninstallSettings, [], environ, prog="check", description="")
+    assert found == UninstallSettings(release="r", release_namespace=NAMESPACE, revision=1)
+    assert container["command"] == ["gcu-dra-uninstall-check"]
+
+
+def test_the_check_runs_where_the_controller_can_and_with_no_more_rights(helm: Helm) -> None:
+    rendered = helm.render({"controller": WHERE, "imagePullSecrets": [{"name": "s"}]})
+    check, controller = rendered.one("Job")["spec"]["template"]["spec"], rendered.controller
+    for key in (*WHERE, "securityContext", "imagePullSecrets"):
+        assert check[key] == controller[key]
+    of_check, of_controller = check["containers"][0], controller["containers"][0]
+    for key in ("image", "imagePullPolicy", "securityContext"):
+        assert of_check[key] == of_controller[key]
+
+
+def test_the_controllers_lease_goes_last(helm: Helm) -> None:
+    [lease] = hooks(helm, "post-delete")
+    assert lease["kind"] == "Lease"
+    assert lease["metadata"]["name"] == ControllerSettings().lease_name
+    assert _annotations(lease)[POLICY] == "before-hook-creation,hook-succeeded"
