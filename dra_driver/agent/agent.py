@@ -9,13 +9,14 @@ from dra_driver.agent.card_news import CardNews
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.caretaker import Caretaker
 from dra_driver.agent.claim_status import ClaimStatuses
+from dra_driver.agent.closing import OpenDevices
 from dra_driver.agent.forms import slice_counts
 from dra_driver.agent.health import DeviceHealths
 from dra_driver.agent.offered import OfferedDevices
 from dra_driver.agent.offers import Offers
 from dra_driver.agent.ports import ApiReader, Followed
 from dra_driver.agent.publisher import Publisher
-from dra_driver.agent.reports import RECOVERY_FAILED, Reports
+from dra_driver.agent.reports import DEVICE_FAILING, RECOVERY_FAILED, Reports
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.standing import Standing
 from dra_driver.agent.startup import Startup
@@ -37,6 +38,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.examiner import Examiner
+from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes import all_modes
@@ -63,6 +65,7 @@ class Agent:
             api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
         )
         self._reports = Reports(self._recorder, settings.node_name)
+        self._failures = Failures(closed=self._tell_closed)
         self._offers = Offers(
             api,
             settings.node_name,
@@ -86,17 +89,27 @@ class Agent:
         self._publisher = Publisher(
             api,
             settings.node_name,
-            devices=OfferedDevices(
-                self._cards,
-                self._offers,
-                self._tables,
-                published=lambda: self._publisher.devices,
-                evict=settings.evicting,
+            devices=OpenDevices(
+                OfferedDevices(
+                    self._cards,
+                    self._offers,
+                    self._tables,
+                    published=lambda: self._publisher.devices,
+                    evict=settings.evicting,
+                ),
+                self._failures,
+                ledger=self._journal.snapshot,
+                published=lambda: self._publisher.known_devices,
             ),
             held=self._held,
             evict=settings.evicting,
         )
-        self._statuses = ClaimStatuses(api, ledger=self._journal.snapshot, cards=self._by_address)
+        self._statuses = ClaimStatuses(
+            api,
+            ledger=self._journal.snapshot,
+            cards=self._by_address,
+            waiting=self._failures.waiting,
+        )
         drs = Drs(
             efsmi,
             DrsLocks(state / "locks", patience=settings.efsmi_timeout),
@@ -116,6 +129,7 @@ class Agent:
                 journal=self._journal,
                 slice_count=self._slice_count,
             ),
+            failures=self._failures,
         )
         self._keeper = preparer.keeper
         self._plugin = KubeletPlugin(
@@ -236,6 +250,11 @@ class Agent:
     def _on_cards(self) -> None:
         self._wake()
         self._plugin.tell_health()
+
+    def _tell_closed(self, device: str, reason: str) -> None:
+        self._reports.warning(
+            DEVICE_FAILING, f"device {device} takes no new claim for now: {reason}"
+        )
 
     def _wake(self) -> None:
         """A card has changed, or what is held of one: both are published, and told of claims."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.backoff import Backoff
@@ -23,6 +23,7 @@ from dra_driver.model.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.failures import Waiting
 from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.records import Hold
 from dra_driver.node.status import device_statuses
@@ -42,8 +43,27 @@ class _Setback:
     due: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What is to be told of a claim: what it holds, or why it does not."""
+
+    holds: tuple[Hold, ...]
+    failure: str = ""
+
+    def statuses(
+        self,
+        cards: Cards,
+        before: Sequence[Mapping[str, Any]] = (),
+        *,
+        now: str = "",
+    ) -> Sequence[Object]:
+        """As `device_statuses`."""
+        return device_statuses(self.holds, cards, before, failure=self.failure, now=now)
+
+
 class ClaimStatuses:
-    """Writes the statuses of the claims in `ledger`, in a thread of its own, whenever it is woken.
+    """Writes the statuses of the claims that are prepared in `ledger`, and of those that are
+    `waiting` because it fails, in a thread of its own, whenever it is woken.
 
     `cards` has the cards that can be read now; None while none has been read yet, which says
     nothing of them, and nothing is written. The API server keeps other drivers' entries and drops
@@ -56,6 +76,7 @@ class ClaimStatuses:
         *,
         ledger: Callable[[], Ledger],
         cards: Callable[[], Mapping[PciAddress, Card] | None],
+        waiting: Callable[[], Mapping[str, Waiting]] = dict,
         backoff: Backoff | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
@@ -66,6 +87,7 @@ class ClaimStatuses:
         self._api = api
         self._ledger = ledger
         self._cards = cards
+        self._waiting = waiting
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._now = now
         self._clock = clock
@@ -123,29 +145,37 @@ class ClaimStatuses:
         cards = self._cards()
         if cards is None:
             return None
-        held = {
-            holding.owner: holding.holds
+        held = self._subjects()
+        self._told = {ref: told for ref, told in self._told.items() if ref in held}
+        self._setbacks = {ref: setback for ref, setback in self._setbacks.items() if ref in held}
+        for ref, subject in held.items():
+            news = subject.statuses(cards)
+            if self._told.get(ref) != news and self._is_due(ref):
+                self._attempt(ref, subject, cards, news)
+        now = self._clock()
+        return min((max(0.0, each.due - now) for each in self._setbacks.values()), default=None)
+
+    def _subjects(self) -> dict[ClaimRef, _Subject]:
+        prepared = {
+            holding.owner: _Subject(holding.holds)
             for holding in self._ledger().holdings.values()
             if holding.state is State.PREPARED and isinstance(holding.owner, ClaimRef)
         }
-        self._told = {ref: told for ref, told in self._told.items() if ref in held}
-        self._setbacks = {ref: setback for ref, setback in self._setbacks.items() if ref in held}
-        for ref, holds in held.items():
-            news = device_statuses(holds, cards, now="")
-            if self._told.get(ref) != news and self._is_due(ref):
-                self._attempt(ref, holds, cards, news)
-        now = self._clock()
-        return min((max(0.0, each.due - now) for each in self._setbacks.values()), default=None)
+        return prepared | {
+            each.owner: _Subject(each.holds, each.reason)
+            for each in self._waiting().values()
+            if isinstance(each.owner, ClaimRef)
+        }
 
     def _is_due(self, ref: ClaimRef) -> bool:
         setback = self._setbacks.get(ref)
         return setback is None or self._clock() >= setback.due
 
     def _attempt(
-        self, ref: ClaimRef, holds: Sequence[Hold], cards: Cards, news: Sequence[Object]
+        self, ref: ClaimRef, subject: _Subject, cards: Cards, news: Sequence[Object]
     ) -> None:
         try:
-            self._write(ref, holds, cards)
+            self._write(ref, subject, cards)
         except KubeError as error:
             if _concerns_all(error):
                 raise
@@ -157,7 +187,7 @@ class ClaimStatuses:
             self._told[ref] = news
             self._setbacks.pop(ref, None)
 
-    def _write(self, ref: ClaimRef, holds: Sequence[Hold], cards: Cards) -> None:
+    def _write(self, ref: ClaimRef, subject: _Subject, cards: Cards) -> None:
         try:
             claim = self._api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
         except NotFound:
@@ -167,7 +197,7 @@ class ClaimStatuses:
             return
         before = (claim.get("status") or {}).get("devices") or []
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        statuses = device_statuses(holds, cards, before, now=now)
+        statuses = subject.statuses(cards, before, now=now)
         if statuses == [entry for entry in before if entry["driver"] == DRIVER]:
             return
         body = {

@@ -63,10 +63,13 @@ def with_held_forms(
         if card not in wanted:
             result[card] = [_tainted(each, lost) for each in old]
         elif _changes(old, wanted[card]):
-            taints = [each["taints"] for each in wanted[card][:1]]
+            changing = taint(TAINT_CHANGING, "")
+            taints = {each["name"]: each["taints"] for each in wanted[card]}
+            # Those of a device that is to go are its card's.
+            common = next(iter(taints.values()), None)
             result[card] = [
                 _tainted(
-                    each | {"taints": taints[0]} if taints else each, taint(TAINT_CHANGING, "")
+                    each | {"taints": taints.get(each["name"], common or each["taints"])}, changing
                 )
                 for each in old
             ]

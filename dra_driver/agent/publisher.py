@@ -84,7 +84,13 @@ class Publisher:
     @property
     def devices(self) -> Devices:
         """The node's devices as they stand on the API server; none until it has told."""
-        return _devices_of(self.published.slices or ())
+        return self.known_devices or []
+
+    @property
+    def known_devices(self) -> Devices | None:
+        """The same; None until the API server has told."""
+        slices = self.published.slices
+        return None if slices is None else _devices_of(slices)
 
     @property
     def problem(self) -> str | None:

@@ -20,6 +20,7 @@ CARD_CHANGED: Final = "GcuCardChanged"
 CARD_UNUSABLE: Final = "GcuCardUnusable"
 CARD_FOREIGN: Final = "GcuCardForeign"
 CARD_WITHOUT_DRS: Final = "GcuCardWithoutDrs"
+DEVICE_FAILING: Final = "GcuDeviceFailing"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 
 

@@ -39,6 +39,7 @@ TAINT_ALLOCATED_BY: Final = f"{DRIVER}/allocated-by"
 TAINT_UNHEALTHY: Final = f"{DRIVER}/unhealthy"
 TAINT_FOREIGN: Final = f"{DRIVER}/foreign"
 TAINT_CHANGING: Final = f"{DRIVER}/changing"
+TAINT_FAILING: Final = f"{DRIVER}/failing"
 ALLOCATOR_CONTROLLER: Final = "controller"
 
 # The finalizer of an allocated claim, k8s.io/api/resource: with any other one kube-scheduler

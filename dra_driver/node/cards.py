@@ -15,6 +15,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.ledger import Holding
 from dra_driver.node.records import CardKind, Hold, Kind, card_record, record
@@ -27,11 +28,14 @@ Cards = Mapping[PciAddress, Card]
 
 
 class CardWork:
-    """Takes the steps of each hold's mode."""
+    """Takes the steps of each hold's mode; `failures` counts those that make something."""
 
-    def __init__(self, journal: Journal, steps: Mapping[Mode, ModeSteps]) -> None:
+    def __init__(
+        self, journal: Journal, steps: Mapping[Mode, ModeSteps], failures: Failures
+    ) -> None:
         self._journal = journal
         self._steps = steps
+        self._failures = failures
 
     def knows(self, holds: Holds) -> bool:
         """Whether this version has steps for all of `holds`."""
@@ -57,9 +61,10 @@ class CardWork:
         for at, hold in enumerate(holds):
             if hold.admin_access:
                 continue  # whoever holds the card decides what it is like
-            if hold.mode is not Mode.DRS:
-                self._leave_drs(hold.card)
-            made[at] = self._step(hold).create(hold, cards[hold.card])
+            with self._failures.counted(owner, holds, hold.device):
+                if hold.mode is not Mode.DRS:
+                    self._leave_drs(hold.card)
+                made[at] = self._step(hold).create(hold, cards[hold.card])
             if made[at] != hold:
                 self._journal.write(record(Kind.INTENT, owner, tuple(made)))
         return tuple(made)
@@ -83,7 +88,8 @@ class CardWork:
             if found is None:
                 made[at] = step.survey(hold)
                 self._journal.write(record(Kind.PREPARED, owner, tuple(made)))
-                found = step.create(made[at], cards[hold.card])
+                with self._failures.counted(owner, holds, hold.device):
+                    found = step.create(made[at], cards[hold.card])
             if found != made[at]:
                 made[at] = found
                 self._journal.write(record(Kind.PREPARED, owner, tuple(made)))

@@ -21,6 +21,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cards import CardWork
 from dra_driver.node.cdi import Injection, read_record, render
 from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.locks import Locks
@@ -57,12 +58,14 @@ class Keeper:
         locks: Locks,
         steps: Mapping[Mode, ModeSteps],
         injection: Injection,
+        failures: Failures,
     ) -> None:
         self._hardware = hardware
         self._journal = journal
         self._cdi = cdi
         self._locks = locks
-        self._work = CardWork(journal, steps)
+        self._failures = failures
+        self._work = CardWork(journal, steps, failures)
         self._injection = injection
 
     def prepare(self, owner: Owner, holds: Holds) -> Holds:
@@ -110,6 +113,7 @@ class Keeper:
         with self._own(owner.uid) as held:
             if held is None:
                 self._cdi.remove(owner.uid)
+                self._failures.unprepared(owner, ())
                 return
             self._give_back(held)
 
@@ -205,6 +209,7 @@ class Keeper:
             if not isinstance(error, CardGone) and self._are_there(held.cards):
                 raise
             logger.warning("%s is unprepared but for a card: %s", held.owner.title, error)
+        self._failures.unprepared(held.owner, held.holds)
 
     def _take_back(self, held: Holding) -> None:
         if held.state is not State.UNPREPARING:

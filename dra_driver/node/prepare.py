@@ -19,6 +19,7 @@ from dra_driver.model.names import pool_name
 from dra_driver.model.prepared import PreparedDevice
 from dra_driver.node.cdi import Injection, device_id
 from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.keeper import Holds, Keeper
 from dra_driver.node.ledger import Ledger, State
@@ -56,6 +57,7 @@ class Preparer:
         node_name: str,
         injection: Injection,
         steps: Mapping[Mode, ModeSteps] = WHOLE_ONLY,
+        failures: Failures | None = None,
     ) -> None:
         self._claims = claims
         self._journal = journal
@@ -69,6 +71,7 @@ class Preparer:
             locks=locks,
             steps=steps,
             injection=injection,
+            failures=failures or Failures(),
         )
 
     def prepare(self, refs: Sequence[ClaimRef]) -> dict[str, Prepared | GcuError]:

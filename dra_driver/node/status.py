@@ -17,21 +17,24 @@ def device_statuses(
     cards: Mapping[PciAddress, Card],
     previous: Sequence[Mapping[str, Any]] = (),
     *,
+    failure: str = "",
     now: str,
 ) -> list[Object]:
-    """An AllocatedDeviceStatus (resource.k8s.io/v1) for each hold of a prepared claim.
+    """An AllocatedDeviceStatus (resource.k8s.io/v1) for each hold of a claim, which is prepared,
+    or cannot be because of the `failure`.
 
     `cards` has the cards that can be read now; `previous` is ``status.devices`` as it is, of all
     drivers: a condition that did not change keeps its time. `now` is RFC 3339.
     """
     before = {_key(entry): entry for entry in previous if entry.get("driver") == DRIVER}
-    return [_status(hold, cards.get(hold.card), before, now) for hold in holds]
+    return [_status(hold, cards.get(hold.card), before, failure, now) for hold in holds]
 
 
 def _status(
     hold: Hold,
     card: Card | None,
     before: Mapping[tuple[str, str, str | None], Mapping[str, Any]],
+    failure: str,
     now: str,
 ) -> Object:
     share = {"shareID": hold.share_id} if hold.share_id is not None else {}
@@ -41,17 +44,21 @@ def _status(
         "pool": hold.pool,
         "device": hold.device,
         **share,
-        "conditions": [_ready(hold, card, known, now)],
+        "conditions": [_ready(hold, card, known, failure, now)],
         "data": _data(hold, card),
     }
 
 
-def _ready(hold: Hold, card: Card | None, known: Mapping[str, Any], now: str) -> Object:
+def _ready(
+    hold: Hold, card: Card | None, known: Mapping[str, Any], failure: str, now: str
+) -> Object:
     problems = "; ".join(problem.text for problem in card.problems) if card else ""
     if card is None:
         status, reason, message = "False", "CardLost", f"card {hold.card} cannot be found"
     elif problems:
         status, reason, message = "False", "CardUnhealthy", f"card {hold.card}: {problems}"
+    elif failure:
+        status, reason, message = "False", "PrepareFailed", failure
     else:
         status, reason, message = "True", "Prepared", f"prepared on card {hold.card}"
     since = next(

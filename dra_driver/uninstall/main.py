@@ -47,7 +47,7 @@ def check(api: Api, settings: UninstallSettings) -> None:
     if not found:
         return
     print(_advice(found, settings), file=sys.stderr)
-    raise Refused(f"uninstall is refused: {len(found)} claims have GCUs")
+    raise Refused("the uninstall is refused while claims have GCUs")
 
 
 def _advice(found: Sequence[Holder], settings: UninstallSettings) -> str:

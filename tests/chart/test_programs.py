@@ -112,7 +112,7 @@ def test_probes_ask_the_port_that_the_program_listens_on(helm: Helm, program: st
         for probe in ("startup", "liveness", "readiness")
     }
     assert {each["port"] for each in asked.values()} == {port["name"]}
-    assert [each["path"] for each in asked.values()] == ["/healthz", "/healthz", "/readyz"]
+    assert [each["path"] for each in asked.values()] == ["/startz", "/healthz", "/readyz"]
 
 
 def test_the_lease_is_the_one_that_the_controller_may_write(helm: Helm) -> None:

@@ -20,6 +20,7 @@ from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.errors import JournalError
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.failures import Waiting
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import Hold, Kind, record
 from tests.unit.node.world import CARDS, card, claim, hold, result
@@ -69,6 +70,7 @@ class Rig:
         self.cards: dict[PciAddress, Card] | None = {
             address: card(address, minor) for minor, address in enumerate(CARDS)
         }
+        self.waiting: dict[str, Waiting] = {}
         self.journal_fails = False
         self.waits: list[float] = []
         self.on_wait: Callable[[], bool] = lambda: True
@@ -78,6 +80,7 @@ class Rig:
             cast("Api", self.api),
             ledger=self._ledger,
             cards=lambda: self.cards,
+            waiting=lambda: self.waiting,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             now=self._now,
             clock=lambda: self.monotonic,
@@ -368,3 +371,17 @@ def test_a_journal_that_cannot_be_read_is_tried_again(
 
 def _levels(records: Sequence[Any]) -> set[str]:
     return {each.levelname for each in records}
+
+
+def test_a_claim_that_waits_for_its_card_is_told_why(rig: Rig) -> None:
+    rig.api.stored["one"] = claim("one", result(0))
+    ref = ClaimRef.of(rig.api.stored["one"])
+    rig.waiting[ref.uid] = Waiting(ref, (hold(0),), hold(0).device, "efsmi said no", 3, 0.0)
+    rig.statuses.write()
+    [device] = rig.told("one")
+    [condition] = device["conditions"]
+    assert (condition["reason"], condition["message"]) == ("PrepareFailed", "efsmi said no")
+    rig.waiting.clear()
+    rig.prepared("one", 0)
+    rig.statuses.write()
+    assert rig.ready("one")[0] == "True"

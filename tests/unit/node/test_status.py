@@ -53,6 +53,13 @@ def test_what_people_read_of_an_instance() -> None:
     ]
 
 
+def test_why_a_claim_is_not_prepared_is_told() -> None:
+    [status] = device_statuses([hold(0)], THERE, failure="efsmi said no", now=NOW)
+    [condition] = status["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "PrepareFailed")
+    assert condition["message"] == "efsmi said no"
+
+
 def test_slices_and_whole_cards() -> None:
     shared = hold(0, mode=Mode.SHARED, share_id="s", consumed={"slices": "2"})
     statuses = device_statuses([shared, hold(0), hold(0, admin_access=True)], THERE, now=NOW)

@@ -18,6 +18,7 @@ from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.locks import Locks
 from dra_driver.node.ports import Hardware
@@ -217,6 +218,7 @@ class World:
     api: Api = field(default_factory=Api)
     injection: Injection = Injection.CDI
     steps: Mapping[Mode, ModeSteps] = field(default_factory=lambda: WHOLE_ONLY)
+    failures: Failures = field(default_factory=Failures)
 
     def boot(self, effects: Effects | None = None) -> Agent:
         journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
@@ -231,6 +233,7 @@ class World:
             node_name=NODE,
             injection=self.injection,
             steps=self.modes(journal, effects),
+            failures=self.failures,
         )
         recovery = Recovery(keeper=preparer.keeper, journal=journal, cdi=cdi, locks=locks)
         return Agent(journal, preparer, recovery, locks)

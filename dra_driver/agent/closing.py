@@ -1,0 +1,92 @@
+"""Taints the devices on which nothing can be made, so that pods leave them and none comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from dra_driver.agent.forms import Devices
+from dra_driver.model.claim import Object
+from dra_driver.model.device import taint
+from dra_driver.model.names import TAINT_FAILING
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.failures import FIRST_PAUSE, Failures
+from dra_driver.node.ledger import Ledger, State
+
+_PAUSE: Final = timedelta(seconds=FIRST_PAUSE)
+
+Source = Callable[[], Mapping[PciAddress, Devices] | None]
+
+
+class OpenDevices:
+    """The devices of `source`; those that `failures` have closed with the taint `failing`.
+
+    The taint's effect is NoExecute, with which Kubernetes deletes the pods whose claims have the
+    device, and NoSchedule while others than those that wait have something of it: their pods run
+    well and would be deleted too, since a device that many claims share has its taints for all.
+
+    What an agent that ended had closed is known from the taints that stand `published` (None until
+    the API server has told).
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        failures: Failures,
+        *,
+        ledger: Callable[[], Ledger],
+        published: Callable[[], Iterable[Object] | None],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._source = source
+        self._failures = failures
+        self._ledger = ledger
+        self._published = published
+        self._now = now
+        self._taken_over = False
+
+    def __call__(self) -> Mapping[PciAddress, Devices] | None:
+        """Raises JournalError where something is closed and it is unknown who has it."""
+        self._take_over()
+        wanted = self._source()
+        closed = self._failures.closed()
+        if wanted is None or not closed:
+            return wanted
+        in_use = _in_use(self._ledger(), self._failures.waiting())
+        return {
+            card: [
+                _tainted(each, evicts=each["name"] not in in_use)
+                if each["name"] in closed
+                else each
+                for each in devices
+            ]
+            for card, devices in wanted.items()
+        }
+
+    def _take_over(self) -> None:
+        if self._taken_over:
+            return
+        published = self._published()
+        if published is None:
+            return
+        for device in published:
+            for each in device.get("taints", ()):
+                if each["key"] == TAINT_FAILING:
+                    left = datetime.fromisoformat(each["timeAdded"]) + _PAUSE - self._now()
+                    self._failures.close(device["name"], left.total_seconds())
+        self._taken_over = True
+
+
+def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:
+    return frozenset(
+        hold.device
+        for uid, holding in ledger.holdings.items()
+        if holding.state is State.PREPARED and uid not in waiting
+        for hold in holding.holds
+    )
+
+
+def _tainted(device: Object, *, evicts: bool) -> Object:
+    others = [each for each in device["taints"] if each["key"] != TAINT_FAILING]
+    return device | {"taints": [*others, taint(TAINT_FAILING, "", evicts=evicts)]}

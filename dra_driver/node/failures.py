@@ -1,0 +1,151 @@
+"""Devices on which nothing can be made for a claim (or a container that the device plugin served),
+try after try: who waits for them, and for how long nothing new should come to them.
+
+A claim is bound to its node and device before the agent hears of it, and the kubelet asks again
+and again: only another pod, on another card, ends that. docs/adr/0011 weighs the ways to it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dra_driver.model.errors import GcuError, HardwareError, InvalidValue
+from dra_driver.model.owner import Owner
+from dra_driver.node.records import Hold
+
+TRIES: Final = 3
+"""How often in a row it may fail for a claim. The kubelet asks again after 60 to 90 s: it takes a
+failed prepare for no error of its own (1.36, ``kuberuntime_manager.go`` and ``pod_workers.go``)."""
+
+FIRST_PAUSE: Final = 600.0
+"""Seconds for which a device is closed at first."""
+_LONGEST_PAUSE: Final = 7200.0
+_FORGET_AFTER: Final = 3600.0  # for an owner that nobody asked for or unprepared
+
+Holds = tuple[Hold, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An owner that was not given its devices: what it should hold, the device on which nothing
+    could be made for it, why not, and how often in a row. `at` is when that was last tried."""
+
+    owner: Owner
+    holds: Holds
+    device: str
+    reason: str
+    tries: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """A device that takes nothing new until `until`; `pause` is how long that was."""
+
+    until: float
+    pause: float
+
+
+class Failures:
+    """Counts the tries; thread-safe.
+
+    A device is closed after `TRIES` failures for one owner, for ten minutes, and twice as long each
+    time that the first try after it fails again, up to two hours. It is open at once when
+    something could be made, or when another owner has given back what it had of the card: there
+    may be room now. `closed` is called with the device and the reason each time that one closes.
+    """
+
+    def __init__(
+        self,
+        *,
+        closed: Callable[[str, str], None] = lambda _device, _reason: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` gives seconds."""
+        self._tell = closed
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: dict[str, Waiting] = {}
+        self._closed: dict[str, _Closed] = {}
+
+    @contextmanager
+    def counted(self, owner: Owner, holds: Holds, device: str) -> Iterator[None]:
+        """Around a try to make what `owner` needs of `device`. What is at fault is the card or what
+        is asked of it; that a record could not be written says nothing of either."""
+        try:
+            yield
+        except (HardwareError, InvalidValue) as error:
+            self._failed(owner, holds, device, error)
+            raise
+        with self._lock:
+            self._waiting.pop(owner.uid, None)
+            self._closed.pop(device, None)
+
+    def unprepared(self, owner: Owner, given_back: Holds) -> None:
+        """The owner waits no longer; `given_back` is what it had."""
+        cards = {hold.card for hold in given_back}
+        with self._lock:
+            waited = self._waiting.pop(owner.uid, None)
+            if waited is None:
+                for each in self._waiting.values():
+                    if any(
+                        hold.device == each.device and hold.card in cards for hold in each.holds
+                    ):
+                        self._reopen(each.device)
+
+    def close(self, device: str, seconds: float) -> None:
+        """Take over from an agent that ended what it had closed, for what is left of it."""
+        with self._lock:
+            until = self._clock() + min(seconds, FIRST_PAUSE)
+            self._closed.setdefault(device, _Closed(until, FIRST_PAUSE))
+
+    def closed(self) -> frozenset[str]:
+        """The devices that should take nothing new now."""
+        now = self._clock()
+        with self._lock:
+            return frozenset(name for name, each in self._closed.items() if now < each.until)
+
+    def waiting(self) -> Mapping[str, Waiting]:
+        """By UID, the owners for which it has failed often enough to be told."""
+        with self._lock:
+            return {
+                uid: each
+                for uid, each in self._waiting.items()
+                if each.tries >= TRIES or each.device in self._closed
+            }
+
+    def _failed(self, owner: Owner, holds: Holds, device: str, error: GcuError) -> None:
+        with self._lock:
+            now = self._clock()
+            self._waiting = {
+                uid: each for uid, each in self._waiting.items() if now - each.at < _FORGET_AFTER
+            }
+            before = self._waiting.get(owner.uid)
+            tries = before.tries + 1 if before is not None else 1
+            self._waiting[owner.uid] = Waiting(owner, holds, device, str(error), tries, now)
+            closes = self._close_again(device, tries, now)
+        if closes:
+            self._tell(device, str(error))
+
+    def _close_again(self, device: str, tries: int, now: float) -> bool:
+        known = self._closed.get(device)
+        if known is None:
+            if tries < TRIES:
+                return False
+            self._closed[device] = _Closed(now + FIRST_PAUSE, FIRST_PAUSE)
+            return True
+        if now < known.until:
+            return False
+        pause = min(2 * known.pause, _LONGEST_PAUSE)
+        self._closed[device] = _Closed(now + pause, pause)
+        return True
+
+    def _reopen(self, device: str) -> None:
+        known = self._closed.get(device)
+        if known is not None:
+            self._closed[device] = replace(known, until=self._clock())

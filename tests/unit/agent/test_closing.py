@@ -1,0 +1,121 @@
+"""The taint on devices on which nothing can be made, and whose pods it makes leave."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dra_driver.agent.closing import OpenDevices
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_FAILING
+from dra_driver.node.failures import FIRST_PAUSE, TRIES, Failures
+from dra_driver.node.ledger import Ledger
+from dra_driver.node.records import Hold, Kind, record
+from tests.unit.node.test_failures import Counted
+from tests.unit.node.world import CARDS, hold
+
+NOW = datetime(2026, 5, 1, 10, tzinfo=UTC)
+DRS = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
+OWN: Object = {"key": "gcu.enflame.com/allocated-by", "effect": "NoSchedule"}
+
+
+def device(of: Hold, *taints: Object) -> Object:
+    return {"name": of.device, "taints": [OWN, *taints]}
+
+
+WANTED = {CARDS[0]: [device(hold(0)), device(DRS)], CARDS[1]: [device(hold(1))]}
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.counted = Counted()
+        self.ledger = Ledger()
+        self.published: list[Object] | None = []
+        self.devices = OpenDevices(
+            lambda: WANTED,
+            self.counted.failures,
+            ledger=lambda: self.ledger,
+            published=lambda: self.published,
+            now=lambda: NOW,
+        )
+
+    def hold(self, name: str, holds: Hold, kind: Kind = Kind.PREPARED) -> None:
+        claim = ClaimRef("team", name, f"uid-{name}")
+        self.ledger = self.ledger.apply(record(kind, claim, (holds,)))
+
+    def effects(self) -> dict[str, list[str]]:
+        """Of the taint, by device."""
+        wanted = self.devices()
+        assert wanted is not None
+        return {
+            each["name"]: [t["effect"] for t in each["taints"] if t["key"] == TAINT_FAILING]
+            for devices in wanted.values()
+            for each in devices
+        }
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def test_only_the_device_that_fails_is_tainted(rig: Rig) -> None:
+    assert rig.devices() is WANTED
+    rig.counted.fail("a", TRIES)
+    assert rig.effects() == {DRS.device: ["NoExecute"], hold(0).device: [], hold(1).device: []}
+    assert WANTED[CARDS[0]][1]["taints"] == [OWN]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "effect"),
+    [
+        ("neighbour", Kind.PREPARED, "NoSchedule"),
+        ("neighbour", Kind.UNPREPARING, "NoExecute"),
+        ("a", Kind.PREPARED, "NoExecute"),
+    ],
+    ids=["a neighbour", "a neighbour that ends", "the claim itself, whose instance is gone"],
+)
+def test_nobody_is_deleted_who_runs_well(rig: Rig, name: str, kind: Kind, effect: str) -> None:
+    rig.hold(name, DRS, kind)
+    rig.counted.fail("a", TRIES)
+    assert rig.effects()[DRS.device] == [effect]
+
+
+def test_a_neighbour_on_another_device_does_not_matter(rig: Rig) -> None:
+    rig.hold("b", hold(1))
+    rig.counted.fail("a", TRIES)
+    assert rig.effects()[DRS.device] == ["NoExecute"]
+
+
+def test_the_next_agent_goes_on_from_what_is_published(rig: Rig) -> None:
+    rig.published = None
+    assert rig.devices() is WANTED
+    since = NOW - timedelta(seconds=FIRST_PAUSE - 120)
+    taint = {
+        "key": TAINT_FAILING,
+        "effect": "NoExecute",
+        "timeAdded": f"{since:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    rig.published = [device(hold(0)), device(DRS, taint)]
+    assert rig.effects()[DRS.device] == ["NoExecute"]
+    rig.counted.now = 119.0
+    assert rig.effects()[DRS.device] == ["NoExecute"]
+    rig.counted.now = 121.0
+    assert rig.effects()[DRS.device] == []
+
+
+def test_its_own_taint_is_taken_over_once_only(rig: Rig) -> None:
+    """What stands published later is its own, and would close the device for ever."""
+    assert rig.devices() is WANTED
+    taint = {"key": TAINT_FAILING, "effect": "NoExecute", "timeAdded": "2026-05-01T10:00:00Z"}
+    rig.published = [device(DRS, taint)]
+    assert rig.effects()[DRS.device] == []
+
+
+def test_while_the_cards_are_unknown_so_is_what_to_publish() -> None:
+    devices = OpenDevices(
+        lambda: None, Failures(), ledger=Ledger, published=lambda: None, now=lambda: NOW
+    )
+    assert devices() is None
