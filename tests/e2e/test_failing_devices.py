@@ -126,6 +126,7 @@ def test_a_pod_whose_instance_cannot_be_made_is_replaced_elsewhere(
     finally:
         driver.cluster.kubectl("uncordon", other)
     [first] = bound(failing)
+    failing.wait_for_words(first, "FailedPrepareDynamicResources", "--create-instance")
     nudge(driver.cluster, first, failing.scope, TRIES - 1)
     failing.wait_until(lambda: effects(failing) == ["NoExecute"], "the taint NoExecute")
     failing.wait_until(lambda: set(bound(failing).values()) == {other}, "a pod on the other node")

@@ -47,12 +47,14 @@ def notify(path: Path, *, registered: bool, error: str = "") -> None:
         )
 
 
-def prepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodePrepareResourcesResponse:
+def prepare_v1(
+    path: Path, *refs: ClaimRef, patience: float = PATIENCE
+) -> dra_v1_pb2.NodePrepareResourcesResponse:
     claims = [dra_v1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
     with dial(path) as channel:
         stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
         request = dra_v1_pb2.NodePrepareResourcesRequest(claims=claims)
-        return stub.NodePrepareResources(request, timeout=PATIENCE)
+        return stub.NodePrepareResources(request, timeout=patience)
 
 
 def unprepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodeUnprepareResourcesResponse:

@@ -1,0 +1,22 @@
+"""What an ordinary install tells people."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.e2e.installation import Installation
+
+pytestmark = pytest.mark.cluster
+
+_SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
+
+
+def test_it_warns_of_nothing(driver: Installation) -> None:
+    driver.uninstall()
+    driver.cluster.kubectl("delete", "events", "--all", _SYSTEM)
+    driver.install()
+    events = driver.cluster.get("events", _SYSTEM)["items"]
+    assert events
+    warnings = [each["message"] for each in events if each["type"] == "Warning"]
+    assert warnings == []

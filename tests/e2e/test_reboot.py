@@ -1,0 +1,67 @@
+"""A node with running pods reboots: cards are numbered anew, instances and CDI files are gone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from dra_driver.model.mode import Mode
+from tests.cluster.node import Node
+from tests.cluster.waiting import wait_until
+from tests.e2e.installation import Installation
+from tests.e2e.manifests import claim_in, pod_with
+from tests.e2e.one_card import OneCard
+from tests.e2e.seen import assert_sees_what_was_granted
+
+pytestmark = pytest.mark.cluster
+
+_BACK_SECONDS = 90
+
+
+def power_off(node: Node) -> None:
+    """Without a word to anybody; the disk stays, what is in memory goes."""
+    node.stop_kubelet()
+    for task in running(node):
+        node.ctr("tasks", "kill", "--signal=SIGKILL", task)
+    wait_until(lambda: not running(node), 30.0, f"no container on {node.name}")
+    for file in node.host_path("/var/run/cdi").iterdir():
+        file.unlink()
+
+
+def running(node: Node) -> list[str]:
+    lines = node.ctr("tasks", "list").splitlines()[1:]
+    return [line.split()[0] for line in lines if line.split()[2] == "RUNNING"]
+
+
+@pytest.mark.timeout(300)
+def test_pods_come_back_with_what_they_had(driver: Installation, one: OneCard) -> None:
+    whole = claim_in(Mode.WHOLE, "whole", one.namespace)
+    selector = {"kubernetes.io/hostname": one.node.name}
+    driver.cluster.apply(whole, pod_with("whole", one.namespace, nodeSelector=selector))
+    one.wait_for("whole")
+    one.run("small", Mode.DRS, 1)
+    one.run("large", Mode.DRS, 3)
+    minors = {card.bdf: card.minor for card in one.machine.state().cards}
+    old = set(one.machine.instances(one.card))
+
+    power_off(one.node)
+    one.machine.reboot(sorted(minors, reverse=True))
+    assert one.profiles() == []
+    assert {card.bdf: card.minor for card in one.machine.state().cards} != minors
+    one.node.start_kubelet()
+    driver.cluster.wait_ready()
+    driver.wait_for_agents()
+    # Who was tried before the agent was there is tried again after 60 to 90 s, or when it changes.
+    driver.cluster.kubectl("annotate", "pods", "--all", "again=now", one.scope)
+    for pod in ("whole", "small", "large"):
+        wait_until(partial(restarted, one, pod), _BACK_SECONDS, f"{pod}, running once more")
+        assert_sees_what_was_granted(driver, driver.cluster.get("pod", pod, one.scope))
+    assert one.profiles() == ["1g.6gb", "3g.20gb"]
+    assert not old & set(one.machine.instances(one.card))
+    one.end("whole", "small", "large")
+
+
+def restarted(one: OneCard, pod: str) -> bool:
+    [container] = one.cluster.get("pod", pod, one.scope)["status"]["containerStatuses"]
+    return bool(container["ready"] and container["restartCount"])

@@ -1,0 +1,78 @@
+"""What a kubelet does to a whole agent: calls given up and made again, and many of them at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.effects import Effects, Point
+from tests.unit.agent.node import CARDS, Node
+from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.node.drs_world import SLICES, instance, slices
+
+_CALLS = 64  # what the agent has threads for
+
+
+class Slow(Effects):
+    """Holds the first CDI file up until `go`; all that is made on the card has been made then."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def before(self, point: Point) -> None:
+        if point is Point.CDI_WRITE:
+            self.begun.set()
+            assert self.go.wait(30)
+
+
+@pytest.fixture
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    node = Node(tmp_path_factory.mktemp("n"))  # a short path, as sockets lie below it
+    yield node
+    for agent in node.agents:
+        agent.stop()
+
+
+def allocated(node: Node, claim: Object) -> ClaimRef:
+    ref = ClaimRef.of(claim)
+    node.api.claims[ref.name] = claim
+    return ref
+
+
+def error(node: Node, ref: ClaimRef, patience: float = fake_kubelet.PATIENCE) -> str:
+    answer = fake_kubelet.prepare_v1(node.sockets.service, ref, patience=patience)
+    return str(answer.claims[ref.uid].error)
+
+
+def test_a_call_that_was_given_up_is_found_done_and_not_doubled(node: Node) -> None:
+    slow = Slow()
+    node.started(slow)
+    ref = allocated(node, instance("one", card=0, size=3))
+    with pytest.raises(grpc.RpcError) as given_up:
+        error(node, ref, patience=2.0)
+    assert given_up.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert slow.begun.wait(30)
+    assert "an earlier call for claim team/one, which was given up" in error(node, ref)
+    slow.go.set()
+    assert not all(error(node, ref) for _ in range(1000))
+    commands = [each.command for each in node.machine.record() if each.changed]
+    assert commands.count("create-instance") == 1
+    [there] = node.machine.instances(CARDS[0])
+    assert f"DRS-{there.uuid}" in "".join(node.files().values())
+
+
+def test_as_many_calls_at_once_as_there_are_threads(node: Node) -> None:
+    """All want a slice of one of two cards: as many as there is room for get one."""
+    node.started()
+    refs = [allocated(node, slices(f"c{n}", n % 2, 1)) for n in range(_CALLS)]
+    with ThreadPoolExecutor(_CALLS) as kubelet:
+        errors = list(kubelet.map(lambda ref: error(node, ref), refs))
+    refused = [text for text in errors if text]
+    assert len(refused) == _CALLS - 2 * SLICES
+    assert all("0 are left" in text for text in refused)
+    assert len(node.files()) == 2 * SLICES
