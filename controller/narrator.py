@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 _REASON_FAILED = "GcuAllocationFailed"
 _REASON_USAGE = "GcuUsageDiffers"
+_REASON_FULL = "GcuClaimFull"
 _REASON_PAST_US = "GcuAllocatedByOther"
 
 
@@ -102,6 +103,16 @@ class Narrator:
             _typed(pod, PODS),
             kind=EventType.WARNING,
             reason=_REASON_USAGE,
+            note=told,
+            action="Allocate",
+        )
+
+    def claim_full(self, pod: Object, told: str) -> None:
+        """A claim of the pod is reserved for as many pods as it can be."""
+        self._recorder.record(
+            _typed(pod, PODS),
+            kind=EventType.WARNING,
+            reason=_REASON_FULL,
             note=told,
             action="Allocate",
         )

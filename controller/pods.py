@@ -9,6 +9,7 @@ from controller.agenda import Key, Subject
 from dra_driver.model.names import SCHEDULING_GATE
 
 Pod = Mapping[str, Any]
+_UNALLOCATED = "cannot allocate all claims"  # in kube-scheduler's words
 
 
 def key_of(pod: Pod) -> Key:
@@ -91,6 +92,15 @@ def verdict(pod: Pod) -> str | None:
         ):
             return str(each.get("message", ""))
     return None
+
+
+def missed_preemption(verdict: str) -> bool:
+    """Whether it was for want of an allocation alone that kube-scheduler did not end other pods
+    for this one, such as ``0/2 nodes are available: 2 Insufficient cpu. … preemption: 0/2 nodes are
+    available: 2 cannot allocate all claims.`` An allocation does not make it try such a pod anew,
+    because what it first ran into on every node was something else (seen on 1.36.3)."""
+    first, _, preemption = verdict.partition(" preemption: ")
+    return _UNALLOCATED in preemption and _UNALLOCATED not in first
 
 
 def urgency(pod: Pod) -> tuple[int, str]:

@@ -16,6 +16,9 @@ from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation
 
 _TIMES_FOR_AN_OLD_VERDICT = 4
+# kube-scheduler tries a pod anew that it rejected five minutes ago, and looks for such pods every
+# thirty seconds (pod-max-in-unschedulable-pods-duration, flushUnschedulablePodsLeftover; 1.36.3).
+_SURELY_TRIED_AGAIN = 330.0
 
 
 class Reclaimer:
@@ -26,9 +29,7 @@ class Reclaimer:
 
     def watch_over(self, key: Key, pod: Object, claims: list[Object]) -> None:
         """All claims are allocated: the scheduler's turn. Where it has said for too long that the
-        pod fits nowhere, take all of the pod's allocations back and try another node. As long as it
-        says what it said before the allocation it gets longer: a scheduler with many pods to place
-        comes to each only after a while."""
+        pod fits nowhere, take all of the pod's allocations back and try another node."""
         context = self._context
         if pods.node_name(pod):
             context.memory.forget_pod(pods.uid_of(pod))
@@ -37,9 +38,7 @@ class Reclaimer:
             return
         now, verdict = context.clock(), pods.verdict(pod)
         since, before = context.memory.granted_at(pods.uid_of(pod), now, verdict)
-        # The word of before the allocation: the scheduler may not have come to the pod again yet.
-        times = _TIMES_FOR_AN_OLD_VERDICT if verdict == before else 1
-        until = since + context.patience * times
+        until = since + self._patience(verdict, before)
         if until > now:
             context.agenda.add(key, until)
         elif verdict is not None and not self._is_nominated(pod, claims):
@@ -61,6 +60,14 @@ class Reclaimer:
         """Take the claim's allocation back where nobody will ever use it."""
         if is_orphan(claim, self._context.cache.pods_of(claim)):
             self._begin(key, [claim], "the pod that it was allocated for is gone")
+
+    def _patience(self, verdict: str | None, before: str | None) -> float:
+        """Seconds that the scheduler has, by its word now and by that of before the allocation. The
+        same word means that it may not have come to the pod again: many others may wait for it."""
+        patience = self._context.patience
+        if verdict is not None and pods.missed_preemption(verdict):
+            return max(patience, _SURELY_TRIED_AGAIN)
+        return patience * _TIMES_FOR_AN_OLD_VERDICT if verdict == before else patience
 
     def _is_nominated(self, pod: Object, claims: list[Object]) -> bool:
         """Whether kube-scheduler is at work on the pod's allocation: it nominates the node before

@@ -14,6 +14,7 @@ from controller.allocator.request import Wanted, parse_claim
 from controller.allocator.state import State
 from controller.candidates import Candidates, NodeFits, candidates
 from controller.context import Context
+from controller.crowding import crowded_out
 from controller.fairness import Fairness
 from controller.grants import Grants
 from controller.reclaim import Reclaimer
@@ -91,15 +92,17 @@ class Reconciler:
             self._serve(key, pod, wanted, claims, ours)
 
     def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
-        self._compare_usage(pod, ours)
+        if not pods.node_name(pod):
+            self._tell_of_sharing(pod, ours)
         if pods.has_our_gate(pod):
             self._grants.lift_gate(key, pod)
         else:
             self._reclaimer.watch_over(key, pod, list(ours.values()))
 
-    def _compare_usage(self, pod: Object, ours: dict[str, Object]) -> None:
-        if pods.node_name(pod):
-            return
+    def _tell_of_sharing(self, pod: Object, ours: dict[str, Object]) -> None:
+        full = crowded_out(pod, ours.values())
+        if full is not None:
+            self._context.narrator.claim_full(pod, full)
         for claim in ours.values():
             for user in self._context.cache.pods_of(claim):
                 if user is not pod and pods.node_name(user):

@@ -59,6 +59,24 @@ def test_is_unschedulable(condition: Object, unschedulable: bool) -> None:
     assert pods.is_unschedulable({"status": {"conditions": [condition]}}) is unschedulable
 
 
+CPU, CLAIMS = "1 Insufficient cpu.", "1 cannot allocate all claims."
+NODES = "0/1 nodes are available: "
+VERDICTS = {
+    "cpu, and then the claims": (f"{NODES}{CPU} preemption: {NODES}{CLAIMS}", True),
+    "cpu, and nobody to end for it": (
+        f"{NODES}{CPU} preemption: {NODES}1 No victims found.",
+        False,
+    ),
+    "the claims at once": (f"{NODES}{CLAIMS} preemption: {NODES}{CLAIMS}", False),
+    "cpu alone": (f"{NODES}{CPU}", False),
+}
+
+
+@pytest.mark.parametrize(("verdict", "missed"), VERDICTS.values(), ids=VERDICTS)
+def test_missed_preemption(verdict: str, missed: bool) -> None:
+    assert pods.missed_preemption(verdict) is missed
+
+
 def test_a_claim_made_for_another_pod_is_not_owned() -> None:
     owner = {"kind": "Pod", "controller": True, "uid": "u1"}
     claim = {"metadata": {"ownerReferences": [owner]}}

@@ -155,6 +155,19 @@ def test_what_the_scheduler_said_before_the_allocation_counts_later() -> None:
     assert world.after(PATIENCE * 3) == ["c status"]
 
 
+def test_a_pod_whose_preemption_wanted_its_claims_is_waited_for_until_it_is_tried_anew() -> None:
+    """kube-scheduler does so by itself after five minutes, in rounds of thirty seconds."""
+    world = granted()
+    said = unschedulable()
+    words = "0/1 nodes are available: 1 {}. preemption: 0/1 nodes are available: 1 {}."
+    message = words.format("Insufficient cpu", "cannot allocate all claims")
+    said["conditions"][0]["message"] = message
+    world.put(PODS, pod("p", "c", status=said))
+    world.settle()
+    assert world.after(329.0) == []
+    assert world.after(1.0) == ["c status"]
+
+
 def test_a_pod_that_the_scheduler_is_binding_keeps_its_claims() -> None:
     """Its condition is from before; the nominated node says what goes on now."""
     world = granted()
