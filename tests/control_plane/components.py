@@ -24,11 +24,19 @@ def stopped(cluster: Cluster, name: str = SCHEDULER) -> Iterator[None]:
         process.send(signal.SIGCONT)
 
 
-def restart(cluster: Cluster, name: str = SCHEDULER) -> None:
-    """End it at once and start it with the same command."""
+@contextmanager
+def away(cluster: Cluster, name: str = SCHEDULER, *flags: str) -> Iterator[None]:
+    """It is ended at once, and started at the end with the same command and these flags."""
     process = cluster.processes.get(name)
     line = Path(f"/proc/{process.pid}/cmdline").read_text().rstrip("\0").split("\0")
     process.send(signal.SIGKILL)
     process.stop()
+    yield
     network = cluster.processes.get(NETWORK)
-    cluster.processes.start(name, [*enter(network), *line])
+    cluster.processes.start(name, [*enter(network), *line, *flags])
+
+
+def restart(cluster: Cluster, name: str = SCHEDULER, *flags: str) -> None:
+    """End it at once and start it with the same command, and with these flags."""
+    with away(cluster, name, *flags):
+        pass

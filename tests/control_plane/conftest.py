@@ -91,10 +91,10 @@ class Machines:
         self._api = api
         self._nodes: list[str] = []
 
-    def add(self, devices: Sequence[Object]) -> str:
-        """A node with these devices; gives its name."""
+    def add(self, devices: Sequence[Object], **capacity: str) -> str:
+        """A node with these devices; gives its name. `capacity` is for others than we give it."""
         name = f"node-{secrets.token_hex(3)}"
-        self._cluster.add_node_object(name, labels={"machine": name})
+        self._cluster.add_node_object(name, {"machine": name}, capacity)
         self._nodes.append(name)
         self._api.create(RESOURCE_SLICES, resource_slice(name, devices))
         return name
@@ -122,10 +122,15 @@ class Machines:
         wait_until(untainted, 30.0, "the nodes without the not-ready taint")
         return made
 
+    def remove(self, name: str) -> None:
+        """The node, and what its agent published: kube-controller-manager does the same."""
+        self._nodes.remove(name)
+        self._api.delete(RESOURCE_SLICES, f"{name}-0")
+        self._api.delete(NODES, name)
+
     def remove_all(self) -> None:
-        for name in self._nodes:
-            self._api.delete(RESOURCE_SLICES, f"{name}-0")
-            self._api.delete(NODES, name)
+        for name in [*self._nodes]:
+            self.remove(name)
 
 
 @pytest.fixture
@@ -228,6 +233,15 @@ class Scene:
 
     def events_about(self, name: str) -> list[str]:
         return events_about(self.api, self.namespace, name)
+
+    def told(self, name: str, words: str) -> None:
+        """Return when an event about the object has these words."""
+        wait_until(
+            lambda: any(words in each for each in self.events_about(name)),
+            60.0,
+            f"{name} told {words!r}",
+            seen=lambda: str(self.events_about(name)),
+        )
 
     def writes_to_claims(self, since: str) -> list[Object]:
         """Each claim of the namespace as it was after each write since a resourceVersion."""

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client
+from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
@@ -21,6 +26,9 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claim import Object
 from tests.cluster.cluster import Cluster
 from tests.control_plane.objects import claim, pod_with, resource_slice
+
+UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+_THREADS = 8
 
 
 class Hands:
@@ -40,6 +48,20 @@ class Hands:
     def end(self, name: str) -> None:
         """Delete the pod at once: there is no kubelet to confirm its end."""
         self.kubectl("delete", "pod", name, "--grace-period=0", "--force")
+
+    def end_all(self) -> None:
+        """Delete all pods and claims, allocated ones too, in a few seconds for a thousand of them:
+        nobody else ends what has no kubelet so quickly."""
+        self.kubectl(
+            "delete", f"--raw=/api/v1/namespaces/{self._namespace}/pods?gracePeriodSeconds=0"
+        )
+        claims = self._api.list(RESOURCE_CLAIMS, namespace=self._namespace).items
+        self.for_all(self._drop, [claim["metadata"]["name"] for claim in claims])
+
+    def for_all(self, call: Callable[[str], object], names: Iterable[str]) -> None:
+        """Some at a time; raises what one of them raised."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(call, names))
 
     def clear(self, found: Object) -> Object:
         """Take the claim's allocation away, as kube-scheduler does when it gives one up."""
@@ -75,12 +97,28 @@ class Hands:
     def cordon(self, node: str) -> None:
         self._api.patch(NODES, node, {"spec": {"unschedulable": True}})
 
+    def uncordon(self, node: str) -> None:
+        self._api.patch(NODES, node, {"spec": {"unschedulable": None}})
+
     def taint(self, node: str) -> None:
         self._cluster.kubectl("taint", "node", node, "example.com/maintenance=:NoSchedule")
 
     def break_down(self, node: str) -> None:
-        condition = {"type": "Ready", "status": "False", "reason": "Declared"}
-        self.set_status(NODES, node, {"conditions": [condition]})
+        self._set_ready(node, "False")
+
+    def lose(self, node: str) -> None:
+        """As kube-controller-manager does with a node that it has not heard of for a while."""
+        self._set_ready(node, "Unknown")
+        self._api.patch(NODES, node, {"spec": {"taints": [UNREACHABLE]}})
+
+    def find_again(self, node: str) -> None:
+        self._set_ready(node, "True")
+        self._api.patch(NODES, node, {"spec": {"taints": None}})
+
+    def drain(self, node: str) -> None:
+        """`kubectl drain`; returns when its pods are gone."""
+        alone = ("--force", "--disable-eviction", "--grace-period=0", "--timeout=30s")
+        self._cluster.kubectl("drain", node, *alone)
 
     def make_class(self, selector: str, *config: Object) -> str:
         """Somebody's own DeviceClass; gives its name."""
@@ -134,12 +172,31 @@ class Hands:
         }
         self._api.create(PERSISTENT_VOLUME_CLAIMS, wanted)
 
-    def kubectl(self, *arguments: str) -> str:
-        return self._cluster.kubectl(*arguments, "--namespace", self._namespace)
+    def bind(self, pod: str, node: str) -> None:
+        """As kube-scheduler does in the end."""
+        metadata = {"name": pod, "namespace": self._namespace}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        path = f"/api/v1/namespaces/{self._namespace}/pods/{pod}/binding"
+        self.kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(body))
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        return self._cluster.kubectl(*arguments, "--namespace", self._namespace, stdin=stdin)
 
     def clean(self) -> None:
         for resource, name in self._made:
             self._api.delete(resource, name)
+
+    def _set_ready(self, node: str, status: str) -> None:
+        condition = {"type": "Ready", "status": status, "reason": "Declared"}
+        self.set_status(NODES, node, {"conditions": [condition]})
+
+    def _drop(self, name: str) -> None:
+        patch = partial(self._api.patch, RESOURCE_CLAIMS, name, namespace=self._namespace)
+        with suppress(NotFound):
+            patch({"status": None}, subresource="status")
+            patch({"metadata": {"finalizers": None}})
+            self._api.delete(RESOURCE_CLAIMS, name, namespace=self._namespace)
 
     def _create(self, resource: Resource, body: Object) -> None:
         self._api.create(resource, body)

@@ -80,3 +80,15 @@ def pod_with(name: str, namespace: str, *claims: str, template: str = "", **spec
     used = [{"name": each["name"]} for each in references]
     made["spec"]["containers"][0]["resources"] = {"claims": used}
     return made
+
+
+def with_cpu(made: Object, cpu: str) -> Object:
+    """The pod, whose container asks for so much of it."""
+    made["spec"]["containers"][0].setdefault("resources", {})["requests"] = {"cpu": cpu}
+    return made
+
+
+def with_port(made: Object) -> Object:
+    """The pod, with a port of its node: only kube-scheduler knows where that is free."""
+    made["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    return made

@@ -31,6 +31,10 @@ class ProgramProcess:
                 stderr=output,
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def log(self) -> str:
         return self._log.read_text()
 

@@ -15,7 +15,7 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import wait_until
 from tests.control_plane.conftest import Eyes, Machines, events_about
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.objects import TEMPLATES, claim, pod_with, template, whole
+from tests.control_plane.objects import TEMPLATES, claim, pod_with, template, whole, with_port
 
 pytestmark = pytest.mark.control_plane
 
@@ -106,14 +106,9 @@ def test_a_node_that_the_scheduler_refuses_is_left_for_another(
     """What only the scheduler knows: the pod's port is taken on the node that packs best."""
     small = machines.add([whole(0)])
     large = machines.add([whole(0), whole(1)])
-    ports = [{"containerPort": 80, "hostPort": 80}]
-    first = pod_with("taker", namespace, nodeName=small)
-    first["spec"]["containers"][0]["ports"] = ports
-    api.create(PODS, first)
+    api.create(PODS, with_port(pod_with("taker", namespace, nodeName=small)))
     api.create(RESOURCE_CLAIMS, claim("one", namespace))
-    second = pod_with("user", namespace, "one")
-    second["spec"]["containers"][0]["ports"] = ports
-    api.create(PODS, second)
+    api.create(PODS, with_port(pod_with("user", namespace, "one")))
     assert eyes.bound("user", timeout=60.0) == large
     [result] = results(eyes.claim("one"))
     assert result.pool == f"gcu.enflame.com/{large}"

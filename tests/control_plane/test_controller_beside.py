@@ -7,31 +7,30 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation, reserved_for, results
+from dra_driver.model.names import FINALIZER
 from tests.cluster.waiting import wait_until
 from tests.control_plane import components
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.hands import Hands
-from tests.control_plane.objects import claim, pod_with, whole
+from tests.control_plane.objects import claim, pod_with, whole, with_port
 
 pytestmark = pytest.mark.control_plane
 
 Start = Callable[..., ControllerProcess]
-PORT = [{"containerPort": 80, "hostPort": 80}]
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 
-def with_port(name: str, namespace: str, *claims: str, **spec: Any) -> Object:
-    """Only kube-scheduler knows on which nodes its port is free."""
-    made = pod_with(name, namespace, *claims, **spec)
-    made["spec"]["containers"][0]["ports"] = PORT
-    return made
+def deaf(plural: str, file: Path) -> tuple[str, ...]:
+    """The controller that hears nothing of the kind while the file exists."""
+    return ("tests.control_plane.deaf_controller", plural, str(file))
 
 
 def node_of(claim: Object) -> str:
@@ -45,11 +44,28 @@ def test_a_reserved_claim_is_not_released(scene: Scene, controller: ControllerPr
     scene.api.create(PODS, pod_with("user", scene.namespace, "one", schedulerName="nobody"))
     found = scene.eyes.allocated("one")
     scene.hands.reserve(found, "user")
-    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    scene.hands.set_status(PODS, "user", {"conditions": [unschedulable]})
+    scene.hands.set_status(PODS, "user", {"conditions": [UNSCHEDULABLE]})
     scene.eyes.stays(
         lambda: allocation(scene.eyes.claim("one")) is not None, seconds=5.0, what="reserved"
     )
+
+
+def test_a_reservation_that_was_not_told_yet_is_not_lost(
+    scene: Scene, start_controller: Start, tmp_path: Path
+) -> None:
+    """The controller takes back what it believes to be unreserved: the server knows better."""
+    scene.machines.add([whole(0)])
+    muffled = tmp_path / "muffled"
+    process = start_controller(program=deaf("resourceclaims", muffled))
+    process.wait_for_log("begins")
+    scene.hands.start("one", schedulerName="nobody")
+    found = scene.eyes.allocated("one")
+    muffled.touch()
+    scene.hands.reserve(found, "one")
+    scene.hands.set_status(PODS, "one", {"conditions": [UNSCHEDULABLE]})
+    process.wait_for_log("409 Conflict")
+    assert [each["name"] for each in reserved_for(scene.eyes.claim("one"))] == ["one"]
+    assert scene.eyes.node_of("one")
 
 
 def test_quiet_time_and_a_live_read_before_it_is_allocated_again(
@@ -63,6 +79,62 @@ def test_quiet_time_and_a_live_read_before_it_is_allocated_again(
     scene.eyes.allocated("one")
 
 
+def test_the_live_pod_says_where_it_is_allocated_again(
+    scene: Scene, start_controller: Start, tmp_path: Path
+) -> None:
+    """It is bound after its allocation was given up, and the controller's watch is late."""
+    first = scene.machines.add([whole(0)])
+    muffled = tmp_path / "muffled"
+    start_controller("--quiet-time=2", program=deaf("pods", muffled)).wait_for_log("begins")
+    scene.hands.start("user", schedulerName="nobody")
+    found = scene.eyes.allocated("user")
+    assert node_of(found) == first
+    scene.machines.add([whole(0), whole(1)])
+    muffled.touch()
+    scene.hands.clear(found)
+    scene.hands.bind("user", first)
+    assert node_of(scene.eyes.allocated("user")) == first
+
+
+def test_how_an_allocation_is_written(scene: Scene, controller: ControllerProcess) -> None:
+    """The finalizer first, and no reservation: it is kube-scheduler's, which adds it in the end."""
+    node = scene.machines.add([whole(0)])
+    listed = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace)
+    scene.hands.start("user")
+    scene.eyes.bound("user")
+    first, *_, last = [
+        each for each in scene.writes_to_claims(listed.resource_version) if allocation(each)
+    ]
+    written = allocation(first) or {}
+    [term] = written["nodeSelector"]["nodeSelectorTerms"]
+    by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    assert term == {"matchFields": [by_name]}
+    assert FINALIZER in first["metadata"]["finalizers"]
+    assert written["allocationTimestamp"]
+    assert not reserved_for(first)
+    assert [each["name"] for each in reserved_for(last)] == ["user"]
+
+
+def test_claims_of_one_pod_go_together(scene: Scene, controller: ControllerProcess) -> None:
+    """Whichever kube-scheduler gives up by itself: neither is allocated anew before both were
+    released."""
+    small = scene.machines.add([whole(0), whole(1)])
+    scene.api.create(PODS, with_port(pod_with("taker", scene.namespace, nodeName=small)))
+    large = scene.machines.add([whole(bus) for bus in range(3)])
+    listed = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace)
+    for name in ("one", "two"):
+        scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace))
+    scene.api.create(PODS, with_port(pod_with("user", scene.namespace, "one", "two")))
+    assert scene.eyes.bound("user", timeout=60.0) == large
+    where: dict[str, str | None] = {}
+    together = []
+    for each in scene.writes_to_claims(listed.resource_version):
+        where[each["metadata"]["name"]] = node_of(each) if allocation(each) else None
+        together.append(frozenset(filter(None, where.values())))
+    assert frozenset({small}) in together
+    assert frozenset({small, large}) not in together
+
+
 def test_an_allocation_never_moves_in_one_step(scene: Scene, controller: ControllerProcess) -> None:
     """Whatever the watch saw of a claim: from one node to another only by way of none. Otherwise
     a scheduler that reads it again after a conflict would bind the pod to the node of before."""
@@ -71,8 +143,8 @@ def test_an_allocation_never_moves_in_one_step(scene: Scene, controller: Control
     scene.api.create(RESOURCE_CLAIMS, claim("one", scene.namespace))
     blockers = [f"taker-{number}" for number in range(2)]
     for name, node in zip(blockers, sorted(nodes), strict=False):
-        scene.api.create(PODS, with_port(name, scene.namespace, nodeName=node))
-    scene.api.create(PODS, with_port("user", scene.namespace, "one"))
+        scene.api.create(PODS, with_port(pod_with(name, scene.namespace, nodeName=node)))
+    scene.api.create(PODS, with_port(pod_with("user", scene.namespace, "one")))
     bound = scene.eyes.bound("user", timeout=60.0)
     written = scene.writes_to_claims(listed.resource_version)
     seen = [node_of(each) if allocation(each) else None for each in written]
