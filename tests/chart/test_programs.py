@@ -25,7 +25,15 @@ PROGRAMS: dict[str, type[Settings]] = {"agent": AgentSettings, "controller": Con
 # In a pod there is no kubeconfig; the rest are as their defaults on purpose.
 LEFT_TO_THE_PROGRAM = {
     "agent": {"kubeconfig", "state_dir"},
-    "controller": {"kubeconfig", "lease_name"},
+    "controller": {
+        "kubeconfig",
+        "lease_name",
+        # Of the scheduler extender, which serves where there is no DRA.
+        "extender_port",
+        "extender_certificate",
+        "extender_key",
+        "extender_client_authority",
+    },
 }
 # What the pods differ in from a program started by hand.
 OF_THE_POD = {"node_name": "node-1", "pod_name": "pod-1", "pod_uid": "1-2-3"}
