@@ -20,6 +20,7 @@ from dra_driver.agent.reports import DEVICE_FAILING, RECOVERY_FAILED, Reports
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.standing import Standing
 from dra_driver.agent.startup import Startup
+from dra_driver.agent.turn import Turn
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.hardware.drs import Drs
 from dra_driver.hardware.drs_locks import DrsLocks
@@ -103,6 +104,7 @@ class Agent:
             ),
             held=self._held,
             evict=settings.evicting,
+            turn=Turn(state / "locks" / "publisher.lock"),
         )
         self._statuses = ClaimStatuses(
             api,

@@ -10,6 +10,7 @@ from dra_driver.agent.changes import Changes, plan_changes
 from dra_driver.agent.forms import Devices, with_held_forms
 from dra_driver.agent.published import PublishedSlices
 from dra_driver.agent.slices import Object
+from dra_driver.agent.turn import Turn
 from dra_driver.agent.writer import SliceWriter
 from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 # What wakes nobody: a claim's end, after which the device of a lost card need no longer stay.
 _COMPARE_EVERY = 60.0
+_ASK_EVERY = 1.0  # seconds between two looks whether another agent still publishes
 
 
 def own_slices(node: str) -> str:
@@ -45,7 +47,8 @@ class Publisher:
     What stands on the server is known from one watch, so that comparing costs no request. After
     every failure, and after writing the same once more, it waits, longer each time until all is
     as it should be: where somebody else writes the same slices all the time, the server sees few
-    writes of ours.
+    writes of ours. Two agents that run side by side take turns (`turn`); who stands by is as well
+    as who publishes, since an update waits for it.
     """
 
     def __init__(
@@ -56,15 +59,19 @@ class Publisher:
         devices: Callable[[], Mapping[PciAddress, Devices] | None],
         held: Callable[[], frozenset[PciAddress]],
         evict: Collection[str] = (),
+        turn: Turn | None = None,
         backoff: Backoff | None = None,
         wait: Callable[[float], bool] | None = None,
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the publisher was stopped."""
+        """`wait(seconds)` sleeps, and returns True when the publisher was stopped; without a `turn`
+        there is nobody else."""
         self._api = api
         self._node_name = node_name
         self._devices = devices
         self._held = held
         self._evict = evict
+        self._turn = turn
+        self._stands_by = False
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -95,7 +102,12 @@ class Publisher:
     @property
     def problem(self) -> str | None:
         """Why the slices may not be as the cards are, or None."""
-        unpublished = None if self._published_once else "the cards have not been published yet"
+        if not self._published_once and not self._stands_by:
+            unpublished: str | None = "the cards have not been published yet"
+        elif self.published.slices is None:
+            unpublished = "the slices of this node have not been listed yet"
+        else:
+            unpublished = None
         return self._failure or self._reflector.problem or unpublished
 
     def start(self) -> None:
@@ -112,6 +124,8 @@ class Publisher:
         self._reflector.stop(deadline.left())
         if self._thread.is_alive():
             self._thread.join(deadline.left())
+        if self._turn is not None and not self._thread.is_alive():
+            self._turn.give()
 
     def is_alive(self) -> bool:
         return self._thread.is_alive() and self._reflector.is_alive()
@@ -123,7 +137,7 @@ class Publisher:
     def run(self) -> None:
         """The thread's work; returns after `stop`."""
         while True:
-            self._wake.wait(_COMPARE_EVERY)
+            self._wake.wait(_ASK_EVERY if self._stands_by else _COMPARE_EVERY)
             self._wake.clear()
             if self._stop.is_set():
                 return
@@ -160,7 +174,7 @@ class Publisher:
     def _attempt(self) -> bool:
         """Whether all is well: nothing was to be written, or only what is news of ours."""
         try:
-            changes = self.publish()
+            changes = self.publish() if self._take_turn() else None
         except Conflict as error:
             logger.info("the slices changed meanwhile, comparing again: %s", error)
             return False
@@ -179,6 +193,15 @@ class Publisher:
         devices = _devices_of(changes.desired)
         again, self._written = self._written == devices, devices
         return not again
+
+    def _take_turn(self) -> bool:
+        ours = self._turn is None or self._turn.take()
+        if ours == self._stands_by:
+            logger.info(
+                "publishing from now on" if ours else "another agent publishes; this one stands by"
+            )
+        self._stands_by = not ours
+        return ours
 
 
 def _tell(changes: Changes) -> None:

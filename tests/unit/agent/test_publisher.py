@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from dra_driver.agent.publisher import Publisher
+from dra_driver.agent.turn import Turn
 from dra_driver.kube.api import Api, Change, ServerVersion
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import (
@@ -33,7 +35,7 @@ UNPUBLISHED = "the cards have not been published yet"
 class Rig:
     """A publisher whose thread is the test's own, and which stops when `waits` are over."""
 
-    def __init__(self, api: ScriptedApi, *, waits: int = 0) -> None:
+    def __init__(self, api: ScriptedApi, *, waits: int = 0, turn: Turn | None = None) -> None:
         self.api = api
         self.devices: Sequence[Object] | None = [device(1)]
         self.held: frozenset[PciAddress] | GcuError = frozenset()
@@ -45,6 +47,7 @@ class Rig:
             "n1",
             devices=self._devices,
             held=self._held,
+            turn=turn,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             wait=self._wait,
         )
@@ -220,3 +223,30 @@ def test_the_nodes_uid_is_read_anew_before_a_write() -> None:
     rig.api.calls.clear()
     rig.publisher.publish()
     assert rig.api.calls == ["get nodes", "dry run", "create"]
+
+
+def test_of_two_agents_one_publishes_and_the_other_takes_over(tmp_path: Path) -> None:
+    lock = tmp_path / "publisher.lock"
+    older = Rig(ScriptedApi(), turn=Turn(lock)).listed()
+    newer = Rig(ScriptedApi(), turn=Turn(lock))
+    assert older.publisher._attempt()
+    assert newer.publisher._attempt()
+    assert (older.api.calls, newer.api.calls) == (FIRST, [])
+    problems = [newer.publisher.problem]
+    newer.listed(*(older.publisher.published.slices or ()))
+    problems.append(newer.publisher.problem)  # an update waits until there is none
+    assert problems == ["the slices of this node have not been listed yet", None]
+    older.publisher.stop(0)
+    newer.devices = [device(1), device(2)]
+    assert newer.publisher._attempt()
+    assert newer.api.calls == ["version", "get nodes", "replace"]
+
+
+def test_a_lock_that_cannot_be_taken_is_told_and_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "locks").write_text("in the way")
+    rig = Rig(ScriptedApi(), turn=Turn(tmp_path / "locks" / "publisher.lock")).listed()
+    assert not rig.publisher._attempt()
+    assert "cannot be taken: Not a directory" in str(rig.publisher.problem)
+    (tmp_path / "locks").unlink()
+    assert rig.publisher._attempt()
+    assert rig.api.calls == FIRST
