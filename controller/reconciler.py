@@ -24,7 +24,7 @@ from controller.volumes import BoundVolumes
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claim import Object, allocation, results
+from dra_driver.model.claim import Object, allocation, reserved_for, results
 from dra_driver.model.errors import InvalidValue, Refused
 
 
@@ -104,14 +104,24 @@ class Reconciler:
         if full is not None:
             self._context.narrator.claim_full(pod, full)
         for claim in ours.values():
-            for user in self._context.cache.pods_of(claim):
-                if user is not pod and pods.node_name(user):
-                    claims = self._context.cache.claims_of(user) or {}
-                    theirs = {name: each for name, each in claims.items() if results(each)}
-                    told = differs(pod, ours, user, theirs)
-                    if told is not None:
-                        self._context.narrator.usage_differs(pod, told)
-                        return
+            user = self._first_user(claim)
+            if user is not None:
+                claims = self._context.cache.claims_of(user) or {}
+                theirs = {name: each for name, each in claims.items() if results(each)}
+                told = differs(pod, ours, user, theirs)
+                if told is not None:
+                    self._context.narrator.usage_differs(pod, told)
+                    return
+
+    def _first_user(self, claim: Object) -> Object | None:
+        """The pod for which the claim is prepared: of those that are bound, the first that it was
+        reserved for. To look at all of them, for each pod that waits, is too much for hundreds."""
+        namespace = claim["metadata"]["namespace"]
+        for entry in reserved_for(claim):
+            user = self._context.cache.pod(Key(Subject.POD, namespace, entry["name"]))
+            if user is not None and pods.uid_of(user) == entry["uid"] and pods.node_name(user):
+                return user
+        return None
 
     def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
         context, now = self._context, self._context.clock()

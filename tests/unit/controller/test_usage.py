@@ -9,7 +9,7 @@ import pytest
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import claim, device, pool, request
-from tests.unit.controller.world import World, pod
+from tests.unit.controller.world import World, pod, reserved
 
 WHOLE, DRS = "gcu.enflame.com", "drs-gcu.enflame.com"
 
@@ -113,6 +113,7 @@ def test_a_later_pod_that_uses_the_claim_otherwise_is_told(
     first = copy.deepcopy(world.port.live[PODS, "p"])
     first["spec"]["nodeName"] = "a"
     world.put(PODS, first)
+    world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
     later = pod("q", "c")
     later["spec"]["containers"] = containers
     world.put(PODS, later)
