@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Mapping, Sequence
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from controller.authorship import MANAGER
 from controller.controller import Controller
@@ -45,6 +45,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     logs.configure(settings.log_level)
     api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{MANAGER}/{VERSION}")
     registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     identity = settings.pod_name or socket.gethostname()
     controller = _front(settings, api)(settings, api, registry, identity=identity)
     probes = ProbeServer(

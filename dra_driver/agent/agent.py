@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from prometheus_client import CollectorRegistry
+
 from dra_driver.agent.card_news import CardNews
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.caretaker import Caretaker
@@ -12,11 +14,12 @@ from dra_driver.agent.claim_status import ClaimStatuses
 from dra_driver.agent.closing import OpenDevices
 from dra_driver.agent.forms import slice_counts
 from dra_driver.agent.health import DeviceHealths
+from dra_driver.agent.metrics import Metrics, NodeCollector
 from dra_driver.agent.offered import OfferedDevices
 from dra_driver.agent.offers import Offers
 from dra_driver.agent.ports import ApiReader, Followed
 from dra_driver.agent.publisher import Publisher
-from dra_driver.agent.reports import DEVICE_FAILING, RECOVERY_FAILED, Reports
+from dra_driver.agent.reports import DEVICE_FAILING, JOURNAL_DAMAGED, RECOVERY_FAILED, Reports
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.standing import Standing
 from dra_driver.agent.startup import Startup
@@ -60,8 +63,18 @@ class Agent:
     be prepared. Hardware that cannot be read holds nothing up: pods can end without it.
     """
 
-    def __init__(self, settings: AgentSettings, api: Api, *, effects: Effects) -> None:
+    def __init__(
+        self,
+        settings: AgentSettings,
+        api: Api,
+        *,
+        effects: Effects,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        """`registry` takes the metrics."""
         state = settings.state_directory
+        self.registry = registry or CollectorRegistry()
+        self._metrics = Metrics(self.registry)
         self._recorder = EventRecorder(
             api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
         )
@@ -74,11 +87,16 @@ class Agent:
             changed=self._wake,
         )
         self._cdi = CdiDirectory(settings.cdi_dir, effects=effects)
-        self._journal = Journal(state, effects=effects)
+        self._journal = Journal(state, effects=effects, damaged=self._on_damage)
         self._locks = Locks(state / "locks")
         self._tables = ProfileTables(state, effects=effects)
         sysfs = Sysfs(settings.host_root)
-        efsmi = Efsmi(Path(settings.efsmi_path), timeout=settings.efsmi_timeout, effects=effects)
+        efsmi = Efsmi(
+            Path(settings.efsmi_path),
+            timeout=settings.efsmi_timeout,
+            effects=effects,
+            measured=self._metrics.efsmi_call,
+        )
         self._cards = Cards(
             Machine(sysfs, efsmi, error_limit=settings.error_limit),
             sysfs,
@@ -105,6 +123,10 @@ class Agent:
             held=self._held,
             evict=settings.evicting,
             turn=Turn(state / "locks" / "publisher.lock"),
+            counted=self._metrics.publication,
+        )
+        self.registry.register(
+            NodeCollector(devices=lambda: self._publisher.devices, ledger=self._journal.snapshot)
         )
         self._statuses = ClaimStatuses(
             api,
@@ -135,7 +157,7 @@ class Agent:
         )
         self._keeper = preparer.keeper
         self._plugin = KubeletPlugin(
-            Followed(preparer, self._wake),
+            Followed(self._metrics.timed(preparer), self._wake),
             DeviceHealths(
                 self._cards,
                 pool=pool_name(settings.node_name),
@@ -256,6 +278,12 @@ class Agent:
     def _tell_closed(self, device: str, reason: str) -> None:
         self._reports.warning(
             DEVICE_FAILING, f"device {device} takes no new claim for now: {reason}"
+        )
+
+    def _on_damage(self, kept: Path) -> None:
+        self._metrics.journal_set_aside()
+        self._reports.warning(
+            JOURNAL_DAMAGED, f"the journal was damaged and is rebuilt; what was there is in {kept}"
         )
 
     def _wake(self) -> None:

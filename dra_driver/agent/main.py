@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.settings import AgentSettings
@@ -41,10 +41,10 @@ def run(
     logs.configure(settings.log_level)
     effects = effects or Effects()
     api = connect(settings.kubeconfig, effects=effects, user_agent=f"gcu-dra-agent/{VERSION}")
-    agent = Agent(settings, api, effects=effects)
-    probes = ProbeServer(
-        settings.probe_port, ready=agent.ready, live=agent.live, registry=CollectorRegistry()
-    )
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    agent = Agent(settings, api, effects=effects, registry=registry)
+    probes = ProbeServer(settings.probe_port, ready=agent.ready, live=agent.live, registry=registry)
     probes.start()
     logger.info("serving node %s, probes on port %d", settings.node_name, probes.port)
     agent.start()

@@ -60,17 +60,20 @@ class Publisher:
         held: Callable[[], frozenset[PciAddress]],
         evict: Collection[str] = (),
         turn: Turn | None = None,
+        counted: Callable[[str], None] = lambda _: None,
         backoff: Backoff | None = None,
         wait: Callable[[float], bool] | None = None,
     ) -> None:
         """`wait(seconds)` sleeps, and returns True when the publisher was stopped; without a `turn`
-        there is nobody else."""
+        there is nobody else. `counted` is told of each attempt that was written, met a conflict
+        or failed, in that one word."""
         self._api = api
         self._node_name = node_name
         self._devices = devices
         self._held = held
         self._evict = evict
         self._turn = turn
+        self._counted = counted
         self._stands_by = False
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._wake = threading.Event()
@@ -177,11 +180,13 @@ class Publisher:
             changes = self.publish() if self._take_turn() else None
         except Conflict as error:
             logger.info("the slices changed meanwhile, comparing again: %s", error)
+            self._counted("conflict")
             return False
         except GcuError as error:
             if self._failure != str(error):
                 logger.warning("cannot publish: %s", error)
             self._failure = str(error)
+            self._counted("failed")
             return False
         self._failure = None
         if changes is None:
@@ -189,6 +194,7 @@ class Publisher:
         self._published_once = True
         if not changes:
             return True
+        self._counted("written")
         _tell(changes)
         devices = _devices_of(changes.desired)
         again, self._written = self._written == devices, devices

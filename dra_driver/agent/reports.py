@@ -22,6 +22,7 @@ CARD_FOREIGN: Final = "GcuCardForeign"
 CARD_WITHOUT_DRS: Final = "GcuCardWithoutDrs"
 DEVICE_FAILING: Final = "GcuDeviceFailing"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
+JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
 
 
 class Recorder(Protocol):

@@ -7,8 +7,10 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from dra_driver.hardware.shown import last_line
 from dra_driver.model.effects import Effects, Point
@@ -17,6 +19,12 @@ from dra_driver.model.errors import HardwareError
 logger = logging.getLogger(__name__)
 
 _GRACE = 1.0  # seconds for a killed tool to be gone
+
+Measured = Callable[[str, str, float], None]
+"""Is told of each call: the command in a word, how it ended (ok, failed, hung, or error where the
+tool could not be run), and the seconds that it took."""
+
+_COMMANDS: Final = {"-L": "list", "-q": "query", "on": "drs-on", "off": "drs-off"}
 
 
 class EfsmiFailed(HardwareError):
@@ -37,13 +45,23 @@ class Efsmi:
     `timeout` is in seconds and holds for each call. The tool is never given a shell, and its
     output is decoded with replacement, since tables carry ``℃`` and serial numbers are raw.
     What it had printed before it was killed or failed is told in the error and never given back:
-    a table that was cut off looks like one with fewer cards.
+    a table that was cut off looks like one with fewer cards. A call that not even a kill ends is
+    not repeated while it lasts: processes would pile up behind a card that hangs.
     """
 
-    def __init__(self, path: Path, *, timeout: float, effects: Effects) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        timeout: float,
+        effects: Effects,
+        measured: Measured = lambda _command, _outcome, _seconds: None,
+    ) -> None:
         self._path = path
         self._timeout = timeout
         self._effects = effects
+        self._measured = measured
+        self._stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 
     def list_cards(self, index: int | None = None) -> str:
         """``efsmi -L``: index, serial, PCI address and uuid of each card, or of one."""
@@ -67,11 +85,27 @@ class Efsmi:
 
         Raises EfsmiHung, EfsmiFailed, or HardwareError where the tool cannot be run.
         """
+        begun, outcome = time.monotonic(), "error"
+        try:
+            output = self._run(arguments, inherit)
+            outcome = "ok"
+        except EfsmiFailed:
+            outcome = "failed"
+            raise
+        except EfsmiHung:
+            outcome = "hung"
+            raise
+        finally:
+            self._measured(_command(arguments), outcome, time.monotonic() - begun)
+        return output
+
+    def _run(self, arguments: tuple[str, ...], inherit: Sequence[int]) -> str:
         argv = [str(self._path), *arguments]
         call = " ".join(["efsmi", *arguments])
+        self._check_not_stuck(arguments, call)
         try:
             with self._effects(Point.EFSMI_CALL):
-                done = _execute(argv, self._timeout, inherit)
+                done = self._execute(argv, arguments, inherit)
         except subprocess.TimeoutExpired as error:
             said = last_line(_decoded(error.stdout)) or last_line(_decoded(error.stderr))
             raise EfsmiHung(
@@ -96,36 +130,54 @@ class Efsmi:
         logger.debug("%s printed %d bytes", call, len(done.stdout))
         return output
 
+    def _execute(
+        self, argv: Sequence[str], arguments: tuple[str, ...], inherit: Sequence[int]
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Like ``subprocess.run``, but returns after the timeout even when the tool sits in an
+        uninterruptible call of the kernel driver, where a kill takes effect only later."""
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            pass_fds=tuple(inherit),
+            start_new_session=True,
+        )
+        try:
+            stdout, stderr = process.communicate(timeout=self._timeout)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                error.stdout, error.stderr = process.communicate(timeout=_GRACE)
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+            if process.poll() is None:
+                self._stuck[arguments] = process
+            raise
+        return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
+
+    def _check_not_stuck(self, arguments: tuple[str, ...], call: str) -> None:
+        earlier = self._stuck.pop(arguments, None)
+        if earlier is not None and earlier.poll() is None:
+            self._stuck[arguments] = earlier
+            raise EfsmiHung(
+                f"an earlier `{call}` has not ended although it was killed",
+                remedy="look at the kernel log for a card that hangs; the node may need a reboot",
+            )
+
 
 def _of(index: int | None) -> tuple[str, ...]:
     return () if index is None else ("-i", str(index))
 
 
-def _execute(
-    argv: Sequence[str], timeout: float, inherit: Sequence[int]
-) -> subprocess.CompletedProcess[bytes]:
-    """Like ``subprocess.run``, but returns after the timeout even when the tool sits in an
-    uninterruptible call of the kernel driver, where a kill takes effect only later."""
-    process = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
-        pass_fds=tuple(inherit),
-        start_new_session=True,
-    )
-    try:
-        stdout, stderr = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired as error:
-        os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            error.stdout, error.stderr = process.communicate(timeout=_GRACE)
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
-        raise
-    return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
+def _command(arguments: Sequence[str]) -> str:
+    """The call in a word, whichever card it is of: the simulator's names."""
+    words = arguments[2:] if arguments[:1] == ("-i",) else arguments
+    words = words[1:] if words[:1] == ("--drs",) else words
+    word = words[0] if words else "summary"
+    return _COMMANDS.get(word, word.removeprefix("--"))
 
 
 def _decoded(output: bytes | None) -> str:

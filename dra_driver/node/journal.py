@@ -52,10 +52,17 @@ class Journal:
     """
 
     def __init__(
-        self, directory: Path, *, effects: Effects | None = None, capacity: int = 1 << 20
+        self,
+        directory: Path,
+        *,
+        effects: Effects | None = None,
+        capacity: int = 1 << 20,
+        damaged: Callable[[Path], None] = lambda _: None,
     ) -> None:
-        """`capacity` is how many bytes the file has room for before it is compacted."""
+        """`capacity` is how many bytes the file has room for before it is compacted. `damaged` is
+        told where a damaged file was kept, and neither raises nor waits."""
         self._file = LogFile(directory, effects=effects or Effects(), capacity=capacity)
+        self._damaged = damaged
         self._ledger = Ledger()
         self._header: dict[str, Any] = dict(_HEADER)
         self._mutex = threading.Lock()
@@ -76,6 +83,8 @@ class Journal:
                 # for a person: what it held is rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
                 set_aside = self._file.move_aside(error)
+            if set_aside is not None:
+                self._damaged(set_aside)
             if not found or set_aside is not None:
                 self._header = {**_merged(self._header), _INCOMPLETE: True}
             opening = Opening(found, set_aside, _INCOMPLETE not in self._header)
@@ -161,7 +170,7 @@ class Journal:
         replaced = self._file.replaced()
         damaged = self._reload() if replaced else self._take(self._file.read_new())
         if damaged:
-            self._file.set_aside()
+            self._damaged(self._file.set_aside())
             self._header = {**self._header, _INCOMPLETE: True}
         if damaged or self._file.spoilt:
             self._compact()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,62 @@ def test_a_descriptor_is_inherited_only_when_asked(tmp_path: Path) -> None:
         efsmi = tool(tmp_path, f"test -e /proc/self/fd/{number} && echo open || echo closed")
         assert efsmi.run("-q", inherit=[number]) == "open\n"
         assert efsmi.run("-q") == "closed\n"
+
+
+MEASURED = [
+    ("exit 0", ["-L"], "list", "ok"),
+    ("exit 0", ["-i", "3", "-L"], "list", "ok"),
+    ("exit 0", ["-q", "--json-format"], "query", "ok"),
+    ("exit 0", [], "summary", "ok"),
+    ("exit 0", ["-i", "3", "--drs", "on"], "drs-on", "ok"),
+    ("exit 0", ["-i", "3", "--drs", "--create-instance", "1"], "create-instance", "ok"),
+    ("exit 1", ["-q"], "query", "failed"),
+    ("exec sleep 600", ["-q"], "query", "hung"),
+]
+
+
+@pytest.mark.parametrize(("script", "argv", "command", "outcome"), MEASURED)
+def test_each_call_is_measured(
+    tmp_path: Path, script: str, argv: list[str], command: str, outcome: str
+) -> None:
+    told: list[tuple[str, str]] = []
+    efsmi = tool(tmp_path, script, timeout=20 if outcome != "hung" else 0.2)
+    efsmi._measured = lambda *what: told.append(what[:2])
+    with suppress(HardwareError):
+        efsmi.run(*argv)
+    assert told == [(command, outcome)]
+
+
+def test_a_tool_that_is_missing_is_measured_too(tmp_path: Path) -> None:
+    told: list[str] = []
+    efsmi = Efsmi(
+        tmp_path / "efsmi",
+        timeout=1,
+        effects=Effects(),
+        measured=lambda _, outcome, __: told.append(outcome),
+    )
+    with pytest.raises(HardwareError):
+        efsmi.query()
+    assert told == ["error"]
+
+
+def test_a_call_that_not_even_a_kill_ends_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a process that sits in the kernel: others would pile up behind it."""
+    started = tmp_path / "started"
+    efsmi = tool(tmp_path, f"echo $$ >> {started}; exec sleep 600", timeout=0.5)
+    kill = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda *_: None)
+    with pytest.raises(EfsmiHung, match="did not end within"):
+        efsmi.query()
+    for _ in range(3):
+        with pytest.raises(EfsmiHung, match="has not ended although it was killed"):
+            efsmi.query()
+    [process] = started.read_text().split()
+    monkeypatch.setattr(os, "killpg", kill)
+    kill(int(process), signal.SIGKILL)
+    efsmi._stuck["-q",].wait(10)
+    with pytest.raises(EfsmiHung, match="did not end within"):
+        efsmi.query()
+    assert len(started.read_text().split()) == 2

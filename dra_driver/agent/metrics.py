@@ -1,0 +1,228 @@
+"""The agent's metrics, for Prometheus; docs/user/health.md lists them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from dra_driver.agent.forms import Devices
+from dra_driver.kubelet_api.handler import ClaimHandler, Prepared
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.device import parse_device_name
+from dra_driver.model.errors import GcuError, InvalidValue, JournalError
+from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
+from dra_driver.node.ledger import Ledger, State
+
+logger = logging.getLogger(__name__)
+
+# A prepare without the hardware takes a millisecond, one that makes an instance a second; the
+# kubelet gives up after 45 s.
+_CLAIM_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 45)
+_TOOL_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300)
+
+
+class Metrics:
+    """What is counted as it happens; `NodeCollector` has what is read when somebody asks."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._durations = Histogram(
+            "gcu_agent_request_duration_seconds",
+            "Time that calls of the kubelet took, each for the claims of a pod.",
+            ["operation"],
+            buckets=_CLAIM_SECONDS,
+            registry=registry,
+        )
+        self._inflight = Gauge(
+            "gcu_agent_requests_inflight",
+            "Calls of the kubelet that are not answered yet.",
+            ["operation"],
+            registry=registry,
+        )
+        self._errors = Counter(
+            "gcu_agent_claim_errors",
+            "Claims that were not prepared or unprepared, by the class of the error.",
+            ["operation", "error"],
+            registry=registry,
+        )
+        self._efsmi = Histogram(
+            "gcu_agent_efsmi_duration_seconds",
+            "Time that calls of efsmi took, by command and by how they ended.",
+            ["command", "outcome"],
+            buckets=_TOOL_SECONDS,
+            registry=registry,
+        )
+        self._set_aside = Counter(
+            "gcu_agent_journal_set_aside",
+            "Damaged journals that were kept for a look and rebuilt.",
+            registry=registry,
+        )
+        self._publications = Counter(
+            "gcu_agent_publications",
+            "Attempts to bring the ResourceSlices up to date that wrote something or failed.",
+            ["outcome"],
+            registry=registry,
+        )
+        for outcome in ("written", "conflict", "failed"):
+            self._publications.labels(outcome)
+        for operation in ("prepare", "unprepare"):
+            self._durations.labels(operation)
+            self._inflight.labels(operation)
+
+    def efsmi_call(self, command: str, outcome: str, seconds: float) -> None:
+        self._efsmi.labels(command, outcome).observe(seconds)
+
+    def journal_set_aside(self) -> None:
+        self._set_aside.inc()
+
+    def publication(self, outcome: str) -> None:
+        """`outcome` is written, conflict or failed."""
+        self._publications.labels(outcome).inc()
+
+    def timed(self, handler: ClaimHandler) -> ClaimHandler:
+        """The same handler, its calls measured."""
+        return _Timed(handler, self._durations, self._inflight, self._errors)
+
+
+class _Timed:
+    def __init__(
+        self, handler: ClaimHandler, durations: Histogram, inflight: Gauge, errors: Counter
+    ) -> None:
+        self._handler = handler
+        self._durations = durations
+        self._inflight = inflight
+        self._errors = errors
+
+    def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
+        with self._measured("prepare", refs) as answered:
+            answers = self._handler.prepare(refs)
+            answered.extend(answers.values())
+        return answers
+
+    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+        with self._measured("unprepare", refs) as answered:
+            answers = self._handler.unprepare(refs)
+            answered.extend(answers.values())
+        return answers
+
+    @contextmanager
+    def _measured(self, operation: str, refs: Sequence[ClaimRef]) -> Iterator[list[object]]:
+        """Takes the answers, or the error of a call as a whole."""
+        if not refs:  # the liveness probe's own call
+            yield []
+            return
+        answers: list[object] = []
+        begun = time.perf_counter()
+        self._inflight.labels(operation).inc()
+        try:
+            yield answers
+        except GcuError as error:
+            answers.append(error)
+            raise
+        finally:
+            self._inflight.labels(operation).dec()
+            self._durations.labels(operation).observe(time.perf_counter() - begun)
+            for answer in answers:
+                if isinstance(answer, GcuError):
+                    self._errors.labels(operation, type(answer).__name__).inc()
+
+
+class NodeCollector(Collector):
+    """Reads, each time that somebody asks, what is published and what is held."""
+
+    def __init__(self, *, devices: Callable[[], Devices], ledger: Callable[[], Ledger]) -> None:
+        self._devices = devices
+        self._ledger = ledger
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        devices = self._devices()
+        yield _published(devices)
+        yield _tainted(devices)
+        try:
+            ledger = self._ledger()
+        except JournalError as error:
+            logger.warning("what is held is missing in the metrics: %s", error)
+            return
+        yield _claims(ledger)
+        yield _prepared(ledger)
+
+
+def _published(devices: Devices) -> GaugeMetricFamily:
+    health = {True: "unhealthy", False: "healthy"}
+    return _family(
+        "gcu_agent_devices",
+        "Devices as published, by mode and by whether the card is healthy.",
+        ["mode", "health"],
+        Tally(
+            (mode, health[any(taint["key"] == TAINT_UNHEALTHY for taint in _taints(device))])
+            for device in devices
+            for mode in _mode(device)
+        ),
+    )
+
+
+def _tainted(devices: Devices) -> GaugeMetricFamily:
+    return _family(
+        "gcu_agent_device_taints",
+        "Devices as published that carry a taint, but for the one that says who allocates.",
+        ["key", "value", "effect"],
+        Tally(
+            (taint["key"], taint.get("value", ""), taint["effect"])
+            for device in devices
+            for taint in _taints(device)
+            if taint["key"] != TAINT_ALLOCATED_BY
+        ),
+    )
+
+
+def _claims(ledger: Ledger) -> GaugeMetricFamily:
+    counted = Tally(
+        (held.state.value,) for held in ledger.holdings.values() if isinstance(held.owner, ClaimRef)
+    )
+    return _family(
+        "gcu_agent_claims",
+        "Claims in the journal, by how far they are.",
+        ["state"],
+        {(state.value,): counted[state.value,] for state in State},
+    )
+
+
+def _prepared(ledger: Ledger) -> GaugeMetricFamily:
+    return _family(
+        "gcu_agent_prepared_devices",
+        "Devices, shares and instances of prepared claims, by mode.",
+        ["mode"],
+        Tally(
+            (hold.mode.value,)
+            for held in ledger.holdings.values()
+            if held.state is State.PREPARED
+            for hold in held.holds
+        ),
+    )
+
+
+def _family(
+    name: str, text: str, labels: Sequence[str], values: Mapping[tuple[str, ...], int]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for key in sorted(values):
+        family.add_metric(key, values[key])
+    return family
+
+
+def _taints(device: Mapping[str, object]) -> Sequence[Mapping[str, str]]:
+    return device.get("taints") or ()  # type: ignore[return-value]
+
+
+def _mode(device: Mapping[str, object]) -> Iterator[str]:
+    try:
+        yield parse_device_name(str(device["name"]))[0].value
+    except InvalidValue:  # published by another version of the driver
+        return

@@ -1,0 +1,177 @@
+"""What Prometheus is told: of calls, of the tool, of the journal, and of what is published."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+
+from dra_driver.agent.agent import Agent
+from dra_driver.agent.metrics import Metrics, NodeCollector
+from dra_driver.kubelet_api.handler import Prepared
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import GcuError, JournalError, Refused
+from dra_driver.node.ledger import Ledger
+from dra_driver.node.records import Hold, Kind, record
+from tests.unit.agent.node import Node
+from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.node.world import hold
+
+DOCS = Path(__file__).parents[3] / "docs/user/health.md"
+
+
+def ref(name: str) -> ClaimRef:
+    return ClaimRef("team", name, f"uid-{name}")
+
+
+class Answers:
+    """A handler that refuses the claim ``bad``."""
+
+    def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
+        return {each.uid: Refused("no") if each.name == "bad" else () for each in refs}
+
+    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+        return {each.uid: GcuError("no") if each.name == "bad" else None for each in refs}
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
+    handler = Metrics(registry).timed(Answers())
+    handler.prepare([ref("a"), ref("bad")])
+    handler.prepare([ref("a")])
+    handler.unprepare([ref("bad")])
+    handler.prepare([])  # the liveness probe
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"gcu_agent_{name}", labels)
+
+    assert value("request_duration_seconds_count", operation="prepare") == 2
+    assert value("request_duration_seconds_count", operation="unprepare") == 1
+    assert value("requests_inflight", operation="prepare") == 0
+    assert value("claim_errors_total", operation="prepare", error="Refused") == 1
+    assert value("claim_errors_total", operation="unprepare", error="GcuError") == 1
+
+
+def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -> None:
+    class Broken(Answers):
+        def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
+            raise JournalError("the disk is gone")
+
+    handler = Metrics(registry).timed(Broken())
+    with pytest.raises(JournalError):
+        handler.prepare([ref("a")])
+    labels = {"operation": "prepare"}
+    assert registry.get_sample_value("gcu_agent_requests_inflight", labels) == 0
+    errors = {"operation": "prepare", "error": "JournalError"}
+    assert registry.get_sample_value("gcu_agent_claim_errors_total", errors) == 1
+
+
+def device(name: str, *taints: Mapping[str, str]) -> dict[str, Any]:
+    ours = {"key": "gcu.enflame.com/allocated-by", "value": "controller", "effect": "NoSchedule"}
+    return {"name": name, "taints": [ours, *taints]}
+
+
+ILL = {"key": "gcu.enflame.com/unhealthy", "value": "rma", "effect": "NoExecute"}
+CHANGING = {"key": "gcu.enflame.com/changing", "effect": "NoSchedule"}
+
+
+def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
+    ledger = Ledger()
+    holds: list[tuple[Kind, str, tuple[Hold, ...]]] = [
+        (Kind.PREPARED, "a", (hold(0), hold(1))),
+        (Kind.INTENT, "b", (hold(2),)),
+    ]
+    for kind, name, held in holds:
+        ledger = ledger.apply(record(kind, ref(name), held))
+    devices = [
+        device("whole-0000-0d-00-0"),
+        device("whole-0000-0e-00-0", ILL),
+        device("shared-0000-0e-00-0", ILL, CHANGING),
+        device("of-another-version"),
+    ]
+    registry.register(NodeCollector(devices=lambda: devices, ledger=lambda: ledger))
+    assert samples(registry) == {
+        'gcu_agent_devices{health="healthy",mode="whole"} 1.0',
+        'gcu_agent_devices{health="unhealthy",mode="whole"} 1.0',
+        'gcu_agent_devices{health="unhealthy",mode="shared"} 1.0',
+        'gcu_agent_device_taints{effect="NoExecute",key="unhealthy",value="rma"} 2.0',
+        'gcu_agent_device_taints{effect="NoSchedule",key="changing",value=""} 1.0',
+        'gcu_agent_claims{state="prepared"} 1.0',
+        'gcu_agent_claims{state="intent"} 1.0',
+        'gcu_agent_claims{state="unpreparing"} 0.0',
+        'gcu_agent_prepared_devices{mode="whole"} 2.0',
+    }
+
+
+def samples(registry: CollectorRegistry) -> set[str]:
+    text = generate_latest(registry).decode()
+    lines = text.replace("gcu.enflame.com/", "").splitlines()
+    return {line for line in lines if not line.startswith("#")}
+
+
+def test_a_journal_that_cannot_be_read_hides_only_what_is_in_it(
+    registry: CollectorRegistry,
+) -> None:
+    def ledger() -> Ledger:
+        raise JournalError("the disk is gone")
+
+    registry.register(NodeCollector(devices=lambda: [device("drs-0000-0d-00-0")], ledger=ledger))
+    assert samples(registry) == {'gcu_agent_devices{health="healthy",mode="drs"} 1.0'}
+
+
+@pytest.fixture
+def node(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    node = Node(tmp_path_factory.mktemp("n"))  # a short path, as sockets lie below it
+    yield node
+    for agent in node.agents:
+        agent.stop()
+
+
+def scraped(agent: Agent) -> str:
+    return generate_latest(agent.registry).decode()
+
+
+def test_a_whole_agent_tells_of_itself(node: Node) -> None:
+    agent = node.started()
+    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    told = scraped(agent)
+    assert 'gcu_agent_claims{state="prepared"} 1.0' in told
+    assert 'gcu_agent_request_duration_seconds_count{operation="prepare"} 1.0' in told
+    assert 'gcu_agent_efsmi_duration_seconds_count{command="query",outcome="ok"}' in told
+    assert 'gcu_agent_efsmi_duration_seconds_count{command="summary",outcome="ok"}' in told
+    assert "gcu_agent_journal_set_aside_total 0.0" in told
+
+
+def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
+    node.started()
+    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    node.agents.pop().stop()
+    journal = node.state / "journal"
+    journal.write_bytes(journal.read_bytes()[10:])
+    agent = node.agent()
+    told: list[str] = []
+    agent._reports.warning = lambda reason, note: told.append(f"{reason} {note}")  # type: ignore[method-assign]
+    agent.start()
+    assert agent._startup.done.wait(30)
+    assert "gcu_agent_journal_set_aside_total 1.0" in scraped(agent)
+    kept = node.state / "journal.damaged-000001"
+    [line] = [each for each in told if each.startswith("GcuJournalDamaged")]
+    assert line.endswith(f"what was there is in {kept}")
+    assert kept.exists()
+
+
+def test_the_docs_have_every_metric(node: Node) -> None:
+    families = {
+        line.split()[2] for line in scraped(node.agent()).splitlines() if line.startswith("# TYPE")
+    }
+    documented = set(re.findall(r"^\| `(gcu_agent_\w+)", DOCS.read_text(), re.MULTILINE))
+    assert {each for each in families if not each.endswith("_created")} == documented
