@@ -119,7 +119,7 @@ def test_the_schema_knows_the_shipped_machines() -> None:
 @pytest.mark.parametrize(
     ("values", "flags", "message"),
     [
-        ({}, ("--kube-version=1.35.9",), "needs 1.36 or newer"),
+        ({"mode": "dra"}, ("--kube-version=1.35.9",), "needs 1.36 or newer"),
         (
             {"simulation": {"enabled": True}, "efsmi": {"runtimeClassName": "enflame"}},
             (),

@@ -43,6 +43,40 @@ app.kubernetes.io/component: {{ .component }}
 
 {{- define "gcu.cards.name" -}}{{ include "gcu.fullname" . }}-cards{{- end -}}
 
+{{- define "gcu.extender.name" -}}{{ include "gcu.fullname" . }}-extender{{- end -}}
+
+{{/* Not empty where pods get GCUs by ResourceClaims, as the programs themselves decide it. */}}
+{{- define "gcu.dra" -}}
+{{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version)) -}}true{{- end -}}
+{{- end -}}
+
+{{/*
+The extender's entry in a kube-scheduler's configuration; takes (dict "url" … "files" …), a folder
+with the client's certificate.
+*/}}
+{{- define "gcu.extender.entry" -}}
+- urlPrefix: {{ .url }}
+  filterVerb: filter
+  prioritizeVerb: prioritize
+  bindVerb: bind
+  # Its best node shall be taken: other scores reach some hundreds in all.
+  weight: 100
+  enableHTTPS: true
+  httpTimeout: 10s
+  nodeCacheCapable: true
+  # Without it nobody knows which card fits: pods that ask for one wait, and no others.
+  ignorable: false
+  managedResources:
+  - {name: enflame.com/gcu, ignoredByScheduler: false}
+  - {name: enflame.com/shared-gcu, ignoredByScheduler: false}
+  - {name: enflame.com/drs-gcu, ignoredByScheduler: false}
+  tlsConfig:
+    serverName: {{ .serverName }}
+    caFile: {{ .files }}/ca.crt
+    certFile: {{ .files }}/tls.crt
+    keyFile: {{ .files }}/tls.key
+{{- end -}}
+
 {{- define "gcu.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}

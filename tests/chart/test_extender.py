@@ -1,0 +1,143 @@
+"""What the chart installs where there is no DRA."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+
+from controller.settings import ControllerSettings
+from dra_driver.config.loader import load
+from dra_driver.model.claim import Object
+from dra_driver.model.plugin_device import RESOURCES
+from tests.chart.helm import NAMESPACE, Helm, Rendered, Values, environment, fields
+
+pytestmark = pytest.mark.control_plane
+
+OLD = "--kube-version=1.30.14"
+NAME = "gcu-dra-driver-extender"
+SERVICE = f"{NAME}.{NAMESPACE}.svc"
+WITH_SCHEDULER: Values = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
+OF_DRA = {"DeviceClass", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"}
+
+
+@pytest.fixture(scope="module")
+def old(helm: Helm) -> Rendered:
+    return helm.render(WITH_SCHEDULER, OLD)
+
+
+def config(rendered: Rendered, key: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(rendered.one("ConfigMap", NAME)["data"][key])
+    return found
+
+
+def secret(rendered: Rendered, name: str) -> dict[str, bytes]:
+    [found] = [each for each in rendered.of("Secret") if each["metadata"]["name"] == name]
+    return {key: base64.b64decode(value) for key, value in found["data"].items()}
+
+
+@pytest.mark.parametrize(
+    ("values", "version", "has_extender"),
+    [
+        ({}, "1.36.3", False),
+        ({}, "1.30.14", True),
+        ({}, "1.35.9", True),
+        ({"mode": "device-plugin"}, "1.36.3", True),
+        ({"mode": "dra"}, "1.36.3", False),
+    ],
+    ids=["DRA", "1.30", "1.35", "chosen", "DRA chosen"],
+)
+def test_one_of_two_ways_is_installed(
+    helm: Helm, values: Values, version: str, has_extender: bool
+) -> None:
+    rendered = helm.render(values, f"--kube-version={version}")
+    kinds = {each["kind"] for each in rendered}
+    assert ("Service" in kinds) is has_extender
+    assert (not kinds & OF_DRA) is has_extender
+    deployment = rendered.one("Deployment")["spec"]
+    assert deployment["replicas"] == (1 if has_extender else 2)
+    assert ("strategy" in deployment) is has_extender
+
+
+def test_the_extender_finds_its_certificate(old: Rendered) -> None:
+    container = old.controller["containers"][0]
+    environ = environment(container) | dict.fromkeys(fields(container), "field")
+    found = load(ControllerSettings, [], environ, prog="controller", description="")
+    assert {each["name"]: each["containerPort"] for each in container["ports"]} == {
+        "probes": found.http_port,
+        "extender": found.extender_port,
+    }
+    [mount] = container["volumeMounts"]
+    files = (found.extender_certificate, found.extender_key, found.extender_client_authority)
+    assert [str(each) for each in files] == [
+        f"{mount['mountPath']}/{key}" for key in ("tls.crt", "tls.key", "ca.crt")
+    ]
+
+
+def test_certificates_are_of_one_authority_and_for_the_names_that_are_called(old: Rendered) -> None:
+    ours, theirs = secret(old, NAME), secret(old, f"{NAME}-client")
+    assert ours["ca.crt"] == theirs["ca.crt"]
+    authority = x509.load_pem_x509_certificate(ours["ca.crt"])
+    for each in (ours, theirs):
+        x509.load_pem_x509_certificate(each["tls.crt"]).verify_directly_issued_by(authority)
+    server = x509.load_pem_x509_certificate(ours["tls.crt"])
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert SERVICE in names.get_values_for_type(x509.DNSName)
+
+
+@pytest.mark.parametrize(
+    ("key", "url", "folder"),
+    [
+        ("scheduler.yaml", "https://127.0.0.1:8443", "/etc/gcu/extender-client"),
+        ("main-scheduler.yaml", f"https://{SERVICE}:443", "/etc/kubernetes/gcu-extender"),
+    ],
+    ids=["the chart's own scheduler", "the cluster's main one"],
+)
+def test_both_schedulers_are_told_the_same(old: Rendered, key: str, url: str, folder: str) -> None:
+    [entry] = config(old, key)["extenders"]
+    assert entry["urlPrefix"] == url
+    assert entry["tlsConfig"]["serverName"] == SERVICE
+    assert entry["tlsConfig"]["certFile"] == f"{folder}/tls.crt"
+    assert entry["nodeCacheCapable"] is True
+    assert entry["ignorable"] is False
+    assert (entry["filterVerb"], entry["prioritizeVerb"], entry["bindVerb"]) == (
+        "filter",
+        "prioritize",
+        "bind",
+    )
+    managed = {each["name"] for each in entry["managedResources"]}
+    assert managed == set(RESOURCES.values())
+    assert not any(each["ignoredByScheduler"] for each in entry["managedResources"])
+
+
+def test_the_second_scheduler_has_the_vendors_name_and_kubernetes_own_rights(old: Rendered) -> None:
+    found = config(old, "scheduler.yaml")
+    assert found["profiles"] == [{"schedulerName": "gcushare-scheduler"}]
+    [container] = [each for each in old.controller["containers"] if each["name"] != "controller"]
+    assert container["image"] == "kube-scheduler:v1.30.14"
+    roles = {each["roleRef"]["name"] for each in old.of("ClusterRoleBinding")}
+    assert roles >= {"system:kube-scheduler", "system:volume-scheduler"}
+    lease = found["leaderElection"]
+    assert lease["resourceNamespace"] == NAMESPACE
+    rules = old.one("Role", "controller")["rules"]
+    assert any(lease["resourceName"] in each.get("resourceNames", ()) for each in rules)
+
+
+def test_without_an_image_there_is_no_second_scheduler(helm: Helm) -> None:
+    rendered = helm.render({}, OLD)
+    assert len(rendered.controller["containers"]) == 1
+    assert "kube-scheduler" not in json.dumps(rendered.of("ClusterRoleBinding"))
+    assert config(rendered, "main-scheduler.yaml")["extenders"]
+
+
+def test_the_agent_may_tell_its_node_where_there_is_no_dra(helm: Helm, old: Rendered) -> None:
+    def may_patch_nodes(rendered: Rendered) -> bool:
+        rules: list[Object] = rendered.one("ClusterRole", ":agent")["rules"]
+        return any("nodes/status" in each["resources"] for each in rules)
+
+    assert may_patch_nodes(old)
+    assert not may_patch_nodes(helm.render({}))
