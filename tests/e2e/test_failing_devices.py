@@ -48,7 +48,7 @@ def try_it_once(one: OneCard) -> None:
     """As docs/user/health.md says: with a claim that tolerates the taint."""
     made = claim_in(Mode.DRS, "trial", one.namespace, 1, card=one.card)
     exactly = made["spec"]["devices"]["requests"][0]["exactly"]
-    exactly["tolerations"] = [{"key": TAINT_FAILING, "operator": "Exists"}]
+    exactly["tolerations"] = [{"key": TAINT_FAILING, "operator": "Exists", "effect": "NoExecute"}]
     selector = {"kubernetes.io/hostname": one.node.name}
     one.cluster.apply(made, pod_with("trial", one.namespace, nodeSelector=selector))
     one.wait_for("trial")
