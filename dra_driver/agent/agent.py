@@ -14,6 +14,7 @@ from dra_driver.agent.claim_status import ClaimStatuses
 from dra_driver.agent.closing import OpenDevices
 from dra_driver.agent.forms import slice_counts
 from dra_driver.agent.health import DeviceHealths
+from dra_driver.agent.masters import OtherMasters
 from dra_driver.agent.metrics import Metrics, NodeCollector
 from dra_driver.agent.offered import OfferedDevices
 from dra_driver.agent.offers import Offers
@@ -172,6 +173,7 @@ class Agent:
         self._caretaker = Caretaker(
             cards=self._cards,
             offers=self._offers,
+            masters=OtherMasters(api, settings.node_name),
             reconciler=Reconciler(
                 keeper=self._keeper, journal=self._journal, locks=self._locks, drs=drs
             ),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dra_driver.agent.cards import Cards
+from dra_driver.agent.masters import OtherMasters
 from dra_driver.agent.offers import Offers
 from dra_driver.agent.reports import CARD_FOREIGN, CARD_WITHOUT_DRS, RECOVERY_FAILED, Reports
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError
-from dra_driver.model.card import Card
+from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -32,6 +33,7 @@ class Caretaker:
         *,
         cards: Cards,
         offers: Offers,
+        masters: OtherMasters,
         reconciler: Reconciler,
         examiner: Examiner,
         reports: Reports,
@@ -45,6 +47,7 @@ class Caretaker:
         returns True when the caretaker was stopped."""
         self._cards = cards
         self._offers = offers
+        self._masters = masters
         self._reconciler = reconciler
         self._examiner = examiner
         self._reports = reports
@@ -53,6 +56,7 @@ class Caretaker:
         self._interval = interval
         self._backoff = backoff or Backoff(first=1.0, longest=interval)
         self._told: dict[PciAddress, str] = {}
+        self._divided: Mapping[PciAddress, Problem] = {}
         # Set where the journal may have lost what it said of cards; see `Reconciler.run`.
         self.adopt = False
         self._stop = threading.Event()
@@ -83,13 +87,14 @@ class Caretaker:
         """One look. Raises JournalError."""
         with new_call("look"):
             self._refresh()
+            self._look_for_masters()
             cards = self._cards.latest or ()
             findings = self._reconciler.run(cards, adopt=self.adopt)
             # A card that could not be seen may be one that was to be taken back.
             if self.adopt and cards and not findings.unknown:
                 self._rebuilt()
                 self.adopt = False
-            self._take(findings)
+            self._take(findings, cards)
             if self._offers.known:
                 self._examine(cards)
 
@@ -106,15 +111,29 @@ class Caretaker:
         except KubeError as error:
             logger.warning("the labels of this Node cannot be read: %s", error)
 
-    def _take(self, findings: Findings) -> None:
+    def _look_for_masters(self) -> None:
+        before = self._masters.problem
+        try:
+            self._masters.look()
+        except KubeError as error:
+            logger.warning("whether a device plugin gives the cards out is unknown: %s", error)
+        problem = self._masters.problem
+        if problem is not None and problem != before:
+            logger.warning("%s", problem.text)
+            self._reports.warning(CARD_FOREIGN, problem.text)
+
+    def _take(self, findings: Findings, cards: Sequence[Card]) -> None:
         for uid, error in findings.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
-        before = self._cards.foreign
+        before = self._divided
         kept = {card: before[card] for card in findings.unknown if card in before}
         for card, problem in findings.foreign.items():
             if before.get(card) != problem:
                 self._reports.warning(CARD_FOREIGN, f"card {card}: {problem.text}")
-        self._cards.foreign = kept | findings.foreign
+        self._divided = kept | findings.foreign
+        master = self._masters.problem
+        given = {card.address: master for card in cards} if master is not None else {}
+        self._cards.foreign = given | self._divided
         if findings.settled:
             self._changed()
 

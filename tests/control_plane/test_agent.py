@@ -238,6 +238,7 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
         assert sorted(tapped.requests) == [
             "create resourceslices",
             "create resourceslices",  # after a dry run
+            "get nodes",  # whether a device plugin gives the cards out
             "get nodes",
             "list resourceslices",
             "server_version",

@@ -55,7 +55,7 @@ class OneCard:
 
     def wait_until(self, predicate: Callable[[], bool], what: str) -> None:
         """Return when it is so. Raises WaitTimeout."""
-        wait_until(predicate, 60.0, what, seen=self._seen)
+        wait_until(predicate, 90.0, what, seen=self._seen)
 
     def wait_for_words(self, name: str, reason: str, words: str) -> None:
         """Return when an event on the pod of that name, and no other, has these words."""

@@ -8,10 +8,12 @@ from dra_driver.model.claim import Object
 
 
 class LabelledNode:
-    """Plays `Api`; `gets` counts the requests. A Node without labels has no such field."""
+    """Plays `Api`; `gets` counts the requests. A Node without labels has no such field.
+    `allocatable` is what it has to give of extended resources."""
 
     def __init__(self, **labels: str) -> None:
         self.labels = labels
+        self.allocatable: dict[str, str] = {}
         self.away = False
         self.gets = 0
 
@@ -22,4 +24,4 @@ class LabelledNode:
         metadata: Object = {"name": name}
         if self.labels:
             metadata["labels"] = dict(self.labels)
-        return {"metadata": metadata}
+        return {"metadata": metadata, "status": {"allocatable": dict(self.allocatable)}}

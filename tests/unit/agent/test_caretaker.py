@@ -10,6 +10,7 @@ import pytest
 
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.caretaker import Caretaker
+from dra_driver.agent.masters import OtherMasters
 from dra_driver.agent.offers import Offers
 from dra_driver.agent.reports import Reports
 from dra_driver.config.card_rules import CardRules
@@ -17,6 +18,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import JournalError
+from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.reconcile import Reconciler
 from dra_driver.simulator.state import Instance
@@ -55,6 +57,8 @@ class Rig:
         self.cards = LookedAt(world)
         self.cards.look()
         self.api = LabelledNode(**labels)
+        self.node = LabelledNode()
+        self.now = 0.0
         self.recorder = ListRecorder()
         self.changes = 0
         self.rebuilt = 0
@@ -65,6 +69,7 @@ class Rig:
         self.caretaker = Caretaker(
             cards=cast("Cards", self.cards),
             offers=self.offers,
+            masters=OtherMasters(cast("Api", self.node), NODE, clock=lambda: self.now),
             reconciler=Reconciler(
                 keeper=self.agent.preparer.keeper,
                 journal=self.agent.journal,
@@ -283,3 +288,30 @@ def test_a_journal_that_cannot_be_read_does_not_end_the_looks(
     monkeypatch.setattr(rig.agent.journal, "snapshot", fail)
     rig.on_wait = lambda: len(rig.waits) == 3
     assert rig.run() == [60, 60, 60]
+
+
+def test_cards_that_a_device_plugin_gives_out_are_tainted_while_it_does(world: DrsWorld) -> None:
+    rig = Rig(world)
+    rig.node.allocatable = {"enflame.com/gcu": "1", "cpu": "4"}
+    rig.look()
+    text = (
+        "a device plugin gives the cards of this node to pods as enflame.com/gcu; remove it, "
+        "or keep this driver off the node"
+    )
+    assert rig.cards.foreign == {CARDS[0]: Problem(TAINT_FOREIGN, "", text)}
+    rig.look()
+    assert [line for line in rig.recorder.lines if "plugin" in line] == [f"GcuCardForeign {text}"]
+    rig.node.away = True
+    rig.look()
+    assert set(rig.cards.foreign) == {CARDS[0]}
+    rig.node.away, rig.node.allocatable = False, {"enflame.com/gcu": "0"}
+    rig.look()
+    assert rig.cards.foreign == {}
+
+
+def test_what_somebody_made_on_a_card_is_the_better_reason(world: DrsWorld) -> None:
+    rig = Rig(world)
+    rig.node.allocatable = {"enflame.com/drs-gcu": "6"}
+    world.tool.set_card(ONE, virtualization="DRS", instances=(THEIRS,))
+    rig.look()
+    assert "somebody made DRS instances" in rig.cards.foreign[CARDS[0]].text
