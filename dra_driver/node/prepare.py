@@ -6,12 +6,13 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final, ParamSpec, TypeVar
 
 from dra_driver.kube.errors import NotFound
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
@@ -24,6 +25,7 @@ from dra_driver.node.journal import Journal
 from dra_driver.node.keeper import Holds, Keeper
 from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.locks import Locks
+from dra_driver.node.lost import Lost
 from dra_driver.node.plan import holds_of
 from dra_driver.node.ports import ClaimReader, Hardware
 from dra_driver.node.steps import ModeSteps, WholeCard
@@ -58,7 +60,10 @@ class Preparer:
         injection: Injection,
         steps: Mapping[Mode, ModeSteps] = WHOLE_ONLY,
         failures: Failures | None = None,
+        lost: Lost | None = None,
     ) -> None:
+        """`lost` finds what claims have of which nothing on the node tells."""
+        self._lost = lost
         self._claims = claims
         self._journal = journal
         self._node = node_name
@@ -90,7 +95,10 @@ class Preparer:
             else:
                 self._plan(call, ref)
         sighted = self._sight(call, ledger)
-        prepare = {uid: partial(self._prepare, call.refs[uid], sighted[uid]) for uid in sighted}
+        prepare = {
+            uid: partial(self._prepare, call.refs[uid], sighted[uid], call.objects[uid])
+            for uid in sighted
+        }
         slow = {uid for uid, holds in sighted.items() if _is_slow(holds)}
         answers |= _attempt_all(prepare, slow)
         for uid in call.held:
@@ -103,6 +111,9 @@ class Preparer:
         Works without the API server, where the claim may be long gone. Raises JournalError when
         the journal cannot be read.
         """
+        if self._lost is not None and self._lost.suspected:
+            for ref in refs:
+                self._take_in(ref, self._lost)
         held = self._journal.snapshot().holdings if len(refs) > 1 else {}
         slow = {uid for uid, holding in held.items() if _is_slow(holding.holds)}
         return _attempt_all({ref.uid: partial(self.keeper.unprepare, ref) for ref in refs}, slow)
@@ -133,8 +144,31 @@ class Preparer:
             return {}
         return sighted
 
-    def _prepare(self, ref: ClaimRef, holds: Holds) -> Prepared:
+    def _prepare(self, ref: ClaimRef, holds: Holds, claim: Object) -> Prepared:
+        found = None if self._lost is None else self._lost.found(claim, holds)
+        if found is not None:
+            self._adopt(ref, found)
+            return self._keep(ref)
         return _devices(ref, self.keeper.prepare(ref, holds))
+
+    def _take_in(self, ref: ClaimRef, lost: Lost) -> None:
+        """Learn from the claim what it has, to take it back. It may be gone, and the API server
+        away: then there is nothing to learn, and nothing to wait for."""
+        if ref.uid in self._journal.snapshot().holdings:
+            return
+        try:
+            claim = self._claims.get_claim(ref.namespace, ref.name)
+            holds = holds_of(claim, ref, pool=self._pool, modes=self._modes)
+            found = lost.found(claim, tuple(replace(each, sees=(each.card,)) for each in holds))
+            if found is not None:
+                self._adopt(ref, found)
+        except GcuError as error:
+            logger.warning("it is not known whether claim %s has an instance: %s", ref, error)
+
+    def _adopt(self, ref: ClaimRef, found: Holds) -> None:
+        made = ", ".join(str(hold.instance) for hold in found if hold.instance is not None)
+        logger.warning("claim %s, which was lost, has DRS instance %s", ref, made)
+        self.keeper.adopt(ref, found)
 
     def _keep(self, ref: ClaimRef) -> Prepared:
         holds = self.keeper.keep(ref)

@@ -18,6 +18,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.examiner import Examiner
 from dra_driver.node.journal import Journal
+from dra_driver.node.lost import Lost
 from dra_driver.node.modes import all_modes
 from dra_driver.node.reconcile import Findings, Reconciler
 from dra_driver.node.steps import ModeSteps
@@ -70,11 +71,13 @@ class SimulatedCards:
 
 @dataclass
 class DrsWorld(World):
-    """`free` is what the API server says of cards; `now` is the clock."""
+    """`free` is what the API server says of cards; `now` is the clock, `suspects` whether the
+    agent thinks that something was lost."""
 
     tool: MemoryEfsmi = field(default_factory=tool)
     free: set[PciAddress] = field(default_factory=lambda: set(CARDS))
     now: float = 0.0
+    suspects: bool = False
 
     def __post_init__(self) -> None:
         self.cards = SimulatedCards(self.tool)
@@ -89,6 +92,9 @@ class DrsWorld(World):
         return all_modes(
             drs=self.drs, tables=self.tables, journal=journal, slice_count=lambda _: SLICES
         )
+
+    def lost(self, journal: Journal) -> Lost:
+        return Lost(self.drs, ledger=journal.snapshot, suspected=lambda: self.suspects)
 
     def reconcile(self, agent: Agent, **keys: Any) -> Findings:
         reconciler = Reconciler(
