@@ -56,8 +56,8 @@ class Failures:
 
     A device is closed after `TRIES` failures for one owner, for ten minutes, and twice as long each
     time that the first try after it fails again, up to two hours. It is open at once when
-    something could be made, or when another owner has given back what it had of the card: there
-    may be room now. `closed` is called with the device and the reason each time that one closes.
+    something could be made, or when another owner has given back what it had of it: there may
+    be room now. `closed` is called with the device and the reason each time that one closes.
     """
 
     def __init__(
@@ -88,15 +88,10 @@ class Failures:
 
     def unprepared(self, owner: Owner, given_back: Holds) -> None:
         """The owner waits no longer; `given_back` is what it had."""
-        cards = {hold.card for hold in given_back}
         with self._lock:
-            waited = self._waiting.pop(owner.uid, None)
-            if waited is None:
-                for each in self._waiting.values():
-                    if any(
-                        hold.device == each.device and hold.card in cards for hold in each.holds
-                    ):
-                        self._reopen(each.device)
+            if self._waiting.pop(owner.uid, None) is None:
+                for hold in given_back:
+                    self._reopen(hold.device)
 
     def close(self, device: str, seconds: float) -> None:
         """Take over from an agent that ended what it had closed, for what is left of it."""

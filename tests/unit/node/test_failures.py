@@ -120,6 +120,9 @@ def test_what_another_claim_gives_back_may_be_what_was_missing(counted: Counted)
     assert counted.failures.closed() == frozenset()
     counted.fail("a")
     assert counted.failures.closed() == {DEVICE}
+    counted.failures.unprepared(ref("a"), ())
+    counted.failures.unprepared(ref("another neighbour"), (DRS,))
+    assert counted.failures.closed() == frozenset()
 
 
 def test_a_claim_that_nobody_asks_for_any_more_is_forgotten(counted: Counted) -> None:
