@@ -83,7 +83,9 @@ class Failures:
             self._failed(owner, holds, device, error)
             raise
         with self._lock:
-            self._waiting.pop(owner.uid, None)
+            waited = self._waiting.get(owner.uid)
+            if waited is not None and waited.device == device:
+                del self._waiting[owner.uid]
             self._closed.pop(device, None)
 
     def unprepared(self, owner: Owner, given_back: Holds) -> None:

@@ -74,6 +74,14 @@ def test_a_device_closes_after_some_tries_for_one_claim(counted: Counted, error:
     assert counted.told == [DEVICE]
 
 
+def test_what_is_made_of_another_device_for_the_same_claim_does_not_count(counted: Counted) -> None:
+    for _ in range(TRIES):
+        with counted.failures.counted(ref("a"), (DRS,), OTHER):
+            pass
+        counted.fail("a")
+    assert counted.failures.closed() == {DEVICE}
+
+
 def test_a_record_that_cannot_be_written_says_nothing_of_the_device(counted: Counted) -> None:
     counted.fail("a", 9, JournalError("disk full"))
     assert (counted.failures.closed(), dict(counted.failures.waiting())) == (frozenset(), {})
