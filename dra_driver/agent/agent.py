@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -10,22 +11,28 @@ from prometheus_client import CollectorRegistry
 from dra_driver.agent.card_news import CardNews
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.caretaker import Caretaker
-from dra_driver.agent.claim_status import ClaimStatuses
-from dra_driver.agent.closing import OpenDevices
-from dra_driver.agent.forms import slice_counts
-from dra_driver.agent.health import DeviceHealths
+from dra_driver.agent.dra_front import DraFront
 from dra_driver.agent.masters import OtherMasters
 from dra_driver.agent.metrics import Metrics, NodeCollector
-from dra_driver.agent.offered import OfferedDevices
 from dra_driver.agent.offers import Offers
-from dra_driver.agent.ports import ApiReader, Followed
-from dra_driver.agent.publisher import Publisher
-from dra_driver.agent.reports import DEVICE_FAILING, JOURNAL_DAMAGED, RECOVERY_FAILED, Reports
+from dra_driver.agent.plugin_front import PluginFront
+from dra_driver.agent.ports import ApiReader
+from dra_driver.agent.reports import (
+    DEVICE_FAILING,
+    JOURNAL_DAMAGED,
+    RECOVERY_FAILED,
+    WAY_CHOSEN,
+    Reports,
+)
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.agent.shared import Shared
+from dra_driver.agent.sides import claimed_cards, has_grants
 from dra_driver.agent.standing import Standing
 from dra_driver.agent.startup import Startup
-from dra_driver.agent.turn import Turn
+from dra_driver.agent.way import Choice, Way, Ways
+from dra_driver.agent.way_watch import WayWatch
 from dra_driver.config.card_rules import load_card_rules
+from dra_driver.device_plugin.stock import granted_total
 from dra_driver.hardware.drs import Drs
 from dra_driver.hardware.drs_locks import DrsLocks
 from dra_driver.hardware.efsmi import Efsmi
@@ -34,11 +41,9 @@ from dra_driver.hardware.profiles import ProfileTables
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
-from dra_driver.kubelet_api.plugin import KubeletPlugin
-from dra_driver.kubelet_api.sockets import Sockets
-from dra_driver.model.card import Card
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import DRIVER, pool_name
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
@@ -53,7 +58,8 @@ from dra_driver.node.reconcile import Reconciler
 from dra_driver.node.recovery import Recovery
 from dra_driver.telemetry.program import Deadline
 
-_STALE_AFTER = 3  # looks at the cards that are due and did not come
+logger = logging.getLogger(__name__)
+
 _END = 10.0  # seconds to stop: for calls of the kubelet that run, and what they leave for the rest
 
 
@@ -72,8 +78,11 @@ class Agent:
         *,
         effects: Effects,
         registry: CollectorRegistry | None = None,
+        end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`registry` takes the metrics."""
+        """`registry` takes the metrics. `end` is called when the agent must be started anew, to
+        serve the node otherwise."""
+        self._end = end
         state = settings.state_directory
         self.registry = registry or CollectorRegistry()
         self._metrics = Metrics(self.registry)
@@ -107,35 +116,6 @@ class Agent:
             changed=self._on_cards,
             news=CardNews(self._reports),
         )
-        self._publisher = Publisher(
-            api,
-            settings.node_name,
-            devices=OpenDevices(
-                OfferedDevices(
-                    self._cards,
-                    self._offers,
-                    self._tables,
-                    published=lambda: self._publisher.devices,
-                    evict=settings.evicting,
-                ),
-                self._failures,
-                ledger=self._journal.snapshot,
-                published=lambda: self._publisher.known_devices,
-            ),
-            held=self._held,
-            evict=settings.evicting,
-            turn=Turn(state / "locks" / "publisher.lock"),
-            counted=self._metrics.publication,
-        )
-        self.registry.register(
-            NodeCollector(devices=lambda: self._publisher.devices, ledger=self._journal.snapshot)
-        )
-        self._statuses = ClaimStatuses(
-            api,
-            ledger=self._journal.snapshot,
-            cards=self._by_address,
-            waiting=self._failures.waiting,
-        )
         drs = Drs(
             efsmi,
             DrsLocks(state / "locks", patience=settings.efsmi_timeout),
@@ -163,23 +143,30 @@ class Agent:
             ),
         )
         self._keeper = preparer.keeper
-        self._plugin = KubeletPlugin(
-            Followed(self._metrics.timed(preparer), self._wake),
-            DeviceHealths(
-                self._cards,
-                pool=pool_name(settings.node_name),
-                published=lambda: self._publisher.devices,
-                ledger=self._journal.snapshot,
-                stale=_STALE_AFTER * settings.inventory_interval,
-            ),
-            Sockets.of(settings.kubelet_root, settings.pod_uid),
-            silence=settings.registration_timeout,
-            effects=effects,
+        shared = Shared(
+            api, self._cards, self._offers, self._tables, self._journal, preparer, effects
         )
+        self._dra = DraFront(
+            settings,
+            shared,
+            failures=self._failures,
+            metrics=self._metrics,
+            offering=lambda: self._is(Way.DRA),
+            changed=self._wake,
+        )
+        self._device_plugin = PluginFront(
+            settings, shared, offering=lambda: self._is(Way.DEVICE_PLUGIN), changed=self._wake
+        )
+        self.registry.register(
+            NodeCollector(devices=lambda: self._dra.devices, ledger=self._journal.snapshot)
+        )
+        self._ways = Ways(api, settings.node_name, settings.mode)
+        self._way_watch = WayWatch(self._ways.choose, self._move_over)
+        self._choice = self._ways.fixed
         self._caretaker = Caretaker(
             cards=self._cards,
             offers=self._offers,
-            masters=OtherMasters(api, settings.node_name),
+            masters=OtherMasters(api, settings.node_name, ours=lambda: self._device_plugin.serves),
             reconciler=Reconciler(
                 keeper=self._keeper, journal=self._journal, locks=self._locks, drs=drs
             ),
@@ -199,11 +186,12 @@ class Agent:
             [
                 self._cards.start,
                 self._recover,
-                self._plugin.start,
+                self._serve,
                 self._caretaker.look,
-                self._publisher.start,
-                self._statuses.start,
                 self._caretaker.start,
+                self._choose,
+                self._serve,
+                self._publish,
             ]
         )
         self._standing = Standing(self.ready, self._reports)
@@ -220,11 +208,12 @@ class Agent:
         deadline = Deadline(within)
         self._standing.stop(deadline.left())
         self._startup.stop(deadline.left())
-        self._plugin.stop(deadline.left())
+        self._way_watch.stop(deadline.left())
+        self._dra.withdraw(deadline.left())
+        self._device_plugin.withdraw(deadline.left())
         self._caretaker.stop(deadline.left())
         self._cards.stop(deadline.left())
-        self._statuses.stop(deadline.left())
-        self._publisher.stop(deadline.left())
+        self._dra.stop(deadline.left())
         self._journal.close()
         self._recorder.stop(deadline.left())
 
@@ -233,9 +222,9 @@ class Agent:
         return (
             self._startup.problem
             or self._cards.problem
-            or self._plugin.problem()
             or self._offers.problem
-            or self._publisher.problem
+            or self._dra.problem
+            or self._device_plugin.problem
         )
 
     def live(self) -> str | None:
@@ -248,15 +237,15 @@ class Agent:
         if self._startup.done.is_set():
             alive |= {
                 "the look at the cards": self._cards.is_alive,
-                "the publisher": self._publisher.is_alive,
-                "the writer of claims' statuses": self._statuses.is_alive,
                 "the care for the node": self._caretaker.is_alive,
-                "the watch over the sockets": self._plugin.is_alive,
+                "the look at what the cluster offers": self._way_watch.is_alive,
+                **self._dra.checks(),
+                **self._device_plugin.checks(),
             }
         ended = [name for name, check in alive.items() if not check()]
         if ended:
             return f"{ended[0]} ended unexpectedly; see the log"
-        return self._plugin.fault()
+        return self._dra.fault()
 
     def _recover(self) -> None:
         opening = self._journal.open()
@@ -267,21 +256,42 @@ class Agent:
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
         self._caretaker.adopt = not opening.complete
 
+    def _serve(self) -> None:
+        """Answer the kubelet for the way that is chosen, and for what is held in either; raises
+        SocketError. Without the API server no way may be chosen yet, and pods end all the same."""
+        ledger = self._journal.snapshot()
+        choice = self._choice
+        if claimed_cards(ledger) or (choice is not None and choice.has_dra):
+            self._dra.serve()
+        if has_grants(ledger) or self._is(Way.DEVICE_PLUGIN):
+            self._device_plugin.serve()
+
+    def _choose(self) -> None:
+        choice = self._choice = self._ways.choose()
+        logger.info("%s", choice)
+        self._reports.normal(WAY_CHOSEN, str(choice))
+        if self._ways.may_change:
+            self._way_watch.start(choice)
+
+    def _publish(self) -> None:
+        if self._choice is not None and self._choice.has_dra:
+            self._dra.publish()
+
+    def _move_over(self, choice: Choice) -> None:
+        logger.warning("the agent starts anew: %s", choice)
+        self._reports.normal(WAY_CHOSEN, f"{choice}; the agent starts anew")
+        self._end()
+
+    def _is(self, way: Way) -> bool:
+        return self._choice is not None and self._choice.way is way
+
     def _slice_count(self, card: PciAddress) -> int:
-        published = slice_counts(self._publisher.devices)
-        return published.get(card, self._offers.of(card).slice_count)
-
-    def _held(self) -> frozenset[PciAddress]:
-        holdings = self._journal.snapshot().holdings.values()
-        return frozenset(card for holding in holdings for card in holding.cards)
-
-    def _by_address(self) -> Mapping[PciAddress, Card] | None:
-        cards = self._cards.latest
-        return None if cards is None else {card.address: card for card in cards}
+        granted = granted_total(self._journal.snapshot(), card, Mode.SHARED)
+        return granted or self._dra.slice_count(card) or self._offers.of(card).slice_count
 
     def _on_cards(self) -> None:
         self._wake()
-        self._plugin.tell_health()
+        self._dra.tell_health()
 
     def _tell_closed(self, device: str, reason: str) -> None:
         self._reports.warning(
@@ -295,9 +305,9 @@ class Agent:
         )
 
     def _wake(self) -> None:
-        """A card has changed, or what is held of one: both are published, and told of claims."""
-        self._publisher.wake()
-        self._statuses.wake()
+        """A card has changed, or what is held of one."""
+        self._dra.wake()
+        self._device_plugin.wake()
 
 
 def _free_where_unheld(_card: PciAddress) -> bool:

@@ -43,7 +43,7 @@ def run(
     api = connect(settings.kubeconfig, effects=effects, user_agent=f"gcu-dra-agent/{VERSION}")
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    agent = Agent(settings, api, effects=effects, registry=registry)
+    agent = Agent(settings, api, effects=effects, registry=registry, end=stop.set)
     probes = ProbeServer(settings.probe_port, ready=agent.ready, live=agent.live, registry=registry)
     probes.start()
     logger.info("serving node %s, probes on port %d", settings.node_name, probes.port)

@@ -20,9 +20,15 @@ class OtherMasters:
     all cards' while there is one."""
 
     def __init__(
-        self, api: Api, node_name: str, *, clock: Callable[[], float] = time.monotonic
+        self,
+        api: Api,
+        node_name: str,
+        *,
+        ours: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` is monotonic seconds."""
+        """`ours` says whether the resources are this agent's own. `clock` is monotonic seconds."""
+        self._ours = ours
         self._api = api
         self._node_name = node_name
         self._clock = clock
@@ -33,6 +39,10 @@ class OtherMasters:
         """Read the Node when it is time: at first, then every ten minutes, and at each look while
         there is a problem. Raises KubeError; then what was found before holds."""
         now = self._clock()
+        if self._ours():
+            # The kubelet lets one plugin alone serve a resource: the one that came last.
+            self.problem = None
+            return
         if self.problem is None and now < self._due:
             return
         offered = offered_resources(self._api.get(NODES, self._node_name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from dra_driver.agent.cards import Cards
@@ -19,6 +19,7 @@ class OfferedDevices:
 
     While the cards cannot be looked at, all of them carry the taint ``efsmi``; those of an agent
     that has not seen them at all stay as they were published (`published`), but for that taint.
+    `served` picks the cards that are published at all, and may give some of them more problems.
     `evict` are the values of the taint ``unhealthy`` with which pods are to leave a card.
     """
 
@@ -29,12 +30,14 @@ class OfferedDevices:
         tables: ProfileTables,
         *,
         published: Callable[[], Devices],
+        served: Callable[[Iterable[Card]], Iterable[Card]],
         evict: Collection[str],
     ) -> None:
         self._cards = cards
         self._offers = offers
         self._tables = tables
         self._published = published
+        self._served = served
         self._evict = evict
 
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
@@ -50,7 +53,7 @@ class OfferedDevices:
                 self._tables.table(card),
                 ALLOCATOR_CONTROLLER,
             )
-            for card in cards
+            for card in self._served(cards)
         }
 
     def _with_problems(self, card: Card, failing: Problem | None) -> Card:

@@ -9,6 +9,7 @@ from dra_driver.kube.resources import NODES
 from dra_driver.model.claim import Object
 
 # Reasons of events; docs/user/install.md lists them.
+WAY_CHOSEN: Final = "GcuWayChosen"
 NOT_SERVING: Final = "GcuNotServing"
 SERVING: Final = "GcuServing"
 CARD_LOST: Final = "GcuCardLost"

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
+from dra_driver.agent.way import WayMode
 from dra_driver.config.loader import Settings
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
@@ -43,6 +44,11 @@ class AgentSettings(Settings):
 
     node_name: str = Field(
         pattern=_NODE_NAME, max_length=253, description="name of this Node object"
+    )
+    mode: WayMode = Field(
+        default="auto",
+        description="how pods get GCUs: dra (ResourceClaims), device-plugin (extended resources), "
+        "or auto, by what server and kubelet offer",
     )
     host_root: AbsolutePath = Field(
         default=Path("/"),

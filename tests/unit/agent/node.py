@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.agent.way import WayMode
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
@@ -56,6 +57,7 @@ class Node:
         self.kubelet = root / "kubelet"
         for folder in ("plugins", "plugins_registry"):
             (self.kubelet / folder).mkdir(parents=True)
+        self.mode: WayMode = "dra"
         self.cdi = root / "cdi"
         self.state = root / "state"
         self.api = Claims()
@@ -65,6 +67,7 @@ class Node:
     def agent(self, effects: Effects | None = None) -> Agent:
         settings = AgentSettings(
             node_name=NODE,
+            mode=self.mode,
             host_root=self.machine.root,
             efsmi_path=str(self.machine.efsmi_path),
             kubelet_root=self.kubelet,

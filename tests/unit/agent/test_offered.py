@@ -49,6 +49,7 @@ class Offering:
             Offers(cast("Api", None), "n1", load_card_rules(None), changed=lambda: None),
             ProfileTables(root),
             published=lambda: self.published,
+            served=lambda cards: cards,
             evict=settings.get("evict", ()),
         )
 

@@ -1,0 +1,60 @@
+"""Notices that a cluster has changed so that the other way of serving it is right."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from dra_driver.agent.way import Choice
+from dra_driver.model.errors import GcuError
+
+logger = logging.getLogger(__name__)
+
+_LOOK_EVERY = 300.0
+
+
+class WayWatch:
+    """Asks `choose` now and then, in a thread of its own, from `start` on; calls `changed` once
+    when it says another way than that of the start."""
+
+    def __init__(
+        self,
+        choose: Callable[[], Choice],
+        changed: Callable[[Choice], None],
+        *,
+        wait: Callable[[float], bool] | None = None,
+    ) -> None:
+        """`wait(seconds)` sleeps, and returns True when the watch was stopped."""
+        self._choose = choose
+        self._changed = changed
+        self._stop = threading.Event()
+        self._wait = wait or self._stop.wait
+        self._present: Choice | None = None
+        self._thread = threading.Thread(target=self.run, name="way", daemon=True)
+
+    def start(self, present: Choice) -> None:
+        self._present = present
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        """Whether it still looks, or has seen what it looks for."""
+        return self._thread.is_alive() or self._present is None
+
+    def stop(self, timeout: float) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def run(self) -> None:
+        """The thread's work."""
+        while not self._wait(_LOOK_EVERY):
+            try:
+                choice = self._choose()
+            except GcuError as error:
+                logger.info("it is not known now what the cluster offers: %s", error)
+                continue
+            if self._present is not None and choice.way is not self._present.way:
+                self._present = None
+                self._changed(choice)
+                return

@@ -1,0 +1,145 @@
+"""The whole agent on a node without DRA: simulated machine, real sockets, a kubelet's device
+manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dra_driver.agent.agent import Agent
+from dra_driver.kube.api import Listing, ServerVersion
+from dra_driver.kube.errors import NotFound, Unavailable
+from dra_driver.kube.resources import NODES, Resource
+from dra_driver.model.claim import Object
+from dra_driver.model.mode import Mode
+from dra_driver.model.plugin_device import RESOURCES
+from tests.unit.agent.node import Claims, Node
+from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager
+
+WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in Mode)
+
+
+class OldCluster(Claims):
+    """A server that says its version and has one Node; `writes` are refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server = ServerVersion(1, 30, "v1.30.14")
+        self.kubelet = "v1.30.14"
+
+    def server_version(self) -> ServerVersion:
+        if self.away:
+            raise Unavailable("the API server did not answer")
+        return self.server
+
+    def list(self, resource: Resource, **selectors: str) -> Listing:
+        raise NotFound("the server could not find the requested resource", status=404)
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        if resource is NODES and not self.away:
+            return {
+                "metadata": {"name": name},
+                "status": {"nodeInfo": {"kubeletVersion": self.kubelet}},
+            }
+        return super().get(resource, name, namespace=namespace)
+
+
+class Place:
+    """A node, its kubelet, and agents one after the other."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.api = OldCluster()
+        node.api = self.api
+        node.mode = "auto"
+        self.kubelet = DeviceManager(node.kubelet)
+        self.kubelet.start()
+
+    def start(self) -> Agent:
+        agent = self.node.started()
+        self.becomes(2, 12, 12)
+        return agent
+
+    def counts(self) -> tuple[int, ...]:
+        return tuple(len(self.kubelet.ids(resource)) for resource in RESOURCES.values())
+
+    def becomes(self, *wanted: int) -> None:
+        self.kubelet.until(lambda: self.counts() == wanted, f"{wanted}, not {self.counts()}")
+
+
+@pytest.fixture
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    made = Place(Node(tmp_path_factory.mktemp("n")))  # a short path
+    yield made
+    for agent in made.node.agents:
+        agent.stop()
+    made.kubelet.stop()
+
+
+def test_an_instance_for_a_pod(place: Place) -> None:
+    agent = place.start()
+    answer = place.kubelet.admit("a", "main", DRS, 3)
+    [name] = [device.name for device in answer.cdi_devices]
+    [content] = place.node.files().values()
+    assert name.partition("=")[2] in content
+    assert "TOPS_VISIBLE_DEVICES=DRS-" in content
+    place.becomes(1, 6, 12)
+    assert agent.ready() is None
+    assert agent.live() is None
+    assert not place.node.sockets.service.exists(), "DRA is served where there is none"
+
+
+def test_a_kubelet_that_takes_no_cdi_names(place: Place) -> None:
+    place.api.kubelet = "v1.28.9"
+    place.start()
+    answer = place.kubelet.admit("a", "main", WHOLE, 1)
+    assert not answer.cdi_devices
+    assert answer.envs["ENFLAME_VISIBLE_DEVICES"] in {"0", "1"}
+    assert {device.container_path for device in answer.devices} > {"/dev/gcuctl"}
+
+
+def test_without_the_api_server_pods_keep_what_they_have(place: Place) -> None:
+    place.start()
+    place.kubelet.admit("a", "main", SHARED, 2)
+    place.node.agents.pop().stop()
+    place.api.away = True
+    agent = place.node.agent()
+    agent.start()
+    place.becomes(0, 2, 0)
+    with pytest.raises(AdmissionError, match="Available: 0"):
+        place.kubelet.admit("b", "main", SHARED, 1)
+    assert "did not answer" in str(agent.ready())
+    place.api.away = False
+    assert agent._startup.done.wait(30), agent.ready()
+    place.becomes(1, 12, 6)
+
+
+def test_a_node_that_moves_over_to_dra_lets_old_pods_end(place: Place) -> None:
+    place.start()
+    place.kubelet.admit("a", "main", SHARED, 2)
+    place.node.agents.pop().stop()
+    place.node.mode = "dra"
+    agent = place.node.started()
+    place.becomes(0, 2, 0)
+    ref = place.api.add("held", card=0)
+    reply = fake_kubelet.prepare_v1(place.node.sockets.service, ref)
+    assert "the container with enflame.com/shared-gcu" in reply.claims[ref.uid].error
+    free = place.api.add("free", card=1)
+    reply = fake_kubelet.prepare_v1(place.node.sockets.service, free)
+    assert not reply.claims[free.uid].error
+    assert agent.live() is None
+
+
+def test_a_node_that_moves_back_lets_old_claims_end(place: Place) -> None:
+    place.node.mode = "dra"
+    place.node.started()
+    ref = place.api.add("old", card=0)
+    fake_kubelet.prepare_v1(place.node.sockets.service, ref)
+    place.node.agents.pop().stop()
+    place.node.mode = "device-plugin"
+    place.node.started()
+    place.becomes(1, 6, 6)
+    fake_kubelet.unprepare_v1(place.node.sockets.service, ref)
+    place.becomes(2, 12, 12)

@@ -1,0 +1,48 @@
+"""Which cards are published, where some are held in the other way."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.agent.sides import claimed_cards, dra_cards, has_grants
+from dra_driver.device_plugin.granter import holds_of
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_CHANGING
+from dra_driver.model.owner import Grant
+from dra_driver.model.plugin_device import PluginDevice
+from dra_driver.node.ledger import Ledger
+from dra_driver.node.records import Kind, record
+from tests.unit.node.world import CARDS, POOL, card, hold
+
+FREE, CLAIMED, GRANTED = 0, 1, 2
+
+
+def ledger() -> Ledger:
+    """A claim has a card, a container has slices of another."""
+    grant = Grant((PluginDevice(CARDS[GRANTED], Mode.SHARED, 0),), 6, "")
+    claim = ClaimRef("team", "claim", "uid-claim")
+    found = Ledger().apply(record(Kind.PREPARED, claim, (hold(CLAIMED),)))
+    return found.apply(record(Kind.PREPARED, grant, holds_of(grant, POOL)))
+
+
+@pytest.mark.parametrize(
+    ("offering", "published"),
+    [
+        (True, {FREE: [], CLAIMED: [], GRANTED: [TAINT_CHANGING]}),
+        (False, {CLAIMED: [TAINT_CHANGING]}),
+    ],
+    ids=["DRA", "the device plugin"],
+)
+def test_no_card_is_offered_in_both_ways(offering: bool, published: dict[int, list[str]]) -> None:
+    cards = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
+    found = dra_cards(cards, ledger(), offering=offering)
+    assert {
+        CARDS.index(each.address): [problem.taint for problem in each.problems] for each in found
+    } == published
+
+
+def test_who_holds_something() -> None:
+    assert claimed_cards(ledger()) == {CARDS[CLAIMED]}
+    assert has_grants(ledger())
+    assert not has_grants(Ledger())
