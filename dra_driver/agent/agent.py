@@ -214,6 +214,7 @@ class Agent:
         self._caretaker.stop(deadline.left())
         self._cards.stop(deadline.left())
         self._dra.stop(deadline.left())
+        self._device_plugin.stop(deadline.left())
         self._journal.close()
         self._recorder.stop(deadline.left())
 
@@ -276,6 +277,8 @@ class Agent:
     def _publish(self) -> None:
         if self._choice is not None and self._choice.has_dra:
             self._dra.publish()
+        if self._is(Way.DEVICE_PLUGIN):
+            self._device_plugin.report()
 
     def _move_over(self, choice: Choice) -> None:
         logger.warning("the agent starts anew: %s", choice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -12,7 +13,10 @@ from dra_driver.agent.way import kubelet_version
 from dra_driver.config.card_rules import Offer
 from dra_driver.device_plugin.granter import Handover
 from dra_driver.device_plugin.plugin import DevicePlugin
+from dra_driver.device_plugin.reporter import Reporter
 from dra_driver.device_plugin.stock import NodeView
+from dra_driver.kubelet_api.device_plugin.folders import Folders
+from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
@@ -54,7 +58,16 @@ class PluginFront:
             pod_uid=settings.pod_uid,
             effects=shared.effects,
         )
+        checkpoint = Folders.of(settings.kubelet_root).checkpoint
+        self._reporter = Reporter(
+            shared.api,
+            settings.node_name,
+            view=self._view,
+            recorded=lambda: read_checkpoint(checkpoint),
+            clock=time.monotonic,
+        )
         self._serves = False
+        self._reports = False
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
@@ -62,24 +75,38 @@ class PluginFront:
             self._plugin.start()
             self._serves = True
 
+    def report(self) -> None:
+        """Tell the Node of its cards, by which pods are placed."""
+        if not self._reports:
+            self._reporter.start()
+            self._reports = True
+
     def withdraw(self, grace: float) -> None:
         """Take no call any more, and let running ones end within `grace` seconds."""
         if self._serves:
             self._plugin.stop(grace)
 
+    def stop(self, within: float) -> None:
+        """End the rest within so many seconds; what the Node was told stays."""
+        self._reporter.stop(within)
+
     def wake(self) -> None:
         """A card has changed, or what is held of one."""
         if self._serves:
             self._plugin.tell()
+        self._reporter.wake()
 
     @property
     def problem(self) -> str | None:
         """Why devices are not served right now, or None; also while nobody asked to."""
-        return self._plugin.problem() if self._serves else None
+        served = self._plugin.problem() if self._serves else None
+        return served or (self._reporter.problem if self._reports else None)
 
     def checks(self) -> Mapping[str, Callable[[], bool]]:
         """Whether each thread that was started lives."""
-        return {"the watch over the device plugin": self._plugin.is_alive} if self._serves else {}
+        served = {"the watch over the device plugin": self._plugin.is_alive}
+        reported = {"the report of the node's cards": self._reporter.is_alive}
+        return (served if self._serves else {}) | (reported if self._reports else {})
 
     def _view(self) -> NodeView:
         cards = self._shared.by_address()

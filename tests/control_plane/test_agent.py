@@ -54,6 +54,7 @@ class Place:
             "node_name": self.node,
             "host_root": self.machine.root,
             "efsmi_path": str(self.machine.efsmi_path),
+            "mode": "dra",  # no kubelet of the node says its version
             "kubelet_root": self.root / "kubelet",
             "cdi_dir": self.root / "cdi",
         }
@@ -235,7 +236,9 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
         wait_until(place.sockets.registration.exists, 30.0, "the registration socket")
         fake_kubelet.notify(place.sockets.registration, registered=True)
         wait_until(lambda: agent.ready() is None, 30.0, "ready", seen=lambda: str(agent.ready()))
+        wait_until(lambda: "create events" in tapped.requests, 30.0, "the event")
         assert sorted(tapped.requests) == [
+            "create events",  # which way the node is served in
             "create resourceslices",
             "create resourceslices",  # after a dry run
             "get nodes",  # whether a device plugin gives the cards out

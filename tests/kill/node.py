@@ -95,6 +95,7 @@ class Node:
             give_order(self.root / f"{name}.order", order)
         settings: dict[str, object] = {
             "node-name": self.name,
+            "mode": "dra",  # no kubelet of the node says its version
             "host-root": self.machine.root,
             "efsmi-path": self.machine.efsmi_path,
             "kubelet-root": self.root / "kubelet",

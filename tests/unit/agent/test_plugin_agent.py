@@ -3,6 +3,7 @@ manager."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import NODES, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.plugin_device import RESOURCES
 from tests.unit.agent.node import Claims, Node
 from tests.unit.kubelet_api import fake_kubelet
@@ -22,12 +24,14 @@ WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in Mode)
 
 
 class OldCluster(Claims):
-    """A server that says its version and has one Node; `writes` are refused."""
+    """A server that says its version and has one Node, and keeps what is told of it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.server = ServerVersion(1, 30, "v1.30.14")
         self.kubelet = "v1.30.14"
+        self.annotations: dict[str, str] = {}
+        self.told = threading.Condition()
 
     def server_version(self) -> ServerVersion:
         if self.away:
@@ -36,6 +40,15 @@ class OldCluster(Claims):
 
     def list(self, resource: Resource, **selectors: str) -> Listing:
         raise NotFound("the server could not find the requested resource", status=404)
+
+    def patch(self, resource: Resource, name: str, body: Object, **how: object) -> Object:
+        if self.away or resource is not NODES:
+            raise Unavailable("the API server did not answer")
+        assert how == {"subresource": "status"}
+        with self.told:
+            self.annotations |= body["metadata"]["annotations"]
+            self.told.notify_all()
+        return body
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         if resource is NODES and not self.away:
@@ -86,6 +99,10 @@ def test_an_instance_for_a_pod(place: Place) -> None:
     assert name.partition("=")[2] in content
     assert "TOPS_VISIBLE_DEVICES=DRS-" in content
     place.becomes(1, 6, 12)
+    with place.api.told:
+        assert place.api.told.wait_for(
+            lambda: "uid-a" in place.api.annotations.get(ANNOTATION_CARDS, ""), timeout=20
+        )
     assert agent.ready() is None
     assert agent.live() is None
     assert not place.node.sockets.service.exists(), "DRA is served where there is none"
