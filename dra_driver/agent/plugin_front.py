@@ -66,14 +66,14 @@ class PluginFront:
             recorded=lambda: read_checkpoint(checkpoint),
             clock=time.monotonic,
         )
-        self._serves = False
+        self.serves = False
         self._reports = False
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
-        if not self._serves:
+        if not self.serves:
             self._plugin.start()
-            self._serves = True
+            self.serves = True
 
     def report(self) -> None:
         """Tell the Node of its cards, by which pods are placed."""
@@ -83,7 +83,7 @@ class PluginFront:
 
     def withdraw(self, grace: float) -> None:
         """Take no call any more, and let running ones end within `grace` seconds."""
-        if self._serves:
+        if self.serves:
             self._plugin.stop(grace)
 
     def stop(self, within: float) -> None:
@@ -92,21 +92,21 @@ class PluginFront:
 
     def wake(self) -> None:
         """A card has changed, or what is held of one."""
-        if self._serves:
+        if self.serves:
             self._plugin.tell()
         self._reporter.wake()
 
     @property
     def problem(self) -> str | None:
         """Why devices are not served right now, or None; also while nobody asked to."""
-        served = self._plugin.problem() if self._serves else None
+        served = self._plugin.problem() if self.serves else None
         return served or (self._reporter.problem if self._reports else None)
 
     def checks(self) -> Mapping[str, Callable[[], bool]]:
         """Whether each thread that was started lives."""
         served = {"the watch over the device plugin": self._plugin.is_alive}
         reported = {"the report of the node's cards": self._reporter.is_alive}
-        return (served if self._serves else {}) | (reported if self._reports else {})
+        return (served if self.serves else {}) | (reported if self._reports else {})
 
     def _view(self) -> NodeView:
         cards = self._shared.by_address()
