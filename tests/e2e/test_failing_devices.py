@@ -17,7 +17,7 @@ from tests.e2e.installation import Installation
 from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.one_card import OneCard
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 Object = dict[str, Any]
 _DRS = "drs"
