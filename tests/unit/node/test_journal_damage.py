@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,27 @@ def test_any_flipped_byte_costs_at_most_its_record(tmp_path: Path, place: int) -
     journal.rebuilt()
     again = Journal(tmp_path, capacity=CAPACITY).open()
     assert (again.complete, again.set_aside) == (True, None)
+
+
+@pytest.mark.parametrize("length", range(len(SMALL)))
+def test_a_file_that_was_cut_keeps_what_is_before(tmp_path: Path, length: int) -> None:
+    (tmp_path / "journal").write_bytes(SMALL[:length])
+    whole = [
+        raw
+        for end, raw in zip(_ends(SMALL), (None, "uid-1", "uid-2"), strict=True)
+        if end <= length and raw
+    ]
+    journal = opened(tmp_path)
+    assert sorted(uids(journal)) == whole
+    journal.write(prepared(3))
+    assert sorted(uids(opened(tmp_path))) == [*whole, "uid-3"]
+
+
+def _ends(content: bytes) -> list[int]:
+    """Where each frame ends."""
+    payloads = frames.scan(content).payloads
+    lengths = [len(frames.encode(payload)) for payload in payloads]
+    return [sum(lengths[: at + 1]) for at in range(len(lengths))]
 
 
 @pytest.mark.parametrize(
@@ -81,6 +103,50 @@ def test_copies_of_damaged_files_do_not_pile_up(tmp_path: Path) -> None:
 def test_an_empty_journal_is_not_a_complete_one(tmp_path: Path) -> None:
     (tmp_path / "journal").write_bytes(b"")
     assert not Journal(tmp_path).open().complete
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"kind": "header", "format": "gcu-dra-journal", "version": 0, "colour": "red"},
+        {"kind": "header", "format": "gcu-dra-journal", "colour": "red"},
+    ],
+    ids=["an older version", "none"],
+)
+def test_an_older_journal_is_read_and_raised(tmp_path: Path, header: dict[str, Any]) -> None:
+    content = [header, prepared(1).raw]
+    (tmp_path / "journal").write_bytes(b"".join(frames.encode(encode(raw)) for raw in content))
+    opening = Journal(tmp_path).open()
+    assert (opening.set_aside, opening.complete) == (None, True)
+    kept = [dict(each.raw) for each in records_in(tmp_path / "journal")]
+    assert kept[0] == {**header, "version": 1}
+    assert uids(opened(tmp_path)) == {"uid-1"}
+
+
+def test_fields_of_a_newer_version_stay_in_the_records_that_have_them(tmp_path: Path) -> None:
+    """Through compaction, and for as long as the claim is prepared."""
+    raw = dict(prepared(1).raw) | {"colour": "red"}
+    raw["holds"] = [{**raw["holds"][0], "shade": "dark"}]
+    (tmp_path / "journal").write_bytes(SMALL[: _ends(SMALL)[0]] + frames.encode(encode(raw)))
+    journal = opened(tmp_path)
+    for number in range(2, 200):  # more than the file has room for
+        journal.write(prepared(number % 4 + 2))
+    assert raw in [dict(each.raw) for each in records_in(tmp_path / "journal")]
+
+
+def test_whoever_asked_is_told_where_a_damaged_file_was_kept(tmp_path: Path) -> None:
+    """At the start, and when another agent's record turns out to be damaged later."""
+    told: list[Path] = []
+    (tmp_path / "journal").write_bytes(SMALL[3:])
+    journal = Journal(tmp_path, capacity=CAPACITY, damaged=told.append)
+    journal.open()
+    end = len((tmp_path / "journal").read_bytes().rstrip(b"\0"))
+    with (tmp_path / "journal").open("r+b") as file:
+        file.seek(end)
+        file.write(SMALL[10:60])
+    journal.snapshot()
+    assert [path.name for path in told] == ["journal.damaged-000001", "journal.damaged-000002"]
+    assert all(path.exists() for path in told)
 
 
 def test_the_header_of_a_newer_version_is_kept(tmp_path: Path) -> None:

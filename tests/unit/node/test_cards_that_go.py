@@ -1,0 +1,175 @@
+"""Cards that fall off the bus at any moment, and what is there when they are back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.effects import Effects, Point
+from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, whole
+from tests.unit.node.world import CARDS, Agent
+
+ONE = str(CARDS[0])
+_MORE_THAN_ENOUGH = 40
+
+
+@dataclass
+class AtCall(Effects):
+    """Does `what` once, before the call of efsmi with that number, counted from 0."""
+
+    number: int
+    what: Callable[[], None]
+    seen: int = 0
+    done: bool = field(default=False)
+
+    def before(self, point: Point) -> None:
+        if point is not Point.EFSMI_CALL:
+            return
+        if self.seen == self.number and not self.done:
+            self.done = True
+            self.what()
+        self.seen += 1
+
+
+def lose(world: DrsWorld) -> None:
+    world.tool.set_card(ONE, lost=True)
+
+
+def back_as_it_was(world: DrsWorld) -> None:
+    world.tool.set_card(ONE, lost=False)
+
+
+def back_at_another_index(world: DrsWorld) -> None:
+    world.tool.set_card(ONE, lost=False, efsmi_index=9, minor=9)
+
+
+def back_after_a_reset(world: DrsWorld) -> None:
+    world.tool.set_card(ONE, lost=False, instances=(), virtualization="Disable")
+
+
+def replaced(world: DrsWorld) -> None:
+    """By another card in the same slot."""
+    back_after_a_reset(world)
+    world.tool.set_card(ONE, uuid="TPU-OTHER", serial="OTHER")
+
+
+COMEBACKS = [back_as_it_was, back_at_another_index, back_after_a_reset, replaced]
+comebacks = pytest.mark.parametrize("back", COMEBACKS, ids=lambda back: back.__name__)
+
+
+def at_rest(world: DrsWorld, agent: Agent, held: bool) -> None:
+    """An instance exists if and only if the claim is prepared, and nothing is in between."""
+    assert agent.held() == ({"uid-a": "prepared"} if held else {})
+    assert len(world.tool.instances(ONE)) == held
+    assert bool(world.files()) == held
+    assert world.tool.card(ONE).virtualization == ("DRS" if held else "Disable")
+    assert world.reconcile(agent).foreign == {}
+
+
+def lost_in_the_middle(root: Path, number: int) -> tuple[DrsWorld, Agent, ClaimRef, bool]:
+    """A prepare in which the card goes before that call of efsmi; and whether there was such."""
+    world = DrsWorld(root / f"call-{number}", tool=tool())
+    effects = AtCall(number, lambda: lose(world))
+    agent = world.start(effects)
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    return world, agent, ref, effects.done
+
+
+@comebacks
+@pytest.mark.parametrize("again", [True, False], ids=["asked again", "pod gone"])
+def test_lost_in_the_middle_of_a_prepare(
+    tmp_path: Path, back: Callable[[DrsWorld], None], again: bool
+) -> None:
+    for number in range(_MORE_THAN_ENOUGH):
+        world, agent, ref, struck = lost_in_the_middle(tmp_path, number)
+        if not struck:
+            assert number > 5
+            return
+        back(world)
+        if again:
+            assert errors(agent, ref) == [""], f"lost at call {number}"
+        else:
+            assert agent.preparer.unprepare([ref]) == {ref.uid: None}
+        world.reconcile(agent)
+        at_rest(world, agent, held=again)
+    pytest.fail("a prepare has no end")
+
+
+@comebacks
+def test_lost_in_the_middle_and_ended_before_it_is_back(
+    tmp_path: Path, back: Callable[[DrsWorld], None]
+) -> None:
+    """No pod waits for a card; what is on it is taken away when it is back."""
+    for number in range(_MORE_THAN_ENOUGH):
+        world, agent, ref, struck = lost_in_the_middle(tmp_path, number)
+        if not struck:
+            return
+        assert agent.preparer.unprepare([ref]) == {ref.uid: None}
+        back(world)
+        world.reconcile(agent)
+        at_rest(world, agent, held=False)
+
+
+@comebacks
+def test_lost_while_it_is_used(tmp_path: Path, back: Callable[[DrsWorld], None]) -> None:
+    world = DrsWorld(tmp_path, tool=tool())
+    agent = world.start()
+    ref = world.api.add(instance("a", 0, 1))
+    assert errors(agent, ref) == [""]
+    lose(world)
+    world.reconcile(agent)
+    assert agent.held() == {ref.uid: "prepared"}
+    back(world)
+    world.reconcile(agent)
+    at_rest(world, agent, held=True)
+    uuid = world.tool.instances(ONE)[0].uuid
+    assert any(uuid in text for text in world.files().values()), "the CDI file tells the truth"
+    assert agent.preparer.unprepare([ref]) == {ref.uid: None}
+    at_rest(world, agent, held=False)
+
+
+@pytest.mark.parametrize("claim", [whole("a", 0), slices("a", 0, 2)], ids=["whole", "shared"])
+def test_a_card_that_is_back_with_another_minor_is_told_to_who_holds_it(
+    tmp_path: Path, claim: dict[str, object]
+) -> None:
+    world = DrsWorld(tmp_path, tool=tool())
+    agent = world.start()
+    ref = world.api.add(claim)
+    assert errors(agent, ref) == [""]
+    lose(world)
+    world.reconcile(agent)
+    back_at_another_index(world)
+    world.reconcile(agent)
+    [text] = world.files().values()
+    assert '"/dev/gcu9"' in text
+    assert '"ENFLAME_VISIBLE_DEVICES=9"' in text
+
+
+def test_the_kernel_driver_is_loaded_anew_while_cards_are_used(tmp_path: Path) -> None:
+    """Instances are gone, minors and indexes are others; in between nothing works."""
+    world = DrsWorld(tmp_path, tool=tool())
+    agent = world.start()
+    refs = [world.api.add(instance("a", 0, 1)), world.api.add(whole("b", 1))]
+    assert errors(agent, *refs) == ["", ""]
+    before = world.tool.instances(ONE)
+    world.tool.machine = world.tool.machine._replace(driver_loaded=False)
+    world.reconcile(agent)
+    assert set(agent.held()) == {ref.uid for ref in refs}
+    world.tool.machine = world.tool.machine._replace(driver_loaded=True)
+    for at, card in enumerate(CARDS[:2]):
+        world.tool.set_card(
+            str(card), instances=(), virtualization="Disable", efsmi_index=at + 5, minor=at + 5
+        )
+    world.reconcile(agent)
+    [there] = world.tool.instances(ONE)
+    assert there.uuid != before[0].uuid
+    texts = world.files()
+    assert there.uuid in texts["gcu.enflame.com-claim-uid-a.json"]
+    assert '"ENFLAME_VISIBLE_DEVICES=6"' in texts["gcu.enflame.com-claim-uid-b.json"]
+    assert agent.preparer.unprepare(refs) == {ref.uid: None for ref in refs}
+    assert (world.tool.instances(ONE), agent.held()) == ((), {})
