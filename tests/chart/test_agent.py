@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import Object
 from dra_driver.model.names import PCI_VENDORS
@@ -40,6 +41,8 @@ def host_paths(pod: Object) -> dict[str, str]:
 NODE = {
     "/var/lib/kubelet/plugins/gcu.enflame.com": "DirectoryOrCreate",
     "/var/lib/kubelet/plugins_registry": "Directory",
+    "/var/lib/kubelet/device-plugins": "Directory",
+    "/var/lib/kubelet/pod-resources": "Directory",
     "/var/run/cdi": "DirectoryOrCreate",
 }
 
@@ -117,12 +120,19 @@ def test_what_ails_a_card_and_who_leaves_it(
     assert (environ.get("GCU_ERROR_LIMIT"), environ.get("GCU_EVICT_ON")) == (limit, evict)
 
 
+@pytest.mark.parametrize("mode", ["auto", "dra", "device-plugin"])
+def test_in_which_way_pods_get_gcus(helm: Helm, mode: str) -> None:
+    environ = environment(helm.render({"mode": mode}).agent["containers"][0])
+    assert environ["GCU_MODE"] == mode
+
+
 def test_only_what_is_named_writable_is(helm: Helm) -> None:
     mounts = helm.render().agent["containers"][0]["volumeMounts"]
     read_only = {each["mountPath"] for each in mounts if each.get("readOnly")}
     assert read_only == {
         "/dev",
         "/etc/gcu-dra-driver",
+        "/var/lib/kubelet/pod-resources",
         "/usr/local/efsmi",
         "/usr/lib/libefml.so",
     }
@@ -141,6 +151,8 @@ def test_directories_follow_the_values(helm: Helm) -> None:
     environ = environment(pod["containers"][0])
     state = AgentSettings(node_name="n", kubelet_root=Path(environ["GCU_KUBELET_ROOT"]))
     assert str(state.state_directory) in paths
+    folders = Folders.of(Path("/data/kubelet"))
+    assert {str(folders.plugins), str(folders.pod_resources.parent)} <= set(paths)
     assert environ["GCU_CDI_DIR"] == "/etc/cdi"
 
 
