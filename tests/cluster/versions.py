@@ -40,10 +40,12 @@ class Program:
     linker_flags: str = "-s -w"
     aliases: tuple[str, ...] = ()
     """Names to link to the single binary of the build, which looks at the name it is called by."""
+    home: Path | None = None
+    """Where the folder `name` lies; SOURCES unless the cluster itself does not need it."""
 
     def sources(self) -> tuple[Path, ...]:
         """The files of the build, to be laid into one folder: go.mod, go.sum and any main.go."""
-        folder = SOURCES / self.name
+        folder = (self.home or SOURCES) / self.name
         return (*sorted(folder.glob("*.go")), *sorted((folder / self.version).iterdir()))
 
     def key(self) -> str:

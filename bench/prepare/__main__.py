@@ -1,0 +1,116 @@
+"""``make bench-prepare``: ours and the Go plugin in turn, so that noise of the machine hits both.
+
+Needs root. One claim a call, over one connection, while 48 other claims are held. Each plugin reads
+the claim from a real API server, and syncs the disk twice to prepare and twice to unprepare.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.prepare.caller import Timings, build_program
+from bench.prepare.place import Place, partitions, place, slices, whole_cards
+from bench.prepare.plugins import Plugin, start_go, start_ours
+from bench.report import percentile, result, table
+from dra_driver.model.claim import ClaimRef
+
+_TURNS: Final = 5
+_HELD_OF_EACH: Final = 6  # of eight cards
+_TOGETHER_OF_EACH: Final = 8
+_SINGLE_ROUNDS: Final = 20
+_TOGETHER_ROUNDS: Final = 2
+_CYCLE_CALLERS: Final = 8
+_CYCLE_ROUNDS: Final = 40
+
+
+@dataclass(slots=True)
+class Figures:
+    """Of one plugin: calls in milliseconds, cycles a second of each turn."""
+
+    single: list[float] = field(default_factory=list)
+    single_unprepare: list[float] = field(default_factory=list)
+    together: list[float] = field(default_factory=list)
+    cycles: list[float] = field(default_factory=list)
+    rss_mib: float = 0.0
+
+    def rows(self) -> dict[str, float]:
+        return {
+            "p50_ms": percentile(self.single, 0.5),
+            "p99_ms": percentile(self.single, 0.99),
+            "unprepare_p50_ms": percentile(self.single_unprepare, 0.5),
+            "unprepare_p99_ms": percentile(self.single_unprepare, 0.99),
+            "c64_p50_ms": percentile(self.together, 0.5),
+            "cycles_per_s": statistics.median(self.cycles),
+            "rss_mib": self.rss_mib,
+        }
+
+
+def main() -> None:
+    program = build_program(_report)
+    with place(_report) as found:
+        plugins = [start_ours(found, program), start_go(found, program)]
+        try:
+            figures = _measure(found, plugins)
+        finally:
+            for plugin in plugins:
+                plugin.stop()
+        divided = start_ours(found, program, "bench.prepare.partitioned")
+        try:
+            made = divided.caller.run(
+                found.allocate(partitions()), callers=8, do="prepare", together=True
+            )
+        finally:
+            divided.stop()
+    _print(figures, made)
+
+
+def _measure(found: Place, plugins: Sequence[Plugin]) -> dict[str, Figures]:
+    held = found.allocate(slices(_HELD_OF_EACH))
+    many = found.allocate(slices(_TOGETHER_OF_EACH))
+    few = [*found.allocate(whole_cards()), *many[:8]]
+    figures = {plugin.name: Figures() for plugin in plugins}
+    for plugin in plugins:
+        plugin.caller.run(held, do="prepare")
+        plugin.caller.run(few)  # what happens once in a process's life is not what is measured
+    for turn in range(_TURNS):
+        for plugin in plugins:
+            _report(f"turn {turn + 1} of {_TURNS}: {plugin.name}")
+            _turn(plugin, figures[plugin.name], few, many)
+    return figures
+
+
+def _turn(
+    plugin: Plugin, figures: Figures, few: Sequence[ClaimRef], many: Sequence[ClaimRef]
+) -> None:
+    alone = plugin.caller.run(few, rounds=_SINGLE_ROUNDS)
+    figures.single += alone.prepare
+    figures.single_unprepare += alone.unprepare
+    together = plugin.caller.run(many, callers=len(many), rounds=_TOGETHER_ROUNDS, together=True)
+    figures.together += together.prepare
+    busy = plugin.caller.run(few, callers=_CYCLE_CALLERS, rounds=_CYCLE_ROUNDS)
+    figures.cycles.append(len(busy.unprepare) / busy.seconds)
+    figures.rss_mib = plugin.rss_mib
+
+
+def _print(figures: dict[str, Figures], made: Timings) -> None:
+    names = list(figures)
+    found = {name: each.rows() for name, each in figures.items()}
+    rows = [(key, *(found[name][key] for name in names)) for key in found[names[0]]]
+    table("Prepare and unprepare, 48 claims held", ("", *names), rows)
+    table("Eight DRS instances at once, 200 ms each", ("", "ours"), [("ms", 1000 * made.seconds)])
+    rounded = {
+        name: {key: round(value, 3) for key, value in each.items()} for name, each in found.items()
+    }
+    result({**rounded, "drs8_ms": round(1000 * made.seconds)})
+
+
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The two plugins as processes of their own, each with a kubelet's folders."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.prepare.caller import Caller
+from bench.prepare.place import NODE, OTHERS, SHARED, SLICES, Place
+from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.model.names import DRIVER
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.kill.kubelet import Kubelet
+
+_CHECKOUT: Final = Path(__file__).parents[2]
+_POD: Final = "pod-1"
+_START_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 20.0
+# Looks by the simulated tool are its own time, and not what is measured.
+_NEVER: Final = 86400
+
+
+class Plugin:
+    """A plugin that serves; `stop` ends it."""
+
+    def __init__(self, name: str, root: Path, command: Sequence[str], program: Path) -> None:
+        """`root` has the kubelet's folders; `program` is the caller's."""
+        self.name = name
+        with (root / "log").open("wb") as log:
+            self._process = subprocess.Popen(command, cwd=_CHECKOUT, stdout=log, stderr=log)
+        sockets = Sockets.of(root / "kubelet", _POD)
+        Kubelet(sockets.registration).wait(_START_SECONDS)
+        self.caller = Caller(program, sockets.service)
+
+    @property
+    def rss_mib(self) -> float:
+        """Its resident memory now."""
+        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        [kibibytes] = [line.split()[1] for line in lines if line.startswith("VmRSS:")]
+        return int(kibibytes) / 1024
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(_STOP_SECONDS)
+
+
+def start_ours(place: Place, program: Path, module: str = "dra_driver.agent.main") -> Plugin:
+    """The agent with a simulated machine; or `module`, which is given the agent's flags."""
+    root = _folders(place.root / module.rpartition(".")[0])
+    cards = [{"bdf": str(card), "model": "S60"} for card in (*SHARED, *OTHERS)]
+    machine = SimulatedMachine.create({"cards": cards}, root / "machine", plain_device_files=True)
+    rules = root / "rules.yaml"
+    rules.write_text(f"sliceCount: {SLICES}\n")
+    flags: dict[str, object] = {
+        "node-name": NODE,
+        "host-root": machine.root,
+        "efsmi-path": machine.efsmi_path,
+        "kubelet-root": root / "kubelet",
+        "cdi-dir": root / "cdi",
+        "kubeconfig": place.kubeconfig,
+        "pod-uid": _POD,
+        "probe-port": 0,
+        "card-rules": rules,
+        "inventory-interval": _NEVER,
+        "care-interval": _NEVER,
+    }
+    command = [sys.executable, "-m", module, *(f"--{key}={value}" for key, value in flags.items())]
+    return Plugin("ours", root, command, program)
+
+
+def start_go(place: Place, program: Path) -> Plugin:
+    """The plugin on upstream's helper."""
+    root = _folders(place.root / "go")
+    flags = {
+        "driver": DRIVER,
+        "node": NODE,
+        "kubeconfig": place.kubeconfig,
+        "kubelet-root": root / "kubelet",
+        "cdi-dir": root / "cdi",
+        "pod-uid": _POD,
+    }
+    command = [str(program), "serve", *(f"-{key}={value}" for key, value in flags.items())]
+    return Plugin("go", root, command, program)
+
+
+def _folders(root: Path) -> Path:
+    for folder in ("kubelet/plugins_registry", f"kubelet/plugins/{DRIVER}", "cdi"):
+        (root / folder).mkdir(parents=True)
+    return root
