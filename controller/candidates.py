@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from controller import nodes, pods
+from controller.node_index import NodeIndex
 from dra_driver.model.claim import Object, allocation
 
 _REMEMBERED = 256  # demands on nodes: pods of one workload make the same
@@ -27,51 +29,70 @@ class Candidates:
 class Fit:
     """What the nodes' and a pod's own words allow; `misfits` counts the reasons."""
 
-    version: int
     fitting: frozenset[str]
     misfits: Counter[str]
 
 
 class NodeFits:
-    """Which nodes fit pods that demand the same of them, remembered until nodes change."""
+    """Which nodes fit what pods, volumes and claims demand, remembered until a node changes.
 
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, Fit] = OrderedDict()
+    `known` has the nodes of the moment; `version` gives another number whenever what a demand
+    reads of them has changed.
+    """
 
-    def of(self, pod: Object, known: Mapping[str, Object], version: int) -> Fit:
-        """`version` is another one whenever what a demand reads of `known` nodes has changed."""
+    def __init__(self, known: Mapping[str, Object], version: Callable[[], int]) -> None:
+        self._known = known
+        self._version = version
+        self._settled_at = version()
+        self._fits: OrderedDict[str, Fit] = OrderedDict()
+        self._index = NodeIndex(known)
+
+    def of(self, pod: Object) -> Fit:
+        """The nodes that fit the pod, as far as it and they say."""
+        self._settle()
         demand = json.dumps(nodes.demand(pod), sort_keys=True)
-        found = self._known.get(demand)
-        if found is None or found.version != version:
-            found = self._known[demand] = _fit(pod, known, version)
-        self._known.move_to_end(demand)
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
+        found = self._fits.get(demand)
+        if found is None:
+            found = self._fits[demand] = self._look(pod)
+            if len(self._fits) > _REMEMBERED:
+                self._fits.popitem(last=False)
+        self._fits.move_to_end(demand)
         return found
 
+    def matching(self, selector: Object) -> AbstractSet[str]:
+        """The nodes that a NodeSelector (core/v1) allows."""
+        self._settle()
+        return self._index.matching(selector)
 
-def _fit(pod: Object, known: Mapping[str, Object], version: int) -> Fit:
-    why = {name: nodes.misfit(pod, node) for name, node in known.items()}
-    fitting = frozenset(name for name, misfit in why.items() if misfit is None)
-    return Fit(version, fitting, Counter(filter(None, why.values())))
+    def _settle(self) -> None:
+        version = self._version()
+        if version != self._settled_at:
+            self._settled_at = version
+            self._fits.clear()
+            self._index = NodeIndex(self._known)
+
+    def _look(self, pod: Object) -> Fit:
+        why = {name: nodes.misfit(pod, node) for name, node in self._known.items()}
+        fitting = frozenset(name for name, misfit in why.items() if misfit is None)
+        return Fit(fitting, Counter(filter(None, why.values())))
 
 
 def candidates(
     pod: Object,
-    fit: Fit,
+    fits: NodeFits,
     allocated: Iterable[Object],
-    known: Mapping[str, Object],
     *,
     excluded: Mapping[str, str],
     volumes: Sequence[Object] = (),
 ) -> Candidates:
-    """`fit` is what `NodeFits` has of the `known` nodes. `allocated` are the pod's claims that have
-    an allocation already: the others must follow to its nodes. `excluded` are nodes that are not to
-    be tried now, with the words why; `volumes` are node selectors of the pod's volumes."""
+    """`allocated` are the pod's claims that have an allocation already: the others must follow to
+    its nodes. `excluded` are nodes that are not to be tried now, with the words why; `volumes` are
+    node selectors of the pod's volumes."""
     bound = pods.node_name(pod)
     if bound:
         return Candidates((bound,), "", "")
-    fitting: Collection[str] = fit.fitting
+    fit = fits.of(pod)
+    fitting: AbstractSet[str] = fit.fitting
     misfits = fit.misfits.copy()
     claims = [
         selector
@@ -83,13 +104,13 @@ def candidates(
         (volumes, "not where the pod's volumes are"),
     ):
         for selector in selectors:
-            kept = {name for name in fitting if nodes.selector_matches(selector, known[name])}
+            kept = fitting & fits.matching(selector)
             misfits[why] += len(fitting) - len(kept)
             fitting = kept
-    for name in excluded.keys() & set(fitting) if excluded else ():
-        misfits[excluded[name]] += 1
-    if excluded:
-        fitting = frozenset(fitting) - excluded.keys()
+    left_out = [name for name in excluded if name in fitting]
+    if left_out:
+        misfits.update(excluded[name] for name in left_out)
+        fitting = fitting - set(left_out)
     nominated = pods.nominated_node(pod)
     preferred = nominated if nominated in fitting else ""
     return Candidates(fitting, preferred, _reason(+misfits, len(fitting)))

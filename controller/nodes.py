@@ -84,13 +84,14 @@ def _term_matches(term: Mapping[str, Any], node: Node) -> bool:
     if not expressions and not fields:  # an empty term matches nothing, core/v1 NodeSelectorTerm
         return False
     by_field = {"metadata.name": name_of(node)}
-    return all(_requirement(each, _labels(node)) for each in expressions) and all(
-        _requirement(each, by_field) for each in fields
-    )
+    return all(
+        requirement_holds(each, _labels(node).get(each["key"])) for each in expressions
+    ) and all(requirement_holds(each, by_field.get(each["key"])) for each in fields)
 
 
-def _requirement(requirement: Mapping[str, Any], values: Mapping[str, str]) -> bool:
-    found = values.get(requirement["key"])
+def requirement_holds(requirement: Mapping[str, Any], found: str | None) -> bool:
+    """Whether a NodeSelectorRequirement (core/v1) allows this value of what it names; None where
+    the node has none."""
     given = requirement.get("values") or ()
     match requirement["operator"]:
         case "In":

@@ -20,7 +20,7 @@ from controller.grants import Grants
 from controller.reclaim import Reclaimer
 from controller.replicas import cards_of_replicas
 from controller.usage import check_allocated, check_asked, differs
-from controller.volumes import BoundVolumes
+from controller.volumes import BoundVolumes, Volumes
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS
@@ -38,8 +38,9 @@ class Reconciler:
     def __init__(self, api: Api, context: Context, fairness: Fairness) -> None:
         self._api = api
         self._fairness = fairness
-        self._volumes = BoundVolumes(api)
-        self._fits = NodeFits()
+        self._volumes = Volumes(BoundVolumes(api), context.writes, context.agenda, context.clock)
+        cache = context.cache
+        self._fits = NodeFits(cache.nodes, lambda: cache.nodes_version)
         self._context = context
         self._grants = Grants(context)
         self._reclaimer = Reclaimer(context)
@@ -141,6 +142,9 @@ class Reconciler:
         ours: dict[str, Object],
     ) -> None:
         context = self._context
+        volumes = () if pods.node_name(pod) else self._volumes.selectors(key, pod)
+        if volumes is None:
+            return  # they are being read
         if any(context.memory.was_released(each.ref.uid) for each in wanted):
             live = self._read_live(pod)
             if live is None:
@@ -151,11 +155,11 @@ class Reconciler:
         avoided = context.memory.avoided(pods.uid_of(pod), context.clock())
         failed = context.memory.failed_nodes(pods.uid_of(pod))
         # A node that failed is not tried again before every other one was.
-        where = self._candidates(pod, allocated, failed)
+        where = self._candidates(pod, allocated, failed, volumes)
         peers = self._peers(pod, wanted)
         outcome = _decide(state, wanted, where, context.policy, peers)
         if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
-            where = self._candidates(pod, allocated, avoided)
+            where = self._candidates(pod, allocated, avoided, volumes)
             outcome = _decide(state, wanted, where, context.policy, peers)
         if isinstance(outcome, Allocation):
             self._grant(key, pod, wanted, outcome, ours)
@@ -174,17 +178,14 @@ class Reconciler:
         return cards_of_replicas(pod, self._context.cache) if spreads else NO_PEERS
 
     def _candidates(
-        self, pod: Object, allocated: list[Object], avoided: Iterable[str]
+        self,
+        pod: Object,
+        allocated: list[Object],
+        avoided: Iterable[str],
+        volumes: Sequence[Object],
     ) -> Candidates:
-        cache = self._context.cache
-        return candidates(
-            pod,
-            self._fits.of(pod, cache.nodes, cache.nodes_version),
-            allocated,
-            cache.nodes,
-            excluded=self._excluded(pod, avoided),
-            volumes=self._volumes.selectors(pod),
-        )
+        excluded = self._excluded(pod, avoided)
+        return candidates(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
 
     def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
         kept = self._fairness.kept_from(pod)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from controller import pods
+from controller.agenda import Agenda, Key
+from controller.writes import Writes
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
@@ -20,10 +26,57 @@ _ZONE_LABELS: Final = (
 )
 _SEPARATOR: Final = "__"
 
+LIFE: Final = 10.0  # seconds
+
+
+class Volumes:
+    """What is known of pods' volumes. They are not watched: few pods with GCUs have some that tie
+    them to a place. So they are read when their pod is about to be served, in another thread, and
+    what was read holds for `LIFE`: a volume that is bound stays where it is."""
+
+    def __init__(
+        self, reader: BoundVolumes, writes: Writes, agenda: Agenda, clock: Callable[[], float]
+    ) -> None:
+        self._reader = reader
+        self._writes = writes
+        self._agenda = agenda
+        self._clock = clock
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+
+    def selectors(self, key: Key, pod: Object) -> Sequence[Object] | None:
+        """As `BoundVolumes.selectors` read them; None where the pod comes up again when they are
+        read."""
+        if not any(_claim_names(pod)):
+            return ()
+        self._forget_old()
+        known = self._known.get(pods.uid_of(pod))
+        if known is not None:
+            return known.selectors
+        uid = pods.uid_of(pod)
+        read = partial(self._reader.selectors, pod)
+        self._writes.begin(key, [uid], read, partial(self._learn, key, uid))
+        return None
+
+    def _learn(self, key: Key, uid: str, selectors: Sequence[Object]) -> None:
+        now = self._clock()
+        self._known[uid] = _Known(now + LIFE, selectors)
+        self._agenda.add(key, now)
+
+    def _forget_old(self) -> None:
+        """The oldest stand first."""
+        now = self._clock()
+        while self._known and next(iter(self._known.values())).until <= now:
+            self._known.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    until: float
+    selectors: Sequence[Object]
+
 
 class BoundVolumes:
-    """Reads live and keeps nothing: few pods with GCUs have such volumes, and each is asked about
-    only when it is about to be served. Raises KubeError."""
+    """Reads live and keeps nothing. Raises KubeError."""
 
     def __init__(self, api: Api) -> None:
         self._api = api

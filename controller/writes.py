@@ -1,4 +1,4 @@
-"""Writes under way: many at a time, never two for one object.
+"""Writes under way, and reads that a decision waits for: many at a time, never two for one object.
 
 The deciding thread begins them and learns how they ended; in between the objects that they
 concern are busy, and nothing is decided about those.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -11,10 +11,11 @@ from controller.allocator.changes import ALL_NODES, Changed
 from controller.allocator.demand import Demand
 from controller.allocator.inventory import Inventory
 
+_MOST_DISTINCT = 4096
 _MOST_TABLES = 16  # different demands; a table has an entry for each node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tally:
     """Of one node: devices that are selected by how they stand, the free ones among them, how
     many there are of each type, and why a selector could not be evaluated."""
@@ -45,9 +46,24 @@ class Total:
 
 @dataclass(slots=True)
 class _Table:
+    """Equal tallies are one object: many nodes have few different ones, and a sum over some of the
+    nodes is one over those."""
+
     unseen: set[str]
     tallies: dict[str, Tally] = field(default_factory=dict)
     total: Total = field(default_factory=Total)
+    _distinct: dict[Hashable, Tally] = field(default_factory=dict)
+
+    def the_one(self, tally: Tally) -> Tally:
+        content = (
+            frozenset(tally.words.items()),
+            tally.free,
+            frozenset(tally.types.items()),
+            tally.error,
+        )
+        if len(self._distinct) >= _MOST_DISTINCT:
+            self._distinct.clear()
+        return self._distinct.setdefault(content, tally)
 
 
 class Tallies:
@@ -70,7 +86,7 @@ class Tallies:
         table = self._complete(demand, count)
         if isinstance(nodes, AbstractSet) and nodes >= table.tallies.keys():
             return table.total
-        return _sum(table.tallies[node] for node in nodes if node in table.tallies)
+        return _sum(filter(None, map(table.tallies.get, nodes)))
 
     def _complete(self, demand: Demand, count: Callable[[str], Tally]) -> _Table:
         found = self._tables.pop(demand, None) or _Table(set(self._inventory.nodes))
@@ -82,14 +98,14 @@ class Tallies:
             if old is not None:
                 found.total.add(old, -1)
             if node in self._inventory.nodes:
-                new = found.tallies[node] = count(node)
+                new = found.tallies[node] = found.the_one(count(node))
                 found.total.add(new)
         found.unseen.clear()
         return found
 
 
-def _sum(tallies: Iterator[Tally]) -> Total:
+def _sum(tallies: Iterable[Tally]) -> Total:
     total = Total()
-    for each in tallies:
-        total.add(each)
+    for tally, nodes in Counter(tallies).items():
+        total.add(tally, nodes)
     return total

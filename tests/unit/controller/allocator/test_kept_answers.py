@@ -33,6 +33,7 @@ CLAIMS = [
     [claim("share", [request(cls=SHARED, capacity={"slices": "2"})])],
     [claim("instance", [request(cls=DRS, capacity={"size": "3"})])],
     [claim("all", [request(allocationMode="All")])],
+    [claim("five", [request(count=5)])],
     [claim("mixed", [request("w"), request("s", cls=SHARED)]), claim("more")],
 ]
 POLICIES = [

@@ -1,0 +1,109 @@
+"""What one look at a waiting pod costs: which nodes it may run on, then the decision.
+
+``python -m bench.looks`` measures pods that demand nothing of nodes, that failed on some, and that
+have volumes, each with a claim that can be served and with one that cannot, on 5,000 nodes in three
+zones, half of whose slices are held. Between two looks a claim ends and another one takes its
+place, and a node's heartbeat comes. Times are those of the deciding thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench import fleet
+from bench.allocator import SHAPES, Cluster
+from bench.report import percentile, result, table
+from controller.allocator.allocate import allocate, catch_up
+from controller.allocator.request import parse_claim
+from controller.candidates import NodeFits, candidates
+
+LOOKS = 150
+WARM_UP = 20
+ZONES = "abc"
+Object = dict[str, Any]
+
+
+def node(number: int) -> Object:
+    name = fleet.node_name(number)
+    labels = {
+        "kubernetes.io/hostname": name,
+        "topology.kubernetes.io/zone": ZONES[number % len(ZONES)],
+    }
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def selector(key: str, value: str) -> Object:
+    """As the volume of a provisioner, or a local one, says where it is."""
+    expressions = [{"key": key, "operator": "In", "values": [value]}]
+    return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+
+
+KINDS: dict[str, tuple[int, Sequence[Object]]] = {
+    "plain": (0, ()),
+    "failed on 3": (3, ()),
+    "zonal volume": (0, [selector("topology.kubernetes.io/zone", "a")]),
+    "local volume": (0, [selector("kubernetes.io/hostname", fleet.node_name(7))]),
+    "both": (3, [selector("topology.kubernetes.io/zone", "a")]),
+}
+
+
+class Looks:
+    def __init__(self, nodes: int) -> None:
+        self._cluster = Cluster(nodes, random.Random(nodes))
+        self._draw = random.Random(1)
+        self._nodes: Mapping[str, Object] = {
+            fleet.node_name(number): node(number) for number in range(nodes)
+        }
+        self._fits = NodeFits(self._nodes, lambda: 1)
+
+    def measure(self, kind: str, shape: str) -> list[float]:
+        """Microseconds of each look."""
+        failed, volumes = KINDS[kind]
+        names = sorted(self._nodes)
+        times = []
+        for _ in range(WARM_UP + LOOKS):
+            self._disturb()
+            pod = {"metadata": {"name": "p", "namespace": "default"}, "spec": {}}
+            excluded = dict.fromkeys(self._draw.sample(names, failed), "refused lately")
+            claim = SHAPES[shape](self._draw)
+            started = time.thread_time_ns()
+            wanted = parse_claim(claim, self._cluster.state.classes)
+            where = candidates(pod, self._fits, (), excluded=excluded, volumes=volumes)
+            allocate(self._cluster.state, [wanted], where.fitting)
+            times.append((time.thread_time_ns() - started) / 1_000)
+        return times[WARM_UP:]
+
+    def _disturb(self) -> None:
+        """A claim ends, another one comes."""
+        self._cluster.release_any()
+        found = self._cluster.decide(SHAPES["mixed"](self._draw))
+        assert found is not None
+        self._cluster.hold(self._cluster.allocated(*found))
+        catch_up(self._cluster.state)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    looks = Looks(parser.parse_args().nodes)
+    rows, figures = [], {}
+    for kind in KINDS:
+        for shape in ("shared", "impossible"):
+            times = looks.measure(kind, shape)
+            p50, p99 = (round(percentile(times, part), 1) for part in (0.5, 0.99))
+            rows.append([f"{kind}, {shape}", p50, p99])
+            figures[f"{kind}, {shape}"] = {"p50_us": p50, "p99_us": p99}
+    table("One look at a waiting pod, in µs", ["", "p50", "p99"], rows)
+    result(figures)
+
+
+if __name__ == "__main__":
+    main()
