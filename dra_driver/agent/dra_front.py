@@ -7,8 +7,9 @@ from typing import Final
 
 from dra_driver.agent.claim_status import ClaimStatuses
 from dra_driver.agent.closing import OpenDevices
-from dra_driver.agent.forms import Devices, slice_counts
+from dra_driver.agent.forms import Devices, slice_count
 from dra_driver.agent.health import DeviceHealths
+from dra_driver.agent.later import Later
 from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.offered import OfferedDevices
 from dra_driver.agent.ports import Followed
@@ -24,6 +25,8 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.failures import Failures
 from dra_driver.telemetry.program import Deadline
 
+# Seconds: pods come in bursts, and who waits for a call goes before who is told of it.
+_AFTER_CALLS: Final = 0.25
 _STALE_AFTER: Final = 3  # looks at the cards that are due and did not come
 
 
@@ -74,8 +77,9 @@ class DraFront:
             cards=shared.by_address,
             waiting=failures.waiting,
         )
+        self._after_calls = Later(changed, delay=_AFTER_CALLS)
         self._plugin = KubeletPlugin(
-            Followed(metrics.timed(shared.preparer), changed),
+            Followed(metrics.timed(shared.preparer), self._after_calls.ask),
             DeviceHealths(
                 shared.cards,
                 pool=pool_name(settings.node_name),
@@ -110,6 +114,7 @@ class DraFront:
     def stop(self, within: float) -> None:
         """End the rest within so many seconds; the slices stay."""
         deadline = Deadline(within)
+        self._after_calls.stop()
         self._statuses.stop(deadline.left())
         self._publisher.stop(deadline.left())
 
@@ -129,7 +134,7 @@ class DraFront:
 
     def slice_count(self, card: PciAddress) -> int | None:
         """Into how many slices the card is cut, as published; None where it is not."""
-        return slice_counts(self._publisher.devices).get(card)
+        return slice_count(self._publisher.devices, card)
 
     @property
     def problem(self) -> str | None:

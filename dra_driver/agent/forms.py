@@ -12,7 +12,7 @@ from typing import Any
 from dra_driver.config.card_rules import Offer
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import Object
-from dra_driver.model.device import parse_device_name, taint, whole_device
+from dra_driver.model.device import device_name, parse_device_name, taint, whole_device
 from dra_driver.model.device_shares import drs_device, shared_device
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
@@ -86,14 +86,13 @@ def as_published(published: Devices, problem: Problem) -> dict[PciAddress, Devic
     }
 
 
-def slice_counts(devices: Devices) -> dict[PciAddress, int]:
-    """Into how many slices each card is cut, as published."""
-    return {
-        card: int(each["capacity"][CAPACITY_SLICES]["value"])
-        for card, found in _by_card(devices).items()
-        for each in found
-        if CAPACITY_SLICES in each.get("capacity", {})
-    }
+def slice_count(devices: Devices, card: PciAddress) -> int | None:
+    """Into how many slices the card is cut, as published; None where it is not to be shared."""
+    name = device_name(Mode.SHARED, card)
+    for each in devices:
+        if each["name"] == name:
+            return int(each["capacity"][CAPACITY_SLICES]["value"])
+    return None
 
 
 def _by_card(devices: Devices) -> dict[PciAddress, list[Object]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.agent.forms import card_devices, slice_counts, with_held_forms
+from dra_driver.agent.forms import card_devices, slice_count, with_held_forms
 from dra_driver.config.card_rules import Offer
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.mode import Mode
@@ -77,7 +77,8 @@ def test_devices_of_a_card(
 
 def test_slices_are_counted_as_published() -> None:
     newer = {"name": "newer-0000-0d-00-0", "capacity": {"slices": {"value": "8"}}}
-    assert slice_counts([*devices(offer=Offer(4)), newer]) == {ADDRESS: 4}
+    assert slice_count([newer, *devices(offer=Offer(4))], ADDRESS) == 4
+    assert slice_count([newer], ADDRESS) is None
 
 
 def test_a_free_card_changes_at_once() -> None:
