@@ -6,6 +6,7 @@ machine; links are followed inside it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -64,14 +65,15 @@ class Sysfs:
         folder = self._devices / str(address)
         remedy = "look at the kernel log; the card may have fallen off or been removed"
         with _told(folder, remedy):
-            if folder.exists():
-                return self._minor(folder)
+            minor = self._minor(folder)
+            if minor is not None or folder.exists():
+                return minor
         raise HardwareError(f"card {address} is gone from the PCI bus", remedy=remedy)
 
     def _minor(self, folder: Path) -> int | None:
         for name in _DRIVER_FOLDERS:
-            for entry in sorted(folder.glob(f"{name}/gcu*")):
-                if match := _MINOR.fullmatch(entry.name):
+            for entry in sorted(_names(folder / name)):
+                if match := _MINOR.fullmatch(entry):
                     return int(match[1])
         return None
 
@@ -85,11 +87,15 @@ class Sysfs:
         own = dev / f"gcu{minor}"
         remedy = "mount the host's /dev, or let udev make the nodes of the GCU driver"
         with _told(dev, remedy):
-            possible = [own, *sorted(dev.glob(f"gcu{minor}vid*")), dev / "gcuctl"]
-            found = [node for node in possible if node.exists()]
-        if own not in found:
+            there = _names(dev)
+        if own.name not in there:
             raise HardwareError(f"device node {own} does not exist", remedy=remedy)
-        return tuple(DeviceNode(path=f"/dev/{node.name}", host_path=str(node)) for node in found)
+        more = sorted(name for name in there if name.startswith(f"{own.name}vid"))
+        control = [name for name in ("gcuctl",) if name in there]
+        return tuple(
+            DeviceNode(path=f"/dev/{name}", host_path=f"{dev}/{name}")
+            for name in (own.name, *more, *control)
+        )
 
     def _is_gcu(self, name: str) -> bool:
         folder = self._devices / name
@@ -128,6 +134,15 @@ def _is_address(text: str) -> bool:
     except InvalidValue:
         return False
     return True
+
+
+def _names(folder: Path) -> frozenset[str]:
+    """What is in the folder; nothing where it does not exist."""
+    try:
+        with os.scandir(folder) as entries:
+            return frozenset(entry.name for entry in entries)
+    except FileNotFoundError:
+        return frozenset()
 
 
 def _read(path: Path) -> str:

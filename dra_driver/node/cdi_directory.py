@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Final
 
 from dra_driver.model.effects import Effects, Point
@@ -38,7 +37,7 @@ class CdiDirectory:
     def read(self, uid: str) -> bytes | None:
         """The claim's file, or None."""
         path = self._file(uid)
-        with _told(path):
+        with _Told(path):
             try:
                 return path.read_bytes()
             except FileNotFoundError:
@@ -47,22 +46,25 @@ class CdiDirectory:
     def write(self, uid: str, content: bytes) -> None:
         """Put the claim's file there, whole at every moment; runtimes read ``*.json`` only."""
         path = self._file(uid)
-        new = path.with_name(f"{path.name}.new")
-        with _told(path):
+        new = _unfinished(path)
+        with _Told(path):
             with self._effects(Point.CDI_WRITE):
-                self._path.mkdir(mode=0o755, parents=True, exist_ok=True)
-                new.unlink(missing_ok=True)
-                with new.open("xb") as file:
-                    os.fchmod(file.fileno(), 0o644)
-                    file.write(content)
+                fd = self._open_new(new)
+                try:
+                    os.fchmod(fd, 0o644)
+                    left = memoryview(content)
+                    while left:
+                        left = left[os.write(fd, left) :]
+                finally:
+                    os.close(fd)
             with self._effects(Point.CDI_RENAME):
                 new.replace(path)
 
     def remove(self, uid: str) -> bool:
         """Remove the claim's file, finished or not; say whether there was one."""
         path = self._file(uid)
-        with _told(path):
-            path.with_name(f"{path.name}.new").unlink(missing_ok=True)
+        with _Told(path):
+            _unfinished(path).unlink(missing_ok=True)
             if not path.exists():
                 return False
             with self._effects(Point.CDI_REMOVE):
@@ -72,12 +74,12 @@ class CdiDirectory:
     def remove_unfinished(self, uid: str) -> None:
         """Remove what a write that was interrupted left."""
         path = self._file(uid)
-        with _told(path):
-            path.with_name(f"{path.name}.new").unlink(missing_ok=True)
+        with _Told(path):
+            _unfinished(path).unlink(missing_ok=True)
 
     def claims(self) -> tuple[frozenset[str], frozenset[str]]:
         """The UIDs of claims with a file, and of those with an unfinished one."""
-        with _told(self._path):
+        with _Told(self._path):
             if not self._path.exists():
                 return frozenset(), frozenset()
             found = [
@@ -91,13 +93,41 @@ class CdiDirectory:
     def _file(self, uid: str) -> Path:
         return self._path / f"{DRIVER}-claim-{check_id(uid, 'UID')}.json"
 
+    def _open_new(self, path: Path) -> int:
+        """A file that nobody else has open, nor had planted there as a link."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            self._path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        except FileExistsError:
+            path.unlink(missing_ok=True)
+        return os.open(path, flags)
 
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise CdiError(
-            f"the CDI file {path} cannot be used: {error.strerror or error}",
-            remedy="check that the directory is mounted and neither full nor read-only",
-        ) from error
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
+
+
+class _Told:
+    """Raises CdiError for an OSError."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, OSError):
+            raise CdiError(
+                f"the CDI file {self._path} cannot be used: {error.strerror or error}",
+                remedy="check that the directory is mounted and neither full nor read-only",
+            ) from error

@@ -106,8 +106,10 @@ class Journal:
 
     def snapshot(self) -> Ledger:
         """The state now, with what another process has written; all of it durable."""
-        with self._mutex, self._file.locked():
-            self._refresh()
+        with self._mutex:
+            if not self._file.is_known():
+                with self._file.locked():
+                    self._refresh()
             ledger, ticket = self._ledger, self._foreign
         self._make_durable(ticket)
         return ledger
@@ -154,6 +156,8 @@ class Journal:
         While one thread syncs, others queue here; the first of them then syncs for all whose
         records are in the file by then, and the rest find their work done.
         """
+        if self._durable >= ticket:  # without waiting for a sync that is not for us
+            return
         with self._syncing:
             if self._durable >= ticket:
                 return
@@ -163,6 +167,8 @@ class Journal:
 
     def _refresh(self) -> None:
         """Take in what another process did since we last looked."""
+        if self._file.is_known():
+            return
         if not self._file.exists():
             logger.error("the journal was removed; it is written again from memory")
             self._compact()

@@ -68,7 +68,9 @@ class Ledger:
         uid = record.owner.uid
         held = self.holdings.get(uid)
         if record.kind == Kind.FORGOTTEN:
-            return replace(self, holdings={u: h for u, h in self.holdings.items() if u != uid})
+            left = dict(self.holdings)
+            left.pop(uid, None)
+            return Ledger(left, self.switched, self.unknown)
         kept = held.records if held else ()
         if record.kind in _STATES:
             kept = tuple(raw for raw in kept if raw["kind"] != record.kind)
@@ -79,7 +81,7 @@ class Ledger:
         else:
             return replace(self, unknown=(*self.unknown, record.raw))
         switched = self.switched | {hold.card for hold in record.holds if hold.mode is Mode.DRS}
-        return replace(self, holdings={**self.holdings, uid: holding}, switched=switched)
+        return Ledger({**self.holdings, uid: holding}, switched, self.unknown)
 
     def raw_records(self) -> Iterator[Mapping[str, Any]]:
         """The fewest records that lead to this state again, unknown ones included.

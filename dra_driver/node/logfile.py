@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Final
 
 from dra_driver.model.effects import Effects, Point
@@ -18,6 +19,8 @@ from dra_driver.node import frames
 logger = logging.getLogger(__name__)
 
 _KEPT_ASIDE: Final = 5
+_LOOK: Final = 64  # bytes: a frame's head is shorter
+_NOWHERE: Final = (-1, -1)  # no file's device and inode
 
 
 class LogFile:
@@ -31,17 +34,21 @@ class LogFile:
     def __init__(self, directory: Path, *, effects: Effects, capacity: int) -> None:
         self._directory = directory
         self._path = directory / "journal"
+        self._lock_path = directory / "journal.lock"
         self._effects = effects
         self._capacity = capacity
         self._lock = -1
+        self._lock_identity = _NOWHERE
         self._fd = -1
+        self._identity = _NOWHERE
+        self._size = 0
         self._end = 0
         self.spoilt = False
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes out; threads of this one are the caller's to keep out."""
-        with _told(self._directory):
+        with _Told(self._directory):
             self._open_lock()
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
@@ -51,23 +58,34 @@ class LogFile:
 
     def exists(self) -> bool:
         """Whether there is a journal."""
-        with _told(self._path):
-            return self._path.exists()
+        with _Told(self._path):
+            return _identity_at(self._path) != _NOWHERE
+
+    def is_known(self) -> bool:
+        """Whether we know all that is written; False where that takes a closer look.
+
+        True without `locked`, too: what another process is about to write comes after this moment.
+        """
+        if self._fd < 0 or self.spoilt:
+            return False
+        with _Told(self._path):
+            in_place = _identity_at(self._path) == self._identity
+            return in_place and not self._has_new()
 
     def replaced(self) -> bool:
         """Whether another process has put a new file in place of the one we have open."""
         if self._fd < 0:
             return True
-        with _told(self._path):
-            return not is_at(self._fd, self._path)
+        with _Told(self._path):
+            return _identity_at(self._path) != self._identity
 
     def read_all(self) -> frames.Scan:
         """Open the file that is there now and read it from its start; none is an empty one."""
-        with _told(self._path):
+        with _Told(self._path):
             self._close_log()
             self._end = 0
             try:
-                self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+                self._open_log()
             except FileNotFoundError:
                 return frames.scan(b"")
             self.spoilt = False
@@ -75,18 +93,16 @@ class LogFile:
 
     def read_new(self) -> frames.Scan:
         """What was appended behind what we know; usually nothing, which costs one small read."""
-        with _told(self._path):
-            if not os.pread(self._fd, 64, self._end).strip(b"\0"):
-                return frames.scan(b"")
-            return self._read_from(self._end)
+        with _Told(self._path):
+            return self._read_from(self._end) if self._has_new() else frames.scan(b"")
 
     def fits(self, frame: bytes) -> bool:
         """Whether there is room for the frame and a zero byte after it."""
-        return self._end + len(frame) < os.fstat(self._fd).st_size
+        return self._end + len(frame) < self._size
 
     def append(self, frame: bytes) -> None:
         """Write the frame behind the others; it is durable after the next `sync`."""
-        with self._guarded(), self._effects(Point.JOURNAL_APPEND):
+        with _Guarded(self, self._path), self._effects(Point.JOURNAL_APPEND):
             if os.pwrite(self._fd, frame, self._end) != len(frame):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._end += len(frame)
@@ -99,7 +115,7 @@ class LogFile:
                 f"the journal {self._path} could not be written",
                 remedy="the next call writes it anew",
             )
-        with self._guarded(), self._effects(Point.JOURNAL_SYNC):
+        with _Guarded(self, self._path), self._effects(Point.JOURNAL_SYNC):
             os.fdatasync(self._fd)
 
     def replace(self, content: bytes, room_for: int = 0) -> None:
@@ -112,20 +128,20 @@ class LogFile:
         while size < 2 * len(content) + room_for + 1:
             size *= 2
         new = self._directory / "journal.new"
-        with _told(self._path):
+        with _Told(self._path):
             with self._effects(Point.JOURNAL_COMPACT_WRITE), _whole(new):
                 self._write(new, content.ljust(size, b"\0"))
             with self._effects(Point.JOURNAL_COMPACT_RENAME):
                 new.replace(self._path)
                 self._sync_directory()
             self._close_log()
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            self._open_log()
         self._end = len(content)
         self.spoilt = False
 
     def set_aside(self) -> Path:
         """Copy the file as it is, for a person to look at; the last few copies are kept."""
-        with _told(self._path), self._effects(Point.JOURNAL_SET_ASIDE):
+        with _Told(self._path), self._effects(Point.JOURNAL_SET_ASIDE):
             aside = self._place_aside()
             self._write(aside, self._path.read_bytes())
         logger.error("the journal was damaged; what was there is kept in %s", aside)
@@ -161,31 +177,29 @@ class LogFile:
 
     def _open_lock(self) -> None:
         """Open the lock file, again if somebody removed it: another agent would lock a new one."""
-        path = self._directory / "journal.lock"
-        if self._lock >= 0 and is_at(self._lock, path):
+        if self._lock >= 0 and _identity_at(self._lock_path) == self._lock_identity:
             return
         with self._effects(Point.JOURNAL_CREATE):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = lock
+        self._lock_identity = _identity(os.fstat(lock))
+
+    def _open_log(self) -> None:
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        status = os.fstat(self._fd)
+        # Neither changes any more: a file that is full is replaced.
+        self._identity, self._size = _identity(status), status.st_size
+
+    def _has_new(self) -> bool:
+        return bool(os.pread(self._fd, _LOOK, self._end).strip(b"\0"))
 
     def _read_from(self, offset: int) -> frames.Scan:
         found = frames.scan(os.pread(self._fd, os.fstat(self._fd).st_size - offset, offset))
         self._end = offset + found.end
         return found
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            with _told(self._path):
-                yield
-        except JournalError:
-            # After a failed fsync the kernel forgets which pages were dirty: no later sync
-            # can make up for it.
-            self.spoilt = True
-            raise
 
     def _close_log(self) -> None:
         if self._fd >= 0:
@@ -209,10 +223,18 @@ class LogFile:
 
 def is_at(fd: int, path: Path) -> bool:
     """Whether the open file is the one that has the path now."""
+    return _identity(os.fstat(fd)) == _identity_at(path)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _identity_at(path: Path) -> tuple[int, int]:
     try:
-        return os.path.samestat(os.fstat(fd), path.stat())
+        return _identity(path.stat())
     except FileNotFoundError:
-        return False
+        return _NOWHERE
 
 
 @contextmanager
@@ -225,12 +247,47 @@ def _whole(path: Path) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise JournalError(
-            f"the journal {path} cannot be used: {error.strerror or error}",
-            remedy="check that the disk is neither full nor failing nor read-only",
-        ) from error
+class _Told:
+    """Raises JournalError for an OSError. A class, as a call enters and leaves many of these."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, OSError):
+            raise JournalError(
+                f"the journal {self._path} cannot be used: {error.strerror or error}",
+                remedy="check that the disk is neither full nor failing nor read-only",
+            ) from error
+
+
+class _Guarded(_Told):
+    """Says besides that it is unknown what the file has now."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: LogFile, path: Path) -> None:
+        super().__init__(path)
+        self._file = file
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, OSError):
+            # After a failed fsync the kernel forgets which pages were dirty: no later sync
+            # can make up for it.
+            self._file.spoilt = True
+        super().__exit__(kind, error, trace)

@@ -21,7 +21,8 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.quantity import parse_quantity
 
-# A node has a few dozen device names, and the ledger asks for their cards at every prepare.
+# A node has a few dozen device names and amounts, and the ledger asks for those of all claims at
+# every prepare.
 _parsed = lru_cache(maxsize=1024)(parse_device_name)
 
 
@@ -102,11 +103,7 @@ class Hold:
         """How many slices, or which DRS size, it takes of its card; None for the whole card, and
         where the record does not say it in whole numbers: then it must be taken for all."""
         text = self.consumed.get(_CAPACITIES.get(self.mode, ""))
-        try:
-            value = parse_quantity(text) if text is not None else None
-        except InvalidValue:
-            return None
-        return int(value) if value is not None and value >= 1 and value == int(value) else None
+        return None if text is None else _amount(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +116,15 @@ class Record:
     holds: tuple[Hold, ...]
     raw: Mapping[str, Any]
     card: PciAddress | None = None
+
+
+@lru_cache(maxsize=1024)
+def _amount(text: str) -> int | None:
+    try:
+        value = parse_quantity(text)
+    except InvalidValue:
+        return None
+    return int(value) if value >= 1 and value == int(value) else None
 
 
 def record(kind: Kind, owner: Owner, holds: tuple[Hold, ...]) -> Record:

@@ -53,7 +53,6 @@ class Recovery:
         what fails for one claim is in the report.
         """
         report = Report()
-        self._locks.sweep()
         settle = partial(self._keeper.settle, trust_file=not opening.complete)
         for uid, holding in self._journal.snapshot().holdings.items():
             _try(report, uid, partial(settle, holding.owner))

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-import errno
-import fcntl
 import multiprocessing
-import os
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
@@ -25,7 +21,7 @@ def contend(locks: Locks, inside: list[int], most: list[int], *, claim: bool) ->
 
 
 @pytest.mark.parametrize("claim", [True, False], ids=["claim", "cards"])
-def test_threads_exclude_each_other_and_leave_no_claim_file(tmp_path: Path, claim: bool) -> None:
+def test_threads_exclude_each_other(tmp_path: Path, claim: bool) -> None:
     inside: list[int] = []
     most: list[int] = []
     threads = [
@@ -39,23 +35,25 @@ def test_threads_exclude_each_other_and_leave_no_claim_file(tmp_path: Path, clai
     for thread in threads:
         thread.join(30)
     assert most == [1] * 800
-    cards = set() if claim else {"card-0000-0d-00-0.lock", "card-0000-0e-00-0.lock"}
-    assert {path.name for path in (tmp_path / "locks").iterdir()} == cards
+    cards = {"card-0000-0d-00-0.lock", "card-0000-0e-00-0.lock"}
+    made = {path.name for path in (tmp_path / "locks").iterdir()}
+    assert made == ({"claims.lock"} if claim else cards)
 
 
-def test_who_waited_for_a_removed_file_takes_a_new_one(tmp_path: Path) -> None:
+def test_a_removed_file_is_made_anew_by_who_waited_for_it(tmp_path: Path) -> None:
     """Else it would hold a lock that nobody who comes later can see."""
     waited = threading.Event()
 
     def wait() -> None:
         with Locks(tmp_path).claim("uid-1"):
-            assert (tmp_path / "claim-uid-1.lock").exists()
+            assert (tmp_path / "claims.lock").exists()
             waited.set()
 
     thread = threading.Thread(target=wait)
     with Locks(tmp_path).claim("uid-1"):
         thread.start()
         assert not waited.wait(0.05)
+        (tmp_path / "claims.lock").unlink()
     assert waited.wait(10)
     thread.join(10)
 
@@ -93,8 +91,6 @@ def test_a_process_that_dies_gives_its_locks_back(tmp_path: Path) -> None:
         with Locks(tmp_path).claim("uid-1"), Locks(tmp_path).cards(CARDS[:1]):
             taken.set()
 
-    Locks(tmp_path).sweep()
-    assert (tmp_path / "claim-uid-1.lock").exists()
     thread = threading.Thread(target=take)
     thread.start()
     assert not taken.wait(0.05)
@@ -102,55 +98,6 @@ def test_a_process_that_dies_gives_its_locks_back(tmp_path: Path) -> None:
     assert taken.wait(10)
     thread.join(10)
     process.join(10)
-
-
-def test_files_of_killed_agents_are_swept(tmp_path: Path) -> None:
-    (tmp_path / "claim-uid-9.lock").touch()
-    (tmp_path / "card-0000-0d-00-0.lock").touch()
-    Locks(tmp_path).sweep()
-    assert [path.name for path in tmp_path.iterdir()] == ["card-0000-0d-00-0.lock"]
-
-
-def test_a_sweep_beside_another_agent_leaves_what_that_one_uses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between the sweeper's open and its lock the other ends with one file and makes a new one."""
-    path = tmp_path / "claim-uid-1.lock"
-    path.touch()
-    lock = fcntl.flock
-
-    def late(file: BinaryIO, how: int) -> None:
-        path.unlink()
-        path.touch()
-        lock(file, how)
-
-    monkeypatch.setattr(fcntl, "flock", late)
-    Locks(tmp_path).sweep()
-    assert path.exists()
-
-
-def test_a_sweep_passes_over_what_another_agent_has_just_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "claim-uid-9.lock").touch()
-    seen = [tmp_path / "claim-uid-1.lock", tmp_path / "claim-uid-9.lock"]
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "glob", lambda *_: iter(seen))
-        Locks(tmp_path).sweep()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_claim_s_file_that_cannot_be_removed_fails_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The disk has become read-only meanwhile."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    with monkeypatch.context() as patch, Locks(tmp_path).claim("uid-1"):
-        patch.setattr(Path, "unlink", refuse)
-    assert "claim-uid-1.lock stays: Read-only file system" in caplog.text
 
 
 def test_a_hostile_uid_makes_no_file(tmp_path: Path) -> None:

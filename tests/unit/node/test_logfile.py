@@ -21,6 +21,6 @@ def test_a_disk_that_does_not_even_tell_what_is_there(
 
     file = LogFile(tmp_path, effects=Effects(), capacity=1024)
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "exists", refuse)
+        patch.setattr(Path, "stat", refuse)
         with pytest.raises(JournalError, match="cannot be used: Input/output error"):
             file.exists()

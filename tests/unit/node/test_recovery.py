@@ -24,13 +24,6 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def test_locks_that_a_killed_agent_left_are_removed(world: World) -> None:
-    left = world.root / "state" / "locks" / "claim-uid-two.lock"
-    left.touch()
-    world.start()
-    assert not left.exists()
-
-
 def test_nothing_to_do_is_nothing_done(world: World) -> None:
     files = world.files()
     report = world.boot().recover()
