@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.prepare.caller import Report
+from bench.prepare.pod import Pod
 from dra_driver.kube.client import Client, connect
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects
@@ -31,10 +32,10 @@ OTHERS: Final = tuple(PciAddress.parse(f"0000:{bus:02x}:00.0") for bus in range(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`kubeconfig` has the rights of the agent on NODE; `root` is a folder on a disk."""
+    """`pod` is one with the rights of the agent on NODE; `root` is a folder on a disk."""
 
     root: Path
-    kubeconfig: Path
+    pod: Pod
     claims: Claims
     _serial: Iterator[int]
 
@@ -58,14 +59,14 @@ def place(report: Report) -> Iterator[Place]:
             cluster.kubectl("create", "namespace", _NAMESPACE)
             kubeconfig = driver.kubeconfig("agent", root / "kubeconfig", node=NODE)
             client = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1")
-            yield _place(root, kubeconfig, client)
+            yield _place(root, Pod.of(kubeconfig, root / "pod"), client)
             client.close()
     finally:
         cluster.down()
 
 
-def _place(root: Path, kubeconfig: Path, client: Client) -> Place:
-    return Place(root, kubeconfig, Claims(client, _NAMESPACE, NODE), itertools.count())
+def _place(root: Path, pod: Pod, client: Client) -> Place:
+    return Place(root, pod, Claims(client, _NAMESPACE, NODE), itertools.count())
 
 
 def slices(of_each: int) -> list[Grant]:

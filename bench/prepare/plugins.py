@@ -10,6 +10,7 @@ from typing import Final
 
 from bench.prepare.caller import Caller
 from bench.prepare.place import NODE, OTHERS, SHARED, SLICES, Place
+from bench.prepare.pod import Pod
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.names import DRIVER
 from dra_driver.simulator.machine import SimulatedMachine
@@ -26,11 +27,19 @@ _NEVER: Final = 86400
 class Plugin:
     """A plugin that serves; `stop` ends it."""
 
-    def __init__(self, name: str, root: Path, command: Sequence[str], program: Path) -> None:
+    def __init__(
+        self, name: str, root: Path, pod: Pod, command: Sequence[str], program: Path
+    ) -> None:
         """`root` has the kubelet's folders; `program` is the caller's."""
         self.name = name
         with (root / "log").open("wb") as log:
-            self._process = subprocess.Popen(command, cwd=_CHECKOUT, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                pod.command(*command),
+                cwd=_CHECKOUT,
+                env=pod.environment(),
+                stdout=log,
+                stderr=log,
+            )
         sockets = Sockets.of(root / "kubelet", _POD)
         Kubelet(sockets.registration).wait(_START_SECONDS)
         self.caller = Caller(program, sockets.service)
@@ -60,7 +69,6 @@ def start_ours(place: Place, program: Path, module: str = "dra_driver.agent.main
         "efsmi-path": machine.efsmi_path,
         "kubelet-root": root / "kubelet",
         "cdi-dir": root / "cdi",
-        "kubeconfig": place.kubeconfig,
         "pod-uid": _POD,
         "probe-port": 0,
         "card-rules": rules,
@@ -68,7 +76,7 @@ def start_ours(place: Place, program: Path, module: str = "dra_driver.agent.main
         "care-interval": _NEVER,
     }
     command = [sys.executable, "-m", module, *(f"--{key}={value}" for key, value in flags.items())]
-    return Plugin("ours", root, command, program)
+    return Plugin("ours", root, place.pod, command, program)
 
 
 def start_go(place: Place, program: Path) -> Plugin:
@@ -77,13 +85,12 @@ def start_go(place: Place, program: Path) -> Plugin:
     flags = {
         "driver": DRIVER,
         "node": NODE,
-        "kubeconfig": place.kubeconfig,
         "kubelet-root": root / "kubelet",
         "cdi-dir": root / "cdi",
         "pod-uid": _POD,
     }
     command = [str(program), "serve", *(f"-{key}={value}" for key, value in flags.items())]
-    return Plugin("go", root, command, program)
+    return Plugin("go", root, place.pod, command, program)
 
 
 def _folders(root: Path) -> Path:

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 )
 
@@ -19,14 +19,13 @@ func serve(arguments []string) error {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	driver := flags.String("driver", "", "name of the driver")
 	node := flags.String("node", "", "name of the Node object")
-	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
 	root := flags.String("kubelet-root", "", "the kubelet's root directory")
 	cdi := flags.String("cdi-dir", "", "where CDI files go")
 	uid := flags.String("pod-uid", "", "UID of this pod")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	config, err := rest.InClusterConfig()
 	if err != nil {
 		return err
 	}
