@@ -13,7 +13,7 @@ from tests.kill.operations import BY_NAME, RECONCILE, UNPREPARE, Operation
 from tests.kill.outside import await_published, check, is_whole, shown
 
 _DEATH_SECONDS = 10.0
-_QUIET_SECONDS = 0.5
+_QUIET_SECONDS = 1.0
 
 
 def record(node: Node, operation: Operation, kind: Kind) -> list[Moment]:
