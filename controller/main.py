@@ -47,7 +47,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     identity = settings.pod_name or socket.gethostname()
-    controller = _front(settings, api)(settings, api, registry, identity=identity)
+    controller = front_of(settings, api)(settings, api, registry, identity=identity)
     probes = ProbeServer(
         settings.http_port, ready=controller.ready, live=controller.live, registry=registry
     )
@@ -61,7 +61,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     api.close()
 
 
-def _front(settings: ControllerSettings, api: Api) -> type[Controller | Extender]:
+def front_of(settings: ControllerSettings, api: Api) -> type[Controller | Extender]:
     """What serves this cluster. Raises Refused where it cannot be what was chosen."""
     version = api.server_version()
     if settings.mode == "device-plugin":

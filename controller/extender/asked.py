@@ -54,15 +54,24 @@ def asked_of(pod: Pod) -> Asked | None:
         names = ", ".join(sorted(name for name, mode in MODES.items() if mode in modes))
         raise Refused(f"the pod asks for {names}", remedy="ask for one kind of GCU in a pod")
     (mode,) = modes
-    first = next((name for is_init, name, _, _ in asking if is_init), None)
-    if mode is Mode.DRS and first is not None:
-        raise Refused(
-            f"init container {first} asks for a DRS instance, which could not change its size for "
-            "the containers after it",
-            remedy="ask for it in containers and sidecars only",
-        )
     kept = tuple((name, amount) for is_init, name, _, amount in asking if not is_init)
+    passing = [(name, amount) for is_init, name, _, amount in asking if is_init]
+    if mode is Mode.DRS:
+        # Nobody keeps an init container's instance but the pod, until it ends.
+        kept = kept or (passing[0],)
+        _check_handing_on(passing, kept[0])
     return Asked(mode, kept, _total(pod))
+
+
+def _check_handing_on(passing: list[tuple[str, int]], keeper: tuple[str, int]) -> None:
+    """The kubelet hands an init container's devices on to the next one that asks."""
+    for name, size in passing:
+        if size != keeper[1]:
+            raise Refused(
+                f"init container {name} asks for a DRS instance of size {size}, and container "
+                f"{keeper[0]}, to which it is handed on, for size {keeper[1]}",
+                remedy="ask for the same size in both",
+            )
 
 
 def _total(pod: Pod) -> int:

@@ -47,6 +47,13 @@ SIDECAR = {"restartPolicy": "Always"}
             3,
         ),
         (pod("p", {WHOLE: "0", SHARED: "1"}), Mode.SHARED, (("c0", 1),), 1),
+        (
+            pod("p", {DRS: "3"}, {DRS: "1"}, init=(container("i", {DRS: "3"}),)),
+            Mode.DRS,
+            (("c0", 3), ("c1", 1)),
+            4,
+        ),
+        (pod("p", {}, init=(container("i", {DRS: "3"}),)), Mode.DRS, (("i", 3),), 3),
     ],
     ids=[
         "slices",
@@ -58,6 +65,8 @@ SIDECAR = {"restartPolicy": "Always"}
         "sidecar",
         "sidecar that stays while an init container runs",
         "nothing of one kind",
+        "an instance that is handed on",
+        "an instance of an init container alone",
     ],
 )
 def test_what_a_pod_asks(
@@ -72,12 +81,17 @@ def test_what_a_pod_asks(
         (pod("p", {SHARED: "1", DRS: "1"}), "enflame.com/drs-gcu, enflame.com/shared-gcu; ask"),
         (pod("p", {SHARED: "1"}, {WHOLE: "1"}), "one kind"),
         (
-            pod("p", {DRS: "1"}, init=(container("fetch", {DRS: "1"}),)),
-            "init container fetch asks for a DRS instance",
+            pod("p", {DRS: "1"}, init=(container("fetch", {DRS: "3"}),)),
+            "init container fetch asks for a DRS instance of size 3, and container c0",
         ),
         (pod("p", {SHARED: "two"}), "container c0, limit enflame.com/shared-gcu"),
     ],
-    ids=["two kinds in a container", "two kinds in a pod", "DRS in init", "no number"],
+    ids=[
+        "two kinds in a container",
+        "two kinds in a pod",
+        "an instance that would change its size",
+        "no number",
+    ],
 )
 def test_what_no_node_can_give_is_refused(asking: Object, words: str) -> None:
     with pytest.raises(Refused, match=words):

@@ -105,6 +105,7 @@ def test_it_takes_over_only_with_the_pods_of_now(settings: ControllerSettings) -
     extender.start()
     try:
         assert within(10, lambda: extender.ready() is None)
+        extender.look()
         assert cluster.lists == 2  # one for the watch, one for the term
         cluster.away = True
         extender._fence.open_until(extender._fence._clock() + 60, "another term")

@@ -1,0 +1,54 @@
+"""What serves a cluster: the allocator of claims, or the scheduler extender."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from controller.controller import Controller
+from controller.extender.extender import Extender
+from controller.main import front_of
+from controller.settings import ControllerSettings
+from dra_driver.kube.api import Api, Listing, ServerVersion
+from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import Resource
+from dra_driver.model.errors import Refused
+
+
+class Server:
+    """Of a minor version; DRA can be switched off."""
+
+    def __init__(self, minor: int, *, dra: bool = True) -> None:
+        self._minor = minor
+        self._dra = dra
+
+    def server_version(self) -> ServerVersion:
+        return ServerVersion(1, self._minor)
+
+    def list(self, resource: Resource) -> Listing:
+        if not self._dra:
+            raise NotFound(f"{resource.plural} are not served")
+        return Listing((), "1")
+
+
+@pytest.mark.parametrize(
+    ("mode", "server", "front"),
+    [
+        ("auto", Server(36), Controller),
+        ("auto", Server(30), Extender),
+        ("auto", Server(36, dra=False), Extender),
+        ("dra", Server(36), Controller),
+        ("device-plugin", Server(36), Extender),
+    ],
+    ids=["DRA", "older", "DRA switched off", "DRA chosen", "limits chosen"],
+)
+def test_what_serves(mode: str, server: Server, front: type) -> None:
+    settings = ControllerSettings.model_validate({"mode": mode})
+    assert front_of(settings, cast("Api", server)) is front
+
+
+def test_what_cannot_be_is_refused() -> None:
+    settings = ControllerSettings.model_validate({"mode": "dra"})
+    with pytest.raises(Refused, match="does not keep device taints"):
+        front_of(settings, cast("Api", Server(35)))
