@@ -7,10 +7,9 @@ card is asked by its index, beside the others, and only those that do not answer
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final
 
 from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.join import Joined, by_address
@@ -22,9 +21,8 @@ from dra_driver.model.pci import PciAddress
 
 logger = logging.getLogger(__name__)
 
-_MOST_AT_ONCE: Final = 16
-
 Queried = tuple[QueriedCard, ...]
+Answer = tuple[Queried, tuple[ListedCard, ...]] | HardwareError
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +82,7 @@ class Surveyor:
         known = {address: self._indexes[address] for address in cards if address in self._indexes}
         # Indexes count the cards from 0 on; a card that is gone may have left a gap.
         indexes = sorted({*range(len(cards)), *known.values()})
-        with ThreadPoolExecutor(
-            min(len(indexes), _MOST_AT_ONCE), thread_name_prefix="efsmi"
-        ) as pool:
-            answers = dict(zip(indexes, pool.map(self._ask, indexes), strict=True))
+        answers = self._ask_each(indexes)
         errors = {at: each for at, each in answers.items() if isinstance(each, HardwareError)}
         found = [each for each in answers.values() if not isinstance(each, HardwareError)]
         joined = by_address(
@@ -101,7 +96,24 @@ class Surveyor:
         }
         return Survey(joined, None, silent), errors.values()
 
-    def _ask(self, index: int) -> tuple[Queried, tuple[ListedCard, ...]] | HardwareError:
+    def _ask_each(self, indexes: Iterable[int]) -> dict[int, Answer]:
+        answers: dict[int, Answer] = {}
+
+        def ask(index: int) -> None:
+            answers[index] = self._ask(index)
+
+        # Not a pool's threads: the end of the program would wait for a card that hangs.
+        threads = [
+            threading.Thread(target=ask, args=(index,), name=f"efsmi-{index}", daemon=True)
+            for index in indexes
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return answers
+
+    def _ask(self, index: int) -> Answer:
         try:
             queried = self._query(index)
             return queried, self._listed(queried, index)

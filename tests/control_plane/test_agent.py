@@ -253,7 +253,8 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
         assert tapped.requests == []
         place.machine.set_card(CARDS[0], health=False)
         wait_until(lambda: "unhealthy" in str(slices(api, place)), 30.0, "the taint")
-        assert tapped.requests == ["get nodes", "replace resourceslices"]
+        wait_until(lambda: "create events" in tapped.requests, 30.0, "the event")
+        assert sorted(tapped.requests) == ["create events", "get nodes", "replace resourceslices"]
     finally:
         agent.stop()
         client.close()
