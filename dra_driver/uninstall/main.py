@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
+from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
@@ -43,7 +44,10 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
 
 def check(api: Api, settings: UninstallSettings) -> None:
     """As `run`; what people need to know goes to standard error, and so into helm's output."""
-    found = holders(api.list(RESOURCE_CLAIMS).items)
+    try:
+        found = holders(api.list(RESOURCE_CLAIMS).items)
+    except NotFound:
+        return  # a server without DRA: pods that the device plugin served end by themselves
     if not found:
         return
     print(_advice(found, settings), file=sys.stderr)

@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api, Listing
-from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import GcuError, Refused
@@ -37,8 +37,11 @@ def api(*claims: Object, error: GcuError | None = None) -> Api:
     return cast("Api", Claims(*claims, error=error))
 
 
-def test_nothing_is_said_when_no_claim_has_a_gcu(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_said_when_no_claim_has_a_gcu_or_there_are_no_claims(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     check(api(claim("waits")), SETTINGS)
+    check(api(error=NotFound("list of resourceclaims: not found")), SETTINGS)
     assert capsys.readouterr() == ("", "")
 
 
