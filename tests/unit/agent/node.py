@@ -64,7 +64,8 @@ class Node:
         self.sockets = Sockets.of(self.kubelet)
         self.agents: list[Agent] = []
 
-    def agent(self, effects: Effects | None = None) -> Agent:
+    def agent(self, effects: Effects | None = None, **more: Any) -> Agent:
+        """With `more` settings."""
         settings = AgentSettings(
             node_name=NODE,
             mode=self.mode,
@@ -73,14 +74,15 @@ class Node:
             kubelet_root=self.kubelet,
             cdi_dir=self.cdi,
             state_dir=self.state,
+            **more,
         )
         agent = Agent(settings, cast("Api", self.api), effects=effects or Effects())
         self.agents.append(agent)
         return agent
 
-    def started(self, effects: Effects | None = None) -> Agent:
+    def started(self, effects: Effects | None = None, **more: Any) -> Agent:
         """An agent that has done all steps of its start."""
-        agent = self.agent(effects)
+        agent = self.agent(effects, **more)
         agent.start()
         assert agent._startup.done.wait(30), agent.ready()
         return agent

@@ -187,6 +187,32 @@ def test_the_kubelet_hears_of_a_lost_card_at_once(node: Node) -> None:
         assert lost.message == "card 0000:0d:00.0: gone from the PCI bus"
 
 
+def test_a_card_that_hangs_is_ill_and_the_agent_serves(node: Node) -> None:
+    """Also an agent that starts while it hangs, which knows nothing of that card."""
+    agent = node.started(efsmi_timeout=2.0)
+    ref = node.api.add("one", card=1)
+    fake_kubelet.prepare_v1(node.sockets.service, ref)
+    node.machine.set_fault("card-hangs", card=CARDS[1])
+    with fake_kubelet.watch_v1alpha1(node.sockets.service) as lists:
+        assert [each.health for each in next(lists).devices] == [1]
+        agent._cards.look()
+        [ill] = next(lists).devices
+        assert (ill.device.device_name, ill.health) == ("whole-0000-0e-00-0", 2)
+        assert "efsmi does not answer for it" in ill.message
+    assert agent._cards.problem is None
+    assert agent.live() is None
+    agent.stop()
+    agent = node.started(efsmi_timeout=2.0)
+    assert agent._cards.problem is None
+    assert agent.live() is None
+    other = node.api.add("two", card=0)
+    for each in (other, ref):
+        assert fake_kubelet.prepare_v1(node.sockets.service, each).claims[each.uid].error == ""
+        reply = fake_kubelet.unprepare_v1(node.sockets.service, each)
+        assert reply.claims[each.uid].error == ""
+    assert node.files() == {}
+
+
 def test_an_agent_whose_socket_is_gone_is_not_alive(node: Node) -> None:
     agent = node.started()
     node.sockets.service.unlink()
