@@ -68,10 +68,14 @@ class Hands:
         status = {key: value for key, value in found["status"].items() if key != "allocation"}
         return self._api.replace(RESOURCE_CLAIMS, found | {"status": status}, subresource="status")
 
-    def reserve(self, found: Object, pod: str) -> Object:
-        """Reserve the allocated claim for the pod, as kube-scheduler does before it binds."""
-        uid = self._api.get(PODS, pod, namespace=self._namespace)["metadata"]["uid"]
-        status = found["status"] | {"reservedFor": [{"resource": "pods", "name": pod, "uid": uid}]}
+    def reserve(self, found: Object, *pods: str) -> Object:
+        """Reserve the allocated claim for the pods, as kube-scheduler does before it binds them."""
+        known = {
+            pod["metadata"]["name"]: pod["metadata"]["uid"]
+            for pod in self._api.list(PODS, namespace=self._namespace).items
+        }
+        users = [{"resource": "pods", "name": name, "uid": known[name]} for name in pods]
+        status = found["status"] | {"reservedFor": users}
         return self._api.replace(RESOURCE_CLAIMS, found | {"status": status}, subresource="status")
 
     def annotate(self, found: Object, text: str) -> Object:
@@ -117,8 +121,8 @@ class Hands:
 
     def drain(self, node: str) -> None:
         """`kubectl drain`; returns when its pods are gone."""
-        alone = ("--force", "--disable-eviction", "--grace-period=0", "--timeout=30s")
-        self._cluster.kubectl("drain", node, *alone)
+        left = ("--ignore-daemonsets", "--disable-eviction")
+        self._cluster.kubectl("drain", node, *left, "--grace-period=0", "--timeout=30s")
 
     def make_class(self, selector: str, *config: Object) -> str:
         """Somebody's own DeviceClass; gives its name."""

@@ -1,0 +1,190 @@
+"""How long a real control plane takes for pods that all come at once, each with a claim for a card.
+
+Pods and claims are made while kube-scheduler and the controller are stopped (SIGSTOP); the time
+runs from when they go on to the last binding and the last allocation, as a watch tells them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench import fleet
+from bench.fleet import Object
+from bench.published import Devices, for_all
+from dra_driver.kube.api import Change
+from dra_driver.kube.client import Client
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.model.claim import allocation
+from dra_driver.model.names import SCHEDULING_GATE
+from tests.cluster.cluster import Cluster
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.objects import pod_with
+
+NAMESPACE = "default"
+SECONDS = 300.0  # after which a run is given up
+SCHEDULER = "kube-scheduler"
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How devices are given: by our controller or by kube-scheduler itself, to pods with the gate
+    or without it, with kube-scheduler at work or stopped all the time."""
+
+    devices: Devices
+    ours: bool
+    gated: bool = False
+    scheduled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """In a second; no pod is bound while kube-scheduler is stopped. `cpu` is the processor time
+    that each program took, in seconds."""
+
+    claims: float
+    pods: float
+    cpu: Mapping[str, float]
+
+    def figures(self) -> Object:
+        return {
+            "claims_allocated_per_s": round(self.claims, 1),
+            "pods_bound_per_s": round(self.pods, 1),
+            "cpu_s": {name: round(used, 1) for name, used in self.cpu.items()},
+        }
+
+
+class Seen:
+    """When a watch told that each object was done."""
+
+    def __init__(self, api: Client, resource: Resource, is_done: Callable[[Object], bool]) -> None:
+        self._is_done = is_done
+        self._at: dict[str, float] = {}
+        self._more = threading.Condition()
+        version = api.list(resource, namespace=NAMESPACE).resource_version
+        self._watch = api.watch(
+            resource, resource_version=version, namespace=NAMESPACE, timeout=2 * SECONDS
+        )
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def last(self, count: int) -> float:
+        """The time at which so many were done. Raises TimeoutError."""
+        with self._more:
+            if not self._more.wait_for(lambda: len(self._at) >= count, SECONDS):
+                raise TimeoutError(f"{len(self._at)} of {count} were done in {SECONDS:g} s")
+        self._watch.close()
+        return max(self._at.values())
+
+    def _follow(self) -> None:
+        for event in self._watch:
+            if event.change is not Change.BOOKMARK and self._is_done(event.object):
+                with self._more:
+                    self._at.setdefault(event.object["metadata"]["name"], time.monotonic())
+                    self._more.notify()
+
+
+class Bursts:
+    """`flags` are the controller's."""
+
+    def __init__(self, cluster: Cluster, api: Client, *flags: str) -> None:
+        self._cluster = cluster
+        self._api = api
+        self._flags = flags
+
+    def run(self, way: Way, count: int) -> Rates:
+        """So many pods at once. Nothing is left of them. Raises TimeoutError."""
+        with self._controller(way.ours) as controller:
+            self._signal(controller, signal.SIGSTOP)
+            names = [f"user-{number}" for number in range(count)]
+            for_all(lambda name: self._start(name, way), names)
+            bound = Seen(self._api, PODS, lambda pod: bool(pod["spec"].get("nodeName")))
+            allocated = Seen(self._api, RESOURCE_CLAIMS, lambda each: allocation(each) is not None)
+            before, begun = self._cpu(controller), time.monotonic()
+            self._signal(controller, signal.SIGCONT, scheduler=way.scheduled)
+            try:
+                claims = count / (allocated.last(count) - begun)
+                pods = count / (bound.last(count) - begun) if way.scheduled else 0.0
+                after = self._cpu(controller)
+            finally:
+                self._signal(controller, signal.SIGCONT)
+        self._end_all()
+        return Rates(claims, pods, {name: used - before[name] for name, used in after.items()})
+
+    def _start(self, name: str, way: Way) -> None:
+        wanted = fleet.request("whole")
+        wanted["exactly"]["deviceClassName"] = way.devices.device_class
+        metadata = {"name": name, "namespace": NAMESPACE}
+        claim = {
+            "apiVersion": RESOURCE_CLAIMS.api_version,
+            "kind": RESOURCE_CLAIMS.kind,
+            "metadata": metadata,
+            "spec": {"devices": {"requests": [wanted]}},
+        }
+        self._api.create(RESOURCE_CLAIMS, claim)
+        gates = [{"name": SCHEDULING_GATE}] if way.gated else []
+        self._api.create(PODS, pod_with(name, NAMESPACE, name, schedulingGates=gates))
+
+    def _end_all(self) -> None:
+        """Without a kubelet: pods at once, and then kube-controller-manager frees the claims."""
+        names = [
+            each["metadata"]["name"] for each in self._api.list(PODS, namespace=NAMESPACE).items
+        ]
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods?gracePeriodSeconds=0"
+        self._cluster.kubectl("delete", f"--raw={path}")
+        for_all(lambda name: self._api.delete(RESOURCE_CLAIMS, name, namespace=NAMESPACE), names)
+        while self._api.list(RESOURCE_CLAIMS, namespace=NAMESPACE).items:
+            time.sleep(0.2)
+
+    def _signal(
+        self,
+        controller: ControllerProcess | None,
+        number: signal.Signals,
+        *,
+        scheduler: bool = True,
+    ) -> None:
+        if controller is not None:
+            controller.signal(number)
+        if scheduler:
+            self._cluster.processes.get(SCHEDULER).send(number)
+
+    def _cpu(self, controller: ControllerProcess | None) -> dict[str, float]:
+        programs = (SCHEDULER, "kube-apiserver", "etcd")
+        used = {name: _seconds(self._cluster.processes.get(name).pid) for name in programs}
+        if controller is not None:
+            used["controller"] = _seconds(controller.pid)
+        return used
+
+    @contextmanager
+    def _controller(self, wanted: bool) -> Iterator[ControllerProcess | None]:
+        """Ours, with a lease that outlives the time in which it is stopped."""
+        if not wanted:
+            yield None
+            return
+        with TemporaryDirectory() as folder:
+            process = ControllerProcess(
+                self._cluster.kubeconfig,
+                Path(folder) / "log",
+                "--lease-duration=600",
+                "--lease-renew-deadline=590",
+                *self._flags,
+            )
+            try:
+                process.wait_for_log("begins")
+                yield process
+            finally:
+                process.end()
+
+
+def _seconds(pid: int) -> float:
+    """Processor time of the process so far."""
+    _, _, fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+    user, system = fields.split()[11:13]
+    return (int(user) + int(system)) / _TICKS
