@@ -56,12 +56,15 @@ class Surveyor:
             except (EfsmiHung, EfsmiFailed) as error:
                 failures.append(error)
         survey, errors = self._one_by_one(cards)
-        apart, self._apart = self._apart, bool(survey.silent) and bool(survey.joined.cards)
+        apart, self._apart = self._apart, 0 < len(survey.silent) < len(cards)
         if self._apart:
             if not apart:
                 logger.warning("each card is asked by itself for now: %s", failures[0])
             return self._keep(survey)
-        if failures := [*failures, *errors]:
+        if survey.silent:  # all of them: it is the tool
+            nobody = HardwareError("efsmi answers for no card")
+            raise next(iter([*failures, *errors]), nobody)
+        if failures:
             raise failures[0]
         logger.info("every card answers again")
         return self._keep(self._at_once())

@@ -110,6 +110,28 @@ def test_an_index_that_moved_is_found(tmp_path: Path) -> None:
     assert [str(address) for address in found.silent] == [THIRD]
 
 
+def test_a_gap_among_the_indexes_is_no_failure(tmp_path: Path) -> None:
+    """When the last card that did not answer is gone from the bus."""
+    looked = Looked(tmp_path)
+    looked.inventory()
+    looked.edits |= of_card(1, hung)
+    looked.inventory()
+    looked.machine.lose_card(SECOND)
+    looked.edits.clear()
+    assert addresses(looked.inventory()) == [FIRST, THIRD]
+
+
+def test_answers_that_are_no_cards_of_the_node(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.edits |= dict.fromkeys(OF_ALL, failed)
+    looked.edits |= {
+        f"-i {index} -q --json-format": lambda text: text.replace('"0000"', '"0001"')
+        for index in range(3)
+    }
+    with pytest.raises(HardwareError, match="was killed by signal 11"):
+        looked.inventory()
+
+
 @pytest.mark.parametrize("edit", [hung, failed])
 def test_when_no_card_answers_it_is_the_tool(tmp_path: Path, edit: Edit) -> None:
     looked = Looked(tmp_path)
