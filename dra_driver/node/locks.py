@@ -11,7 +11,7 @@ import fcntl
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -26,12 +26,27 @@ from dra_driver.node.logfile import is_at
 _FLOCK: Final = struct.Struct("@hhqqi")
 
 
-class Locks:
-    """Lock files in `directory`, which is made when first needed."""
+Take = Callable[[int, int | None], None]
 
-    def __init__(self, directory: Path) -> None:
+
+def take_lock(fd: int, byte: int | None, *, wait: bool = True) -> None:
+    """Take the lock of an open file, or of one byte of it. Raises OSError: without `wait`
+    BlockingIOError where another has it."""
+    if byte is None:
+        fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        # Of the open file, not of the process: other threads wait, too.
+        wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK, wanted)
+
+
+class Locks:
+    """Lock files in `directory`, which is made when first needed; `take` waits for a lock."""
+
+    def __init__(self, directory: Path, *, take: Take = take_lock) -> None:
         self._claims = directory / "claims.lock"
         self._directory = directory
+        self._take = take
 
     @contextmanager
     def claim(self, uid: str) -> Iterator[None]:
@@ -43,7 +58,7 @@ class Locks:
         Raises InvalidValue for what is no UID.
         """
         byte = zlib.crc32(check_id(uid, "UID").encode())
-        fd = _acquire(self._claims, byte)
+        fd = self._acquire(self._claims, byte)
         try:
             yield
         finally:
@@ -54,36 +69,29 @@ class Locks:
         """Nobody else gives out or takes back something of these cards meanwhile."""
         with ExitStack() as stack:
             for card in sorted(cards):
-                fd = _acquire(self._directory / f"card-{card.slug}.lock")
+                fd = self._acquire(self._directory / f"card-{card.slug}.lock")
                 stack.callback(os.close, fd)
             yield
 
+    def _acquire(self, path: Path, byte: int | None = None) -> int:
+        """A descriptor whose closing gives the lock back."""
+        try:
+            while True:
+                fd = self._open_locked(path, byte)
+                if is_at(fd, path):  # else somebody removed it: others would lock a new one
+                    return fd
+                os.close(fd)
+        except OSError as error:
+            raise JournalError(
+                f"the lock {path} cannot be taken: {error.strerror}",
+                remedy="check that the disk is neither full nor failing nor read-only",
+            ) from error
 
-def _acquire(path: Path, byte: int | None = None) -> int:
-    """A descriptor whose closing gives the lock back."""
-    try:
-        while True:
-            fd = _open_locked(path, byte)
-            if is_at(fd, path):  # else somebody removed it: others would lock a new one
-                return fd
+    def _open_locked(self, path: Path, byte: int | None) -> int:
+        fd = open_lock(path)
+        try:
+            self._take(fd, byte)
+        except BaseException:
             os.close(fd)
-    except OSError as error:
-        raise JournalError(
-            f"the lock {path} cannot be taken: {error.strerror}",
-            remedy="check that the disk is neither full nor failing nor read-only",
-        ) from error
-
-
-def _open_locked(path: Path, byte: int | None) -> int:
-    fd = open_lock(path)
-    try:
-        if byte is None:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        else:
-            # Of the open file, not of the process: other threads wait, too.
-            wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
-            fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, wanted)
-    except OSError:
-        os.close(fd)
-        raise
-    return fd
+            raise
+        return fd

@@ -14,7 +14,7 @@ from tests.unit.node.history import play
 
 HISTORIES = int(os.environ.get("GCU_HISTORIES", "10000"))
 SEED = int(os.environ.get("GCU_SEED", "0"))
-BLOCK = 500
+BLOCK = 200
 
 
 @pytest.mark.parametrize("first", range(SEED, SEED + HISTORIES, BLOCK))

@@ -24,10 +24,13 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.drs import new_uuid, place, taken
 from dra_driver.simulator.state import Instance, Machine
 from tests.unit.memory_efsmi import MemoryEfsmi
-from tests.unit.node.drs_world import DrsWorld, instance, overseer, share, slices, tool, whole
+from tests.unit.node.allocations import Allocations
+from tests.unit.node.drs_world import DrsWorld, tool
 from tests.unit.node.folders import fast_folder
 from tests.unit.node.outside import NODE_CARDS, SIZES, Outside
-from tests.unit.node.world import Crash, Kill, claim, pod
+from tests.unit.node.rush import Asked, Rush
+from tests.unit.node.turns import Moments, Turns
+from tests.unit.node.world import Crash
 
 FAULTS = (
     "create-fails",
@@ -70,7 +73,10 @@ def play(seeds: Iterable[int]) -> None:
                 history.run(_MOST_STEPS)
             except Exception as error:
                 past = "\n".join(history.told)
-                raise AssertionError(f"{error!r} after\n{past}") from error
+                raise AssertionError(
+                    f"{error!r} after\n{past}\n"
+                    f"again: GCU_SEED={seed} GCU_HISTORIES=1 pytest tests/property/test_node.py"
+                ) from error
             shutil.rmtree(folder / str(seed))
 
 
@@ -91,22 +97,42 @@ class History:
 
     def __init__(self, root: Path, seed: int) -> None:
         self.random = random.Random(seed)
-        self.world = DrsWorld(root, tool=MemoryEfsmi(self.random.choice(_MACHINES)))
+        self._turns = Turns(self.random)
+        machine = self.random.choice(_MACHINES)
+        self.world = DrsWorld(root, tool=MemoryEfsmi(machine), take=self._turns.take_lock)
+        self._allocations = Allocations(self.random, self.world)
         self.outside = Outside(self.world)
         self.disturbed = False
         self.told: list[str] = [f"seed {seed}"]
+        self._answers: dict[str, object] = {}
         self._serial = 0
-        self._kill = Kill()
+        self._kill = Moments(self._turns)
         self.agent = self.world.start(self._kill)
 
     def run(self, most: int) -> None:
         """Up to `most` steps, then rest: at the end nothing is left."""
-        actions = (self._come, self._go, self._again, self._recreate, self._restart, self._look)
-        disasters = (self._reboot, self._lose, self._meddle, self._fault, self._calm)
+        actions = {
+            self._come: 8,
+            self._go: 5,
+            self._rush: 3,
+            self._again: 2,
+            self._delete: 1,
+            self._recreate: 1,
+            self._restart: 1,
+            self._restart_kubelet: 1,
+            self._look: 1,
+        }
+        disasters = {
+            self._reboot: 2,
+            self._lose: 2,
+            self._return: 1,
+            self._meddle: 3,
+            self._fault: 3,
+            self._calm: 3,
+        }
         for _ in range(self.random.randint(1, most)):
-            often = self.random.random() < 0.8
-            weights = (8, 5, 2, 1, 1, 1) if often else (2, 2, 3, 3, 3)
-            (action,) = self.random.choices(actions if often else disasters, weights)
+            chosen = actions if self.random.random() < 0.8 else disasters
+            (action,) = self.random.choices(list(chosen), list(chosen.values()))
             action()
             self._check()
         self._calm()
@@ -117,20 +143,38 @@ class History:
         self.outside.check(disturbed=self.disturbed, held=self.agent.held())
 
     def _come(self) -> None:
-        """A claim, allocated by somebody who does not look at others."""
-        self._serial += 1
-        name = f"c{self._serial}"
-        card = self.random.randrange(len(NODE_CARDS))
-        kinds = (self._whole, self._slices, self._instance, self._pair, self._overseer)
-        made = self.random.choice(kinds)(name, card)
-        uid = self._add(made)
+        uid = self._new(self.random.randrange(len(NODE_CARDS)))
         fits = self.outside.fits(uid)
-        self.told.append(
-            f"{name}: {[(r.device, dict(r.consumed)) for r in self.outside.results(uid)]}"
-        )
         done = self._prepare(uid)
         if None not in (done, fits) and not self.disturbed:
             assert done == fits, self.told[-1]
+
+    def _rush(self) -> None:
+        """Several calls at once, as of pods that start and end together."""
+        old, card = list(self.outside.claims), self.random.randrange(len(NODE_CARDS))
+        new = [self._new(card) for _ in range(self.random.choice((1, 2, 2, 3)))]
+        rush = Rush.of(self.outside, self.random, new, old)
+        self.told.append(f"at once: {', '.join(map(str, rush.calls))}")
+        found = self._attempt(lambda: self._turns.play([self._made(call) for call in rush.calls]))
+        if found is None:
+            return
+        done = [not isinstance(answer, GcuError) for answer in found]
+        self.told.append(f"  done: {done}")
+        if not self.disturbed:
+            rush.judge(done)
+        for call, ok in zip(rush.calls, done, strict=True):
+            # Prepared again since, it stays: the kubelet knows of it.
+            if ok and call.verb == "unprepare" and call.uid not in self.outside.prepared():
+                self._forget(call.uid)
+
+    def _made(self, call: Asked) -> Callable[[], object]:
+        if call.verb == "look":
+            return self._reconcile
+        ref = ClaimRef.of(self.outside.claims[call.uid])
+        work = self.agent.preparer
+        if call.verb == "unprepare":
+            return lambda: work.unprepare([ref])[call.uid]
+        return lambda: work.prepare([ref])[call.uid]
 
     def _again(self) -> None:
         for uid in self._one():
@@ -144,7 +188,7 @@ class History:
             self.told.append(f"{uid}: unprepare")
             refs = [ClaimRef.of(self.outside.claims[uid])]
             if self._call(partial(self._unprepare, refs)):
-                del self.outside.claims[uid]
+                self._forget(uid)
 
     def _unprepare(self, refs: list[ClaimRef]) -> object:
         (answer,) = self.agent.preparer.unprepare(refs).values()
@@ -158,6 +202,20 @@ class History:
             former = self.outside.claims[uid]
             metadata = {**former["metadata"], "uid": f"uid-again-{self._serial}"}
             self._prepare(self._add({**former, "metadata": metadata}))
+
+    def _delete(self) -> None:
+        """A claim is gone from the API server, by force: its pod still runs."""
+        for uid in self._one():
+            self.told.append(f"{uid}: deleted")
+            metadata = self.outside.claims[uid]["metadata"]
+            self.world.api.claims.pop((metadata["namespace"], metadata["name"]), None)
+
+    def _restart_kubelet(self) -> None:
+        """It asks again for whatever its pods have, of which nothing may have changed."""
+        self.told.append("kubelet restarts")
+        for uid in sorted(self.outside.prepared()):
+            done = self._prepare(uid)
+            assert done is not False or self.disturbed, self.told[-1]
 
     def _restart(self) -> None:
         self.told.append("restart")
@@ -181,6 +239,15 @@ class History:
         self.told.append(f"lose {address}")
         self.world.tool.set_card(str(address), lost=True)
         self.disturbed = True
+
+    def _return(self) -> None:
+        """A lost card is back; the agent may look."""
+        for address in NODE_CARDS:
+            if self.world.tool.card(str(address)).lost:
+                self.told.append(f"{address} is back")
+                self.world.tool.set_card(str(address), lost=False)
+        if self.random.random() < 0.5:
+            self._look()
 
     def _meddle(self) -> None:
         """Somebody makes an instance by hand, or takes it away again; the agent may look."""
@@ -226,64 +293,68 @@ class History:
         self.told.append("end")
         for uid, each in list(self.outside.claims.items()):
             assert self.agent.preparer.unprepare([ClaimRef.of(each)]) == {uid: None}
-            del self.outside.claims[uid]
+            self._forget(uid)
             self._check()
         self.agent.journal.close()
 
-    def _whole(self, name: str, card: int) -> dict[str, Any]:
-        return whole(name, card)
-
-    def _overseer(self, name: str, card: int) -> dict[str, Any]:
-        return overseer(name, card)
-
-    def _slices(self, name: str, card: int) -> dict[str, Any]:
-        return slices(name, card, self.random.choice((1, 1, 2, 2, 3, 6)))
-
-    def _instance(self, name: str, card: int) -> dict[str, Any]:
-        return instance(name, card, self.random.choice((1, 1, 1, 3, 3, 6)))
-
-    def _pair(self, name: str, card: int) -> dict[str, Any]:
-        """Two requests for two containers."""
-        self.world.api.pods["team", f"pod-{name}"] = pod(
-            {"x": name}, ("x/l",), ("x/r",), name=f"pod-{name}"
-        )
-        sizes = self.random.choice(((1, 1), (1, 3), (3, 3)))
-        shares = [
-            share(card, Mode.DRS, size, f"{name}-{side}", side)
-            for size, side in zip(sizes, "lr", strict=True)
-        ]
-        return claim(name, *shares, pods=(f"pod-{name}",))
+    def _new(self, card: int) -> str:
+        """A claim, allocated by somebody who does not look at others."""
+        self._serial += 1
+        name = f"c{self._serial}"
+        uid = self._add(self._allocations.make(name, card))
+        given = [(r.device, dict(r.consumed)) for r in self.outside.results(uid)]
+        self.told.append(f"{name}: {given}")
+        return uid
 
     def _add(self, made: dict[str, Any]) -> str:
         ref = self.world.api.add(made)
         self.outside.claims[ref.uid] = made
         return ref.uid
 
+    def _forget(self, uid: str) -> None:
+        """The kubelet does."""
+        del self.outside.claims[uid]
+        self._answers.pop(uid, None)
+
     def _prepare(self, uid: str) -> bool | None:
         ref = ClaimRef.of(self.outside.claims[uid])
-        return self._call(lambda: self.agent.preparer.prepare([ref])[uid])
+        return self._call(lambda: self._answered(uid, self.agent.preparer.prepare([ref])[uid]))
+
+    def _answered(self, uid: str, answer: object) -> object:
+        """What the kubelet was told once, it is told again."""
+        if not isinstance(answer, GcuError):
+            assert self._answers.setdefault(uid, answer) == answer
+        return answer
 
     def _call(self, call: Callable[[], object]) -> bool | None:
         """Whether the call succeeded; None where the agent was killed in it, and started anew."""
+        answers = self._attempt(lambda: [call()])
+        if answers is None:
+            return None
+        (answer,) = answers
+        if isinstance(answer, GcuError):
+            self.told.append(f"  {answer}")
+        return not isinstance(answer, GcuError)
+
+    def _attempt(self, call: Callable[[], list[object]]) -> list[object] | None:
+        """What the call gives; None where the agent was killed in it, and started anew."""
         if self.random.random() < 0.25:
             self._kill.n = len(self._kill.moments) + self.random.randrange(1, 40)
         try:
-            answer = call()
+            answers = call()
         except Crash as crash:
             self.told.append(f"  killed {crash}")
             self._start(0.3)
             return None
         self._kill.n = _NO_KILL
-        if isinstance(answer, GcuError):
-            self.told.append(f"  {answer}")
-        return not isinstance(answer, GcuError)
+        return answers
 
     def _start(self, fatal: float) -> None:
         """A new agent, which may be killed while it recovers, and looks."""
         while True:
             self.agent.journal.close()
             n = self.random.randrange(1, 40) if self.random.random() < fatal else _NO_KILL
-            self._kill = Kill(n)
+            self._kill = Moments(self._turns, n)
             try:
                 self.agent = self.world.start(self._kill)
                 self._reconcile()

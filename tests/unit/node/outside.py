@@ -71,7 +71,7 @@ class Outside:
             uuid
             for uid, uuids in shown.items()
             for uuid in uuids
-            if _card(self.results(uid)[0]) == address
+            if card_of(self.results(uid)[0]) == address
         }
         assert ours == told, f"card {address} has {ours}, files tell of {told}"
         sizes = sorted(int(there[uuid][0]) for uuid in ours)
@@ -84,7 +84,7 @@ class Outside:
         return True if wanted[0].admin_access else self._has_room(wanted)
 
     def _has_room(self, wanted: Sequence[Result]) -> bool | None:
-        address, mode = _card(wanted[0]), _mode(wanted[0])
+        address, mode = card_of(wanted[0]), _mode(wanted[0])
         card = self.world.tool.card(str(address))
         others = {other: _mode(r) for other, r in self.given(address)}
         if self.world.cards.problems.get(address) or set(others.values()) - {mode}:
@@ -127,10 +127,11 @@ class Outside:
 
 
 def _holds(result: Result, card: PciAddress) -> bool:
-    return _card(result) == card and not result.admin_access
+    return card_of(result) == card and not result.admin_access
 
 
-def _card(result: Result) -> PciAddress:
+def card_of(result: Result) -> PciAddress:
+    """The card that the result is of."""
     return parse_device_name(result.device)[1]
 
 

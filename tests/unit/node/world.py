@@ -20,7 +20,7 @@ from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
-from dra_driver.node.locks import Locks
+from dra_driver.node.locks import Locks, Take, take_lock
 from dra_driver.node.lost import Lost
 from dra_driver.node.ports import Hardware
 from dra_driver.node.prepare import WHOLE_ONLY, Preparer
@@ -220,11 +220,12 @@ class World:
     injection: Injection = Injection.CDI
     steps: Mapping[Mode, ModeSteps] = field(default_factory=lambda: WHOLE_ONLY)
     failures: Failures = field(default_factory=Failures)
+    take: Take = take_lock
 
     def boot(self, effects: Effects | None = None) -> Agent:
         journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
         cdi = CdiDirectory(self.root / "cdi", effects=effects)
-        locks = Locks(self.root / "state" / "locks")
+        locks = Locks(self.root / "state" / "locks", take=self.take)
         preparer = Preparer(
             claims=self.api,
             hardware=self.hardware(),
