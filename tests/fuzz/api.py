@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.config.device_config import read_config
 from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.errors import from_response
 from dra_driver.kube.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -38,6 +39,17 @@ _OPAQUE: Final = {
     "source": "FromClaim",
     "requests": ["gcu"],
     "opaque": {"driver": "gcu.enflame.com", "parameters": {"apiVersion": "v1", "slices": 2}},
+}
+_PACKING: Final = {
+    "source": "FromClaim",
+    "opaque": {
+        "driver": "gcu.enflame.com",
+        "parameters": {
+            "apiVersion": "gcu.enflame.com/v1alpha1",
+            "kind": "GcuConfig",
+            "packing": {"nodes": "spread", "cards": "binpack"},
+        },
+    },
 }
 _OTHERS: Final = {"source": "FromClass", "opaque": {"driver": "gpu.example.com", "parameters": {}}}
 _FREE: Final = ("parameters",)
@@ -212,6 +224,11 @@ _KNOWN: Final = [[made, its] for made in _claims() for its in _PODS]
 
 SUBJECTS: Final = (
     Subject("claim", DamagedJson(_claims(), strings_only=True, free=_FREE), _plan),
+    Subject(
+        "opaque-config",
+        DamagedJson([_PACKING], strings_only=True, free=_FREE),
+        lambda data, _: read_config(json.loads(data), "claim team/a"),
+    ),
     Subject("prepare", DamagedJson(_KNOWN, strings_only=True, free=_FREE), _prepare),
     Subject("names", _name, _names),
     Subject("api-errors", one_of(Damaged(_STATUS), DamagedJson([json.loads(_STATUS[0])])), _error),
