@@ -12,15 +12,19 @@ from dra_driver.agent.shared import Shared
 from dra_driver.agent.way import kubelet_version
 from dra_driver.config.card_rules import Offer
 from dra_driver.device_plugin.granter import Handover
+from dra_driver.device_plugin.hints import PlacedPods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.device_plugin.reporter import Reporter
 from dra_driver.device_plugin.stock import NodeView
+from dra_driver.kube.resources import PODS
+from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi import Injection
+from dra_driver.telemetry.program import Deadline
 
 # From 1.29 on kubelets take CDI names from device plugins without a feature gate (KEP-4009).
 _CDI_SINCE: Final = (1, 29)
@@ -47,6 +51,13 @@ class PluginFront:
         self._shared = shared
         self._offering = offering
         self._takes_cdi: bool | None = None
+        placed = PlacedPods()
+        self._pods = Reflector(
+            shared.api,
+            PODS,
+            placed,
+            field_selector=f"spec.nodeName={settings.node_name},status.phase=Pending",
+        )
         self._plugin = DevicePlugin(
             view=self._view,
             keeper=shared.preparer.keeper,
@@ -56,6 +67,7 @@ class PluginFront:
             node_name=settings.node_name,
             kubelet_root=settings.kubelet_root,
             pod_uid=settings.pod_uid,
+            placed=placed,
             effects=shared.effects,
         )
         checkpoint = Folders.of(settings.kubelet_root).checkpoint
@@ -76,8 +88,9 @@ class PluginFront:
             self.serves = True
 
     def report(self) -> None:
-        """Tell the Node of its cards, by which pods are placed."""
+        """Tell the Node of its cards, by which pods are placed, and follow these pods."""
         if not self._reports:
+            self._pods.start()
             self._reporter.start()
             self._reports = True
 
@@ -88,7 +101,9 @@ class PluginFront:
 
     def stop(self, within: float) -> None:
         """End the rest within so many seconds; what the Node was told stays."""
-        self._reporter.stop(within)
+        deadline = Deadline(within)
+        self._reporter.stop(deadline.left())
+        self._pods.stop(deadline.left())
 
     def wake(self) -> None:
         """A card has changed, or what is held of one."""
@@ -105,7 +120,10 @@ class PluginFront:
     def checks(self) -> Mapping[str, Callable[[], bool]]:
         """Whether each thread that was started lives."""
         served = {"the watch over the device plugin": self._plugin.is_alive}
-        reported = {"the report of the node's cards": self._reporter.is_alive}
+        reported = {
+            "the report of the node's cards": self._reporter.is_alive,
+            "the watch over the node's pods": self._pods.is_alive,
+        }
         return (served if self.serves else {}) | (reported if self._reports else {})
 
     def _view(self) -> NodeView:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from dra_driver.device_plugin.granter import Granter
-from dra_driver.device_plugin.preference import prefer_share, prefer_whole
+from dra_driver.device_plugin.preference import Hints, prefer_share, prefer_whole
 from dra_driver.device_plugin.stock import NodeView, stock
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.model.errors import JournalError
@@ -26,11 +26,14 @@ class ModeHandler:
         view: Callable[[], NodeView],
         granter: Granter,
         changed: Callable[[], None],
+        hints: Callable[[Mode, int], Hints] = lambda _mode, _size: (),
     ) -> None:
+        """`hints` neither raises nor waits."""
         self._mode = mode
         self._view = view
         self._granter = granter
         self._changed = changed
+        self._hints = hints
         self._last: Sequence[ListedDevice] = ()
 
     def devices(self) -> Sequence[ListedDevice]:
@@ -50,10 +53,10 @@ class ModeHandler:
         except JournalError as error:
             logger.warning("no devices are preferred: %s", error)
             return ()
-        stocks = stock(view, self._mode)
+        stocks, hints = stock(view, self._mode), self._hints(self._mode, size)
         if self._mode is Mode.WHOLE:
-            return prefer_whole(view.cards or {}, stocks, available, included, size)
-        return prefer_share(stocks, available, included, size)
+            return prefer_whole(view.cards or {}, stocks, available, included, size, hints=hints)
+        return prefer_share(stocks, available, included, size, hints=hints)
 
     def allocate(self, ids: Sequence[str]) -> ContainerEdits:
         try:

@@ -11,12 +11,14 @@ from typing import Final
 
 from dra_driver.device_plugin.granter import Granter, Handover
 from dra_driver.device_plugin.handler import ModeHandler
+from dra_driver.device_plugin.hints import PlacedPods
+from dra_driver.device_plugin.preference import Hints
 from dra_driver.device_plugin.releaser import DeviceSets, Releaser
 from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_names
-from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded
+from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
 from dra_driver.kubelet_api.device_plugin.resource import ResourceServer
-from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.errors import KubeletError, SocketError
 from dra_driver.kubelet_api.siblings import Siblings
 from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
@@ -49,12 +51,16 @@ class DevicePlugin:
         kubelet_root: Path,
         pod_uid: str = "",
         release_interval: float = 10.0,
+        placed: PlacedPods | None = None,
         effects: Effects | None = None,
     ) -> None:
-        """`pod_uid` is the agent's own pod's: two agents can serve side by side."""
+        """`pod_uid` is the agent's own pod's: two agents can serve side by side. `placed` are the
+        pods that were placed here for certain cards."""
         effects = effects or Effects()
         folders = Folders.of(kubelet_root)
         self._changed = changed
+        self._placed = placed or PlacedPods()
+        self._checkpoint = folders.checkpoint
         self._record = KubeletRecord(folders.pod_resources, folders.checkpoint, tell=self._tell)
         granter = Granter(
             view=view,
@@ -68,7 +74,9 @@ class DevicePlugin:
         self._servers: Mapping[Mode, ResourceServer] = {
             mode: ResourceServer(
                 RESOURCES[mode],
-                ModeHandler(mode, view=view, granter=granter, changed=self._on_change),
+                ModeHandler(
+                    mode, view=view, granter=granter, changed=self._on_change, hints=self._hints
+                ),
                 socket=socket,
                 kubelet=folders.kubelet,
                 effects=effects,
@@ -118,6 +126,14 @@ class DevicePlugin:
         """Why no devices can be given out, or none can be released; None when all is well."""
         problems = (server.problem for server in self._servers.values())
         return next((problem for problem in problems if problem), self._releaser.problem)
+
+    def _hints(self, mode: Mode, size: int) -> Hints:
+        try:
+            recorded = read_checkpoint(self._checkpoint)
+        except KubeletError as error:
+            logger.debug("it is not known which pods have their devices: %s", error)
+            recorded = ()
+        return self._placed.hints(recorded, mode, size)
 
     def _on_change(self) -> None:
         self._tell()

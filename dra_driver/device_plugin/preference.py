@@ -12,13 +12,21 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 
 Cards = Mapping[PciAddress, Card]
+Hints = Sequence[Sequence[PciAddress]]
+"""Cards for which pods that may be the one asked for were placed, the likeliest first."""
 
 
 def prefer_share(
-    stocks: Iterable[Stock], available: Iterable[str], included: Iterable[str], size: int
+    stocks: Iterable[Stock],
+    available: Iterable[str],
+    included: Iterable[str],
+    size: int,
+    *,
+    hints: Hints = (),
 ) -> list[str]:
-    """`size` devices of one card, of its slices or of its DRS size: of the card with the fewest
-    left on which they fit, a card in use before a free one. None where no card has them.
+    """`size` devices of one card, of its slices or of its DRS size: of the first hinted card on
+    which they fit, else of that with the fewest left, a card in use before a free one. None where
+    no card has them.
 
     `included` are those that the container has anyway, handed on by an init container.
     """
@@ -36,7 +44,16 @@ def prefer_share(
     ]
     if not possible:
         return []
-    best = min(possible, key=lambda each: (each.free, not each.held, each.card))
+    hinted = {card: at for at, cards in reversed(list(enumerate(hints))) for card in cards}
+    best = min(
+        possible,
+        key=lambda each: (
+            hinted.get(each.card, len(hints)),
+            each.free,
+            not each.held,
+            each.card,
+        ),
+    )
     others = [device for device in free[best] if device not in kept]
     return [str(device) for device in [*kept, *others][:size]]
 
@@ -47,10 +64,13 @@ def prefer_whole(
     available: Iterable[str],
     included: Iterable[str],
     size: int,
+    *,
+    hints: Hints = (),
 ) -> list[str]:
-    """`size` whole cards that are close to each other: behind one PCIe switch, else on as few NUMA
-    nodes as may be, and where there is a choice from the place with the fewest left. None where
-    there are not as many. `included` as in `prefer_share`."""
+    """`size` whole cards: the first hinted ones that are as many, else such that are close to each
+    other: behind one PCIe switch, else on as few NUMA nodes as may be, and where there is a choice
+    from the place with the fewest left. None where there are not as many. `included` as in
+    `prefer_share`."""
     kept = [device.card for device in _parsed(included)]
     free = {each.card for each in stocks if each.free}
     candidates = sorted(
@@ -59,10 +79,22 @@ def prefer_whole(
     missing = size - len(kept)
     if not 0 <= missing <= len(candidates):
         return []
+    hinted = next((each for each in hints if _is_all(each, kept, candidates, size)), None)
+    if hinted is not None:
+        return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in hinted]
     nodes = {cards[card].numa_node for card in kept if card in cards}
     beside = [card for card in candidates if cards[card].numa_node in nodes]
     chosen = _close(beside if len(beside) >= missing else candidates, missing, cards)
     return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*kept, *chosen]]
+
+
+def _is_all(
+    hint: Sequence[PciAddress],
+    kept: Sequence[PciAddress],
+    candidates: Sequence[PciAddress],
+    size: int,
+) -> bool:
+    return len(hint) == size and set(kept) <= set(hint) <= {*kept, *candidates}
 
 
 def _close(candidates: Sequence[PciAddress], count: int, cards: Cards) -> list[PciAddress]:

@@ -58,7 +58,7 @@ def test_slices_of_one_card(node: Node) -> None:
     assert node.give(0, SHARED, 0, 1) == ""
     assert node.give(0, SHARED, 5) == ""
     assert node.held() == [f"{ONE}/shared/0,1", f"{ONE}/shared/5"]
-    assert node.world.tool.changes()[2:] == []
+    assert node.world.tool.changes() == []
 
 
 def test_one_instance_of_the_size(node: Node) -> None:
@@ -146,7 +146,7 @@ def test_what_is_refused(node: Node, mode: Mode, devices: list[str], words: str)
     with pytest.raises(GcuError, match=words.replace(".", r"\.")):
         node.granter.allocate(mode, devices)
     assert (node.held(), node.world.files(), node.profiles(ONE)) == ([], {}, [])
-    assert node.world.tool.card(ONE).virtualization == "Disable"
+    assert node.world.tool.changes() == []
 
 
 @pytest.mark.parametrize("first", list(Mode))

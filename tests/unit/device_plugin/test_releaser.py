@@ -101,6 +101,16 @@ def test_two_looks_that_miss_it(
     assert (node.world.tool.card(ONE).virtualization == "Disable") is ended
 
 
+def test_what_is_asked_for_between_the_decision_and_the_deed(node: Node) -> None:
+    [seen] = node.agent.journal.snapshot().holdings.values()
+    node.allocate()
+    assert not node.agent.preparer.keeper.release(seen)
+    assert node.profiles() == ["3g.20gb"]
+    [seen] = node.agent.journal.snapshot().holdings.values()
+    assert node.agent.preparer.keeper.release(seen)
+    assert node.profiles() == []
+
+
 def test_why_nothing_is_released(node: Node) -> None:
     node.world.recorded = None
     node.releaser.look()
