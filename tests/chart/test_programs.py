@@ -24,7 +24,7 @@ pytestmark = pytest.mark.control_plane
 PROGRAMS: dict[str, type[Settings]] = {"agent": AgentSettings, "controller": ControllerSettings}
 # In a pod there is no kubeconfig; the rest are as their defaults on purpose.
 LEFT_TO_THE_PROGRAM = {
-    "agent": {"kubeconfig", "state_dir"},
+    "agent": {"kubeconfig", "state_dir", "error_limit", "evict_on"},
     "controller": {
         "kubeconfig",
         "lease_name",
@@ -52,7 +52,7 @@ def settings_of(helm: Helm, program: str, values: Values | None = None) -> Setti
     """What the program would read in its pod."""
     container = container_of(helm, program, values)
     environ = environment(container)
-    environ |= {name: f"field-{path}" for name, path in fields(container).items()}
+    environ |= {name: f"field-{path}".lower() for name, path in fields(container).items()}
     return load(PROGRAMS[program], [], environ, prog=program, description="")
 
 
