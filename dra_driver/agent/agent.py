@@ -144,12 +144,18 @@ class Agent:
         )
         self._keeper = preparer.keeper
         shared = Shared(
-            api, self._cards, self._offers, self._tables, self._journal, preparer, effects
+            api=api,
+            cards=self._cards,
+            offers=self._offers,
+            tables=self._tables,
+            journal=self._journal,
+            preparer=preparer,
+            failures=self._failures,
+            effects=effects,
         )
         self._dra = DraFront(
             settings,
             shared,
-            failures=self._failures,
             metrics=self._metrics,
             offering=lambda: self._is(Way.DRA),
             changed=self._wake,
@@ -279,6 +285,7 @@ class Agent:
             self._dra.publish()
         if self._is(Way.DEVICE_PLUGIN):
             self._device_plugin.report()
+        self._wake()  # what is offered depends on the choice
 
     def _move_over(self, choice: Choice) -> None:
         logger.warning("the agent starts anew: %s", choice)

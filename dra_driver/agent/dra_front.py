@@ -22,7 +22,6 @@ from dra_driver.kubelet_api.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.failures import Failures
 from dra_driver.telemetry.program import Deadline
 
 # Seconds: pods come in bursts, and who waits for a call goes before who is told of it.
@@ -43,7 +42,6 @@ class DraFront:
         settings: AgentSettings,
         shared: Shared,
         *,
-        failures: Failures,
         metrics: Metrics,
         offering: Callable[[], bool],
         changed: Callable[[], None],
@@ -62,7 +60,7 @@ class DraFront:
             settings.node_name,
             devices=OpenDevices(
                 offered,
-                failures,
+                shared.failures,
                 ledger=journal.snapshot,
                 published=lambda: self._publisher.known_devices,
             ),
@@ -75,7 +73,7 @@ class DraFront:
             shared.api,
             ledger=journal.snapshot,
             cards=shared.by_address,
-            waiting=failures.waiting,
+            waiting=shared.failures.waiting,
         )
         self._after_calls = Later(changed, delay=_AFTER_CALLS)
         self._plugin = KubeletPlugin(

@@ -137,6 +137,7 @@ class PluginFront:
             offer=self._offer,
             table=self._shared.tables.table,
             offering=self._offering(),
+            closed=self._shared.failures.closed(),
         )
 
     def _offer(self, card: PciAddress) -> Offer:

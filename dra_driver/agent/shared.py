@@ -12,6 +12,7 @@ from dra_driver.kube.api import Api
 from dra_driver.model.card import Card
 from dra_driver.model.effects import Effects
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.prepare import Preparer
 
@@ -26,6 +27,7 @@ class Shared:
     tables: ProfileTables
     journal: Journal
     preparer: Preparer
+    failures: Failures
     effects: Effects
 
     def by_address(self) -> Mapping[PciAddress, Card] | None:

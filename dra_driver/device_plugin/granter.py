@@ -18,7 +18,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.node.cdi import device_id, environment
 from dra_driver.node.keeper import Keeper
-from dra_driver.node.ledger import Holding, Ledger
+from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.ports import Hardware
 from dra_driver.node.records import Hold
 
@@ -63,7 +63,7 @@ class Granter:
         if any(device.mode is not mode for device in devices):
             raise InvalidValue(f"{RESOURCES[mode]} has not got all of {_text(devices)}")
         known = view.ledger.holdings.get(grant_uid(devices))
-        if known is not None and isinstance(known.owner, Grant):
+        if known is not None and isinstance(known.owner, Grant) and known.state is State.PREPARED:
             return Grant(devices, known.owner.total, self.answers())
         # Made before the rules are asked: that the devices are of one card is the first of them.
         grant = Grant(devices, 1, self.answers())
@@ -103,15 +103,14 @@ class Granter:
     def _make_room(self, ledger: Ledger, grant: Grant) -> None:
         """Destroy the instances of containers that are gone, of which the kubelet gave a part to
         this one; raises Refused where an init container of this pod has it."""
-        for former in _handed_on(ledger, grant):
-            devices = former.owner.devices if isinstance(former.owner, Grant) else ()
-            if frozenset(map(str, devices)) in self.recorded():
+        for holding, former in _handed_on(ledger, grant):
+            if frozenset(map(str, former.devices)) in self.recorded():
                 raise Refused(
                     f"a container asks for {RESOURCES[Mode.DRS]} of another size than an init "
-                    f"container of its pod, which has {_text(devices)}",
+                    f"container of its pod, which has {_text(former.devices)}",
                     remedy="ask for the same size in both",
                 )
-            self.keeper.release(former)
+            self.keeper.release(holding)
 
     def _edits(self, grant: Grant, holds: Holds) -> ContainerEdits:
         handover = self.handover()
@@ -145,9 +144,10 @@ def holds_of(grant: Grant, pool: str) -> Holds:
     )
 
 
-def _handed_on(ledger: Ledger, grant: Grant) -> list[Holding]:
+def _handed_on(ledger: Ledger, grant: Grant) -> list[tuple[Holding, Grant]]:
+    """Other grants that have some of its devices."""
     return [
-        holding
+        (holding, holding.owner)
         for holding, _ in ledger.holders_of(grant.cards[0])
         if isinstance(holding.owner, Grant)
         and holding.owner.uid != grant.uid

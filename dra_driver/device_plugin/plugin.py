@@ -101,7 +101,7 @@ class DevicePlugin:
         with ExitStack() as begun:
             for server in self._servers.values():
                 server.start()
-                begun.callback(server.stop, 0)
+                begun.callback(server.retract)
             begun.pop_all()
         self._watcher.start()
         self._releaser.start()

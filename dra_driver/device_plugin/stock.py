@@ -9,6 +9,7 @@ from typing import Final
 from dra_driver.config.card_rules import Offer
 from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
 from dra_driver.model.card import Card
+from dra_driver.model.device import device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.owner import Grant
@@ -25,7 +26,8 @@ class NodeView:
     """All that decides, at one moment.
 
     `cards` are None while the hardware has not been read. `offering` says whether new containers
-    are served, or only those that have something already.
+    are served, or only those that have something already. `closed` are names of devices (as DRA
+    has them) on which nothing could be made, try after try.
     """
 
     cards: Mapping[PciAddress, Card] | None
@@ -33,6 +35,7 @@ class NodeView:
     offer: Callable[[PciAddress], Offer]
     table: Callable[[Card], ProfileTable | None]
     offering: bool = True
+    closed: frozenset[str] = frozenset()
 
     @property
     def addresses(self) -> tuple[PciAddress, ...]:
@@ -122,7 +125,9 @@ def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Stock | None:
         total=total,
         held=frozenset(device.ordinal for device in devices if device.card == address),
         offered=offered is not None,
-        blocked=not sick and card is not None and bool(card.problems),
+        blocked=not sick
+        and card is not None
+        and (bool(card.problems) or device_name(mode, address) in view.closed),
         sick=sick,
         numa_node=card.numa_node if card is not None else None,
     )

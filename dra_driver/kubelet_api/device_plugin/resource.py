@@ -73,6 +73,10 @@ class ResourceServer:
         """Serve; raises SocketError. The kubelet is told by `look`."""
         self._server.start()
 
+    def retract(self) -> None:
+        """Undo `start`; it may be tried again."""
+        self._server.stop(grace=0)
+
     def stop(self, grace: float) -> None:
         """End the streams, whereupon the kubelet drops the resource, and let running calls end
         within `grace` seconds."""

@@ -39,6 +39,7 @@ class Node:
     offer: Offer = field(default_factory=Offer)
     table: ProfileTable | None = TABLE
     offering: bool = True
+    closed: frozenset[str] = frozenset()
 
     def give(self, card: int, mode: Mode, *ordinals: int, total: int) -> None:
         devices = tuple(PluginDevice(CARDS[card], mode, each) for each in ordinals)
@@ -60,6 +61,7 @@ class Node:
             offer=lambda _: self.offer,
             table=lambda _: self.table,
             offering=self.offering,
+            closed=self.closed,
         )
         told = []
         for each in stock(view, mode):
@@ -165,6 +167,15 @@ def test_what_somebody_else_does_concerns_new_containers_only() -> None:
     a_slice(node)
     node.afflict(0, FOREIGN)
     assert node.told(SHARED)[:4] == ["!0.0", "!0.1", "0.2", "!0.3"]
+
+
+def test_where_nothing_can_be_made_nothing_new_is_given_out() -> None:
+    """Binpack would choose the same card again and again."""
+    node = Node(closed=frozenset({"drs-0000-0d-00-0"}))
+    an_instance(node)
+    assert node.told(DRS)[:4] == ["0.0", "0.1", "!0.2", "!0.3"]
+    node.holders.clear()
+    assert node.told(SHARED)[:6] == names(0, 6)
 
 
 def test_a_held_card_that_was_never_found_is_lost() -> None:
