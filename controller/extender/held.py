@@ -17,7 +17,7 @@ from dra_driver.model.node_cards import NodeCard
 from dra_driver.model.pci import PciAddress
 
 _Told = defaultdict[str, Counter[PciAddress]]  # by UID: how much of which cards
-_Unowned = Counter[tuple[Mode, int]]  # how many containers hold so much, whosever they are
+_Unowned = Counter[tuple[PciAddress, Mode, int]]  # containers that hold so much, whosever they are
 _CAPACITIES = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
 
 
@@ -76,7 +76,7 @@ def _owners(cards: Iterable[NodeCard], ended: Collection[str]) -> tuple[_Told, _
     for card in cards:
         for each in card.held:
             if not each.pod and card.mode:
-                unowned[card.mode, each.amount] += 1
+                unowned[card.address, card.mode, each.amount] += 1
             elif each.pod not in ended:
                 told[each.pod][card.address] += each.amount
     return told, unowned
@@ -85,20 +85,27 @@ def _owners(cards: Iterable[NodeCard], ended: Collection[str]) -> tuple[_Told, _
 def _rest(tenant: Tenant, told: Mapping[PciAddress, int], unowned: _Unowned) -> int:
     """How much of what the pod asks for is not told of.
 
-    What is told of nobody is taken for this pod's where it is as much as one of its containers
-    asks for, and is taken out of `unowned`. It counts in any case: what may be wrong is only which
-    of several pods that ask for the same is still to come.
+    What is told of nobody is taken for this pod's where it is on a card that the pod was placed
+    on, and as much as one of its containers asks for; it is taken out of `unowned`. It counts in
+    any case, so that a wrong guess is but one pod for another that was placed there, too.
     """
     asked = tenant.asked
     amount = asked.total - sum(told.values())
     if told:
         return amount
-    for _, size in asked.containers:
-        for part in (1,) * size if asked.mode is Mode.WHOLE else (size,):
-            if unowned[asked.mode, part]:
-                unowned[asked.mode, part] -= 1
+    parts = [part for _, size in asked.containers for part in _parts(asked.mode, size)]
+    for part in parts:
+        for card in tenant.cards:
+            if unowned[card, asked.mode, part]:
+                unowned[card, asked.mode, part] -= 1
                 amount -= part
+                break
     return amount
+
+
+def _parts(mode: Mode, amount: int) -> tuple[int, ...]:
+    """What an agent tells of one by one: whole cards."""
+    return (1,) * amount if mode is Mode.WHOLE else (amount,)
 
 
 def _untold(

@@ -53,7 +53,7 @@ def slices_left(found: View, on: str = "n") -> int:
         ),
         (card(1, Mode.SHARED, Hold("", "", 2)), pod("a", {SHARED: 2}, on="n", cards=ONE), 4),
         (card(1, Mode.SHARED, Hold("", "", 2)), pod("a", {SHARED: 1}, on="n", cards=ONE), 3),
-        (card(1, Mode.SHARED, Hold("", "", 2)), pod("a", {SHARED: 2}, on="n"), 4),
+        (card(1, Mode.SHARED, Hold("", "", 2)), pod("a", {SHARED: 2}, on="n"), 0),
         (
             card(1, Mode.SHARED, Hold("", "", 2)),
             pod("a", {SHARED: 2}, {SHARED: 1}, on="n", cards=ONE),
@@ -98,6 +98,16 @@ def test_a_pod_bound_past_us_keeps_the_node_until_it_is_told() -> None:
     found.put_node(node("n", card(1, Mode.SHARED, hold("a")), card(2)))
     assert found.problem("n") == ""
     assert slices_left(found) == 6
+
+
+def test_what_is_told_of_nobody_is_no_pods_that_was_placed_elsewhere() -> None:
+    """Two pods that ask for the same: one has come, and the other one's place is kept."""
+    found = view(
+        node("n", card(1, Mode.SHARED, Hold("", "", 4)), card(2)),
+        pod("to-come", {SHARED: 4}, on="n", cards=TWO),
+        pod("come", {SHARED: 4}, on="n", cards=ONE),
+    )
+    assert slices_left(found) == 2
 
 
 @pytest.mark.parametrize("first", [hold("a"), Hold("", "", 1)], ids=["of it", "of nobody"])
