@@ -20,7 +20,7 @@ help: ## list the targets
 .PHONY: demo
 demo: ## start a real cluster with simulated GCUs, install the chart, run the examples (root)
 	@$(PY) -m tests.cluster packages
-	@$(PY) -m tests.cluster build
+	@$(PY) -m tests.cluster build --kubernetes $(K8S)
 	@$(PY) -m tests.e2e.demo
 
 .PHONY: venv
@@ -52,13 +52,13 @@ test-control-plane: ## tests against a real control plane without kubelets
 .PHONY: test-kill
 test-kill: ## a real agent killed at every point, once, and at a sample of all moments (root)
 	@$(PY) -m tests.cluster packages
-	@$(PY) -m tests.cluster build
+	@$(PY) -m tests.cluster build --kubernetes $(K8S)
 	@$(PY) -m pytest tests/kill
 
 .PHONY: soak
 soak: ## the agent killed at every moment, in every mode, whatever comes next (root; two hours)
 	@$(PY) -m tests.cluster packages
-	@$(PY) -m tests.cluster build
+	@$(PY) -m tests.cluster build --kubernetes $(K8S)
 	@GCU_KILLS=all $(PY) -m pytest tests/kill/test_matrix.py
 
 .PHONY: test-cluster

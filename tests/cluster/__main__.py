@@ -19,7 +19,7 @@ from tests.cluster.processes import require_root
 from tests.cluster.settings import Settings
 from tests.cluster.shell import run_shell
 from tests.cluster.teardown import sweep, tear_down
-from tests.cluster.versions import DEFAULT_KUBERNETES
+from tests.cluster.versions import DEFAULT_KUBERNETES, RELEASES
 
 _NEXT = """
 Next:
@@ -92,7 +92,8 @@ def _shell(options: argparse.Namespace, report: _Progress) -> int:
 
 
 def _build(options: argparse.Namespace, report: _Progress) -> int:
-    report(f"programs of Kubernetes {options.kubernetes}: {build_all(options.kubernetes, report)}")
+    for version in (options.kubernetes,) if options.kubernetes else RELEASES:
+        report(f"programs of Kubernetes {version}: {build_all(version, report)}")
     return 0
 
 
@@ -155,13 +156,16 @@ def _parser() -> argparse.ArgumentParser:
     command("list", _list, "the clusters of this machine", named=False)
     build = command("build", _build, "build what the cluster runs, unless built", named=False)
     command("packages", _packages, "install missing Debian packages", named=False)
-    for versioned in (up, build):
-        versioned.add_argument(
-            "--kubernetes",
-            default=DEFAULT_KUBERNETES,
-            metavar="VERSION",
-            help="default: %(default)s",
-        )
+    known = ", ".join(RELEASES)
+    up.add_argument(
+        "--kubernetes",
+        default=DEFAULT_KUBERNETES,
+        metavar="VERSION",
+        help=f"one of {known} (default: %(default)s)",
+    )
+    build.add_argument(
+        "--kubernetes", metavar="VERSION", help=f"only this one of {known} (default: all)"
+    )
     return parser
 
 

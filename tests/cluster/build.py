@@ -31,7 +31,7 @@ def silent(_line: str) -> None:
 def build_all(kubernetes: str, report: Report) -> Path:
     """A folder with every program of that Kubernetes version, by its ordinary name.
 
-    Builds what is missing: about 13 minutes on two cores the first time, nothing later.
+    Builds what is missing: some 13 minutes on two cores the first time, nothing later.
     Raises BuildError with the end of the compiler's output.
     """
     wanted = programs(kubernetes)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.cluster.pki import API_SERVER_TO_KUBELET, Authority
 from tests.cluster.processes import Process, require_root, run
 from tests.cluster.settings import Settings
 from tests.cluster.teardown import KEEPER, sweep, tear_down
+from tests.cluster.versions import release
 from tests.cluster.waiting import wait_until
 
 _READY_SECONDS = 90.0
@@ -40,6 +42,7 @@ class Cluster:
     def __init__(self, found: state.State, programs: Path) -> None:
         self.name = found.name
         self.settings = found.settings
+        self.release = release(found.settings.kubernetes)
         self.directory = found.directory
         self.programs = programs
         self.processes = found.processes()
@@ -91,6 +94,11 @@ class Cluster:
     def kubeconfig(self) -> Path:
         """An administrator's, usable from the machine itself."""
         return self.control_plane.kubeconfig
+
+    @property
+    def machine_address(self) -> IPv4Address:
+        """This machine's own, as the control plane and the nodes reach it."""
+        return self._addresses.host
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""

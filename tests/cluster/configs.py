@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.cluster.addresses import DNS_SERVICE
 from tests.cluster.pki import KeyPair
+from tests.cluster.versions import release
 
 SANDBOX_IMAGE = "localhost/busybox:1"
 
@@ -104,9 +105,7 @@ def kubelet(
         "makeIPTablesUtilChains": False,
         "volumePluginDir": "/var/lib/kubelet/volumeplugins",
     }
-    if tuple(map(int, version.split(".")))[:2] >= (1, 31):
-        config["failCgroupV1"] = False  # unknown, and so refused, before
-    return {**config, **overrides}
+    return {**config, **release(version).kubelet, **overrides}
 
 
 def kubeconfig(server: str, authority: Path, client: KeyPair) -> dict[str, Any]:

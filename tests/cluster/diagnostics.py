@@ -41,7 +41,7 @@ def _attempt(read: Callable[[], str]) -> str:
 
 
 def _overview(cluster: Cluster) -> str:
-    kinds = "nodes,resourceslices,resourceclaims"
+    kinds = "nodes,resourceslices,resourceclaims" if cluster.release.dra else "nodes"
     return cluster.kubectl("get", kinds, "--all-namespaces", "--output=wide")
 
 

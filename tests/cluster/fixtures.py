@@ -1,8 +1,9 @@
-"""Fixtures of both tiers that need a real Kubernetes; see docs/dev/test-cluster.md.
+"""Fixtures of the tiers that need a real Kubernetes; see docs/dev/test-cluster.md.
 
 `control_plane`  no kubelet, up in four seconds; nodes are objects (`add_node_object`)
 `cluster`        two nodes with containerd and kubelet, the driver's image loaded
-`namespace`      a fresh namespace in whichever of the two the test uses
+`old_cluster`    the same of a Kubernetes without DRA
+`namespace`      a fresh namespace in whichever of these the test uses
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from tests.cluster.image.build import driver_archive
 from tests.cluster.image.inputs import Inputs
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
+from tests.cluster.versions import OLD_KUBERNETES
 
 DRIVER_NAMESPACE = "gcu-dra-driver"
 
-_TIERS = ("control_plane", "cluster")
+_TIERS = ("control_plane", "cluster", "old_cluster")
 _RELEASE_SECONDS = 60
 
 # What holds devices, and what would make it again.
-_HOLDERS = "deployments,daemonsets,statefulsets,replicasets,jobs,pods,resourceclaims"
+_HOLDERS = "deployments,daemonsets,statefulsets,replicasets,jobs,pods"
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +65,16 @@ def cluster(cluster_report: Callable[[str], None], driver_image: Path) -> Iterat
 
 
 @pytest.fixture(scope="session")
+def old_cluster(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[Cluster]:
+    """The like of `cluster`, of a Kubernetes without DRA."""
+    settings = Settings(f"old-{os.getpid()}", kubernetes=OLD_KUBERNETES, nodes=2)
+    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
+    cluster.load_image(driver_image)
+    yield cluster
+    cluster.down()
+
+
+@pytest.fixture(scope="session")
 def driver_image(cluster_report: Callable[[str], None]) -> Path:
     """The OCI archive of the driver's image: what $GCU_DRA_IMAGE_ARCHIVE names, else this
     checkout's, built unless it is in the cache."""
@@ -85,7 +97,8 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     yield name
     if cluster.nodes:
         wait = ("--grace-period=1", f"--timeout={_RELEASE_SECONDS}s")
-        cluster.kubectl("delete", _HOLDERS, "--all", "--namespace", name, *wait)
+        holders = f"{_HOLDERS},resourceclaims" if cluster.release.dra else _HOLDERS
+        cluster.kubectl("delete", holders, "--all", "--namespace", name, *wait)
     else:
         _release_all(cluster, name)
     # Not waited for: its controller sleeps five seconds first, and an empty one holds nothing.

@@ -7,15 +7,18 @@ module it is made of; another version is another folder and another line in the 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.cluster.errors import ClusterError
 
 SOURCES = Path(__file__).parent / "programs"
 
 DEFAULT_KUBERNETES = "1.36.3"
-_KUBERNETES_VERSIONS = (DEFAULT_KUBERNETES,)
+OLD_KUBERNETES = "1.30.14"  # stands for all clusters that have no DRA
+
 _CONTAINERD_VERSION = "2.4.2"
 _HELM_VERSION = "4.3.1"
 
@@ -28,6 +31,25 @@ COMPONENTS = (
     "kubelet",
     "kubectl",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What differs from one Kubernetes version to another.
+
+    `kubelet` are fields that its KubeletConfiguration needs and others' do not know;
+    `dra` is whether it serves resource.k8s.io.
+    """
+
+    dra: bool = True
+    kubelet: Mapping[str, Any] = field(default_factory=dict)
+
+
+RELEASES: Mapping[str, Release] = {
+    DEFAULT_KUBERNETES: Release(kubelet={"failCgroupV1": False}),
+    # Its DRA is alpha, off, and of a kind that exists no more.
+    OLD_KUBERNETES: Release(dra=False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +80,25 @@ class Program:
         return f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
 
 
+def release(version: str) -> Release:
+    """What is particular to a Kubernetes version. Raises ClusterError for one that has no go.mod
+    here."""
+    found = RELEASES.get(version)
+    if found is None:
+        raise ClusterError(
+            f"Kubernetes {version} is not among the versions the test cluster can build "
+            f"({', '.join(RELEASES)}); add tests/cluster/programs/kubernetes/{version}/ with "
+            "go.mod, go.sum and components.go, and a line in tests/cluster/versions.py"
+        )
+    return found
+
+
 def programs(kubernetes: str = DEFAULT_KUBERNETES) -> tuple[Program, ...]:
     """Everything a cluster of that Kubernetes version runs.
 
     Raises ClusterError for a version that has no go.mod here.
     """
-    if kubernetes not in _KUBERNETES_VERSIONS:
-        known = ", ".join(_KUBERNETES_VERSIONS)
-        raise ClusterError(
-            f"Kubernetes {kubernetes} is not among the versions the test cluster can build "
-            f"({known}); add tests/cluster/programs/kubernetes/{kubernetes}/go.mod and go.sum"
-        )
+    release(kubernetes)  # raises for a version that is not there
     return (
         _kubernetes(kubernetes),
         Program(

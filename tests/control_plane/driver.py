@@ -16,8 +16,8 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import wait_until
 
 # Its pods find no node: the tests run the programs themselves, with the pods' rights.
-_NOWHERE = {"nodeSelector": {"runs": "nowhere"}}
-_VALUES = {"agent": _NOWHERE, "controller": _NOWHERE}
+NOWHERE = {"nodeSelector": {"runs": "nowhere"}}
+_VALUES = {"agent": NOWHERE, "controller": NOWHERE}
 
 
 class Driver:

@@ -4,13 +4,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	_ "time/tzdata" // CronJob time zones, as in the components' own main packages
 
-	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's authentication plugins
 	"k8s.io/component-base/cli"
@@ -19,22 +17,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"  // version metric
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
-	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
-
-// A component's command is built only when it is the one asked for: building it registers
-// metrics and feature gates that another component registers differently.
-var components = map[string]func() *cobra.Command{
-	"kube-apiserver":          apiserver.NewAPIServerCommand,
-	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
-	"kube-proxy":              proxy.NewProxyCommand,
-	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
-	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
-}
 
 func main() {
 	name := filepath.Base(os.Args[0])

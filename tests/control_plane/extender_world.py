@@ -1,0 +1,189 @@
+"""A control plane without DRA, the extender as its pod would run, a kube-scheduler that asks it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.resources import NODES, PODS
+from dra_driver.model.claim import Object
+from dra_driver.model.effects import Effects
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
+from dra_driver.model.node_cards import Hold, NodeCard, render_cards
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import RESOURCES
+from tests.chart.helm import CHART, RELEASE
+from tests.cluster.cluster import Cluster
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.network import NETWORK, enter
+from tests.cluster.settings import Settings
+from tests.cluster.state import own_process
+from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.waiting import wait_until
+from tests.cluster.workloads import pod
+from tests.control_plane.driver import NOWHERE, Driver
+from tests.control_plane.program_process import ProgramProcess
+
+SCHEDULER = "gcushare-scheduler"
+SLICES = 6
+_NAME = f"{RELEASE}-extender"
+
+
+def card(number: int, mode: Mode | None = None, *held: int) -> NodeCard:
+    """With six slices and DRS sizes 1, 3 and 6; pods that nobody knows hold so much of it."""
+    return NodeCard(
+        PciAddress(0, number, 0, 0),
+        index=number,
+        minor=number,
+        slices=SLICES,
+        profiles=("1g.6gb", "3g.20gb", "6g.40gb"),
+        total=6,
+        mode=mode,
+        held=tuple(Hold(f"somebody-{n}", "main", amount) for n, amount in enumerate(held)),
+    )
+
+
+class ExtenderWorld:
+    """Files are written to `folder`. Accounts and rights are the chart's, and no others."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        settings = Settings("extender", kubernetes=OLD_KUBERNETES, keep_nodes_ready=True)
+        self.cluster = Cluster.up(settings, owner=own_process())
+        self.api: Client = connect(self.cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
+        values = folder / "values.json"
+        values.write_text(
+            json.dumps(
+                {"agent": NOWHERE, "controller": NOWHERE, "extender": {"schedulerImage": "none"}}
+            )
+        )
+        scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
+        self.cluster.helm("install", RELEASE, str(CHART), *scope, f"--values={values}")
+        self._kubeconfig = Driver(self.cluster).kubeconfig("controller", folder / "kubeconfig")
+        self._ours = self._secret(_NAME)
+        self._theirs = self._secret(f"{_NAME}-client")
+        self.extender: ProgramProcess | None = None
+        self._port = 0
+        self._logs = 0
+
+    def down(self) -> None:
+        self.end_extender()
+        self.api.close()
+        self.cluster.down()
+
+    def start_extender(self) -> ProgramProcess:
+        """Returns when it answers."""
+        self._logs += 1
+        process = self.extender = ProgramProcess(
+            "controller.main",
+            self._folder / f"extender-{self._logs}.log",
+            f"--kubeconfig={self._kubeconfig}",
+            f"--lease-namespace={DRIVER_NAMESPACE}",
+            "--pod-name=replica-0",
+            f"--extender-port={self._port}",
+            f"--extender-certificate={self._ours / 'tls.crt'}",
+            f"--extender-key={self._ours / 'tls.key'}",
+            f"--extender-client-authority={self._ours / 'ca.crt'}",
+            "--http-port=0",
+        )
+        process.wait_for_log("serving kube-scheduler on port")
+        found = re.search(r"serving kube-scheduler on port (\d+)", process.log())
+        assert found is not None
+        self._port = int(found[1])
+        return process
+
+    def end_extender(self) -> None:
+        if self.extender is not None:
+            self.extender.end()
+
+    def start_scheduler(self) -> None:
+        """The chart's, with its configuration; only addresses and files are this machine's."""
+        data = self.cluster.get("configmap", _NAME, "--namespace", DRIVER_NAMESPACE)["data"]
+        config: dict[str, Any] = yaml.safe_load(data["scheduler.yaml"])
+        [entry] = config["extenders"]
+        entry["urlPrefix"] = f"https://{self.cluster.machine_address}:{self._port}"
+        for key, file in (("caFile", "ca.crt"), ("certFile", "tls.crt"), ("keyFile", "tls.key")):
+            entry["tlsConfig"][key] = str(self._theirs / file)
+        config["clientConnection"] = {"kubeconfig": str(self._kubeconfig)}
+        written = self._folder / "scheduler.yaml"
+        written.write_text(yaml.safe_dump(config))
+        program = str(self.cluster.programs / "kube-scheduler")
+        network = self.cluster.processes.get(NETWORK)
+        command = [*enter(network), program, f"--config={written}", "--secure-port=0", "--v=3"]
+        self.cluster.processes.start(SCHEDULER, command)
+
+    def node(self, name: str, *cards: NodeCard) -> None:
+        """A node whose agent tells of these cards; its counts are those of free cards."""
+        count = len(cards)
+        totals = {Mode.WHOLE: count, Mode.SHARED: SLICES * count, Mode.DRS: 6 * count}
+        capacity = {RESOURCES[mode]: str(total) for mode, total in totals.items()}
+        self.cluster.add_node_object(name, labels={"machine": name}, capacity=capacity)
+        self.tell(name, *cards)
+
+    def tell(self, name: str, *cards: NodeCard) -> None:
+        """What the node's agent would write."""
+        body = {"metadata": {"annotations": {ANNOTATION_CARDS: render_cards(cards)}}}
+        self.api.patch(NODES, name, body, subresource="status")
+
+    def create(self, namespace: str, name: str, limits: Mapping[str, int]) -> None:
+        """A pod for the chart's scheduler."""
+        made = pod(name, namespace, schedulerName=SCHEDULER)
+        texts = {resource: str(amount) for resource, amount in limits.items()}
+        made["spec"]["containers"][0]["resources"] = {"limits": texts}
+        self.api.create(PODS, made)
+
+    def pod(self, namespace: str, name: str) -> Object:
+        return self.api.get(PODS, name, namespace=namespace)
+
+    def bound(self, namespace: str, name: str, timeout: float = 30.0) -> str:
+        """The node of the pod, once it has one."""
+        return wait_until(
+            lambda: str(self.pod(namespace, name)["spec"].get("nodeName") or ""),
+            timeout,
+            f"pod {name} bound",
+            seen=lambda: "\n".join(self.reasons(namespace, name)),
+        )
+
+    def reasons(self, namespace: str, name: str) -> list[str]:
+        """What kube-scheduler's events say of the pod."""
+        selector = f"--field-selector=involvedObject.name={name},reason=FailedScheduling"
+        found = self.cluster.get("events", "--namespace", namespace, selector)
+        return [str(each["message"]) for each in found["items"]]
+
+    def waits_because(self, namespace: str, name: str, words: str) -> None:
+        """Return when an event has these words."""
+
+        def told() -> bool:
+            return any(words in each for each in self.reasons(namespace, name))
+
+        def seen() -> str:
+            return "\n".join(self.reasons(namespace, name))
+
+        wait_until(told, 30.0, f"{words!r} in an event of {name}", seen=seen)
+
+    def taken(self, namespace: str, names: Sequence[str]) -> Counter[tuple[str, str]]:
+        """How many slices the pods were placed on, by node and card; of bound pods alone."""
+        found: Counter[tuple[str, str]] = Counter()
+        for each in self.api.list(PODS, namespace=namespace).items:
+            if each["metadata"]["name"] in names and each["spec"].get("nodeName"):
+                limits = each["spec"]["containers"][0]["resources"]["limits"]
+                card = each["metadata"]["annotations"][ANNOTATION_ASSIGNED]
+                found[each["spec"]["nodeName"], card] += int(limits[RESOURCES[Mode.SHARED]])
+        return found
+
+    def _secret(self, name: str) -> Path:
+        folder = self._folder / name
+        folder.mkdir()
+        data = self.cluster.get("secret", name, "--namespace", DRIVER_NAMESPACE)["data"]
+        for key, value in data.items():
+            (folder / key).write_bytes(base64.b64decode(value))
+        return folder

@@ -1,0 +1,147 @@
+"""The extender beside a real kube-scheduler of a Kubernetes without DRA, in the chart's rights."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_ASSIGNED
+from dra_driver.model.plugin_device import RESOURCES
+from tests.cluster.waiting import wait_until
+from tests.control_plane.extender_world import SLICES, ExtenderWorld, card
+
+pytestmark = pytest.mark.control_plane
+
+WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in (Mode.WHOLE, Mode.SHARED, Mode.DRS))
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExtenderWorld]:
+    found = ExtenderWorld(tmp_path_factory.mktemp("extender"))
+    try:
+        found.start_extender()
+        found.start_scheduler()
+        yield found
+    finally:
+        found.down()
+
+
+@pytest.fixture
+def world(running: ExtenderWorld) -> Iterator[ExtenderWorld]:
+    yield running
+    assert running.extender is not None
+    print(running.extender.log())
+    nodes = [each["metadata"]["name"] for each in running.cluster.get("nodes")["items"]]
+    if nodes:
+        running.cluster.kubectl("delete", "node", *nodes)
+
+
+@pytest.fixture
+def namespace(running: ExtenderWorld) -> Iterator[str]:
+    name = f"test-{secrets.token_hex(3)}"
+    running.cluster.kubectl("create", "namespace", name)
+    yield name
+    scope = ("--namespace", name, "--grace-period=0", "--force")
+    running.cluster.kubectl("delete", "pods", "--all", *scope)
+    running.cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def test_a_pod_goes_where_one_card_has_room(world: ExtenderWorld, namespace: str) -> None:
+    world.node("scattered", card(1, Mode.SHARED, 3), card(2, Mode.SHARED, 3))
+    world.node("free", card(1), card(2))
+    world.create(namespace, "four", {SHARED: 4})
+    assert world.bound(namespace, "four") == "free"
+    annotations = world.pod(namespace, "four")["metadata"]["annotations"]
+    assert annotations[ANNOTATION_ASSIGNED] == "0000:01:00.0"
+    assert annotations["enflame.com/gcu-assigned-minor"] == "1"
+    assert annotations["enflame.com/gcu-assigned"] == "false"
+    # Best fit: not the free card, nor the other node, where less would be left.
+    world.create(namespace, "two", {SHARED: 2})
+    assert world.bound(namespace, "two") == "free"
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({SHARED: 4}, "2 cards: 1 in DRS mode, 1 with fewer than 4 free slices; 1 asked"),
+        ({WHOLE: 1}, "2 cards: 1 in DRS mode, 1 in shared mode; 1 asked"),
+        ({DRS: 2}, "no profile has size 2; those of its cards are 1g.6gb, 3g.20gb, 6g.40gb"),
+        ({SHARED: 1, DRS: 1}, "ask for one kind of GCU in a pod"),
+    ],
+    ids=["no card with room", "every card in another mode", "no such profile", "two kinds"],
+)
+def test_a_pod_that_waits_says_why(
+    world: ExtenderWorld, namespace: str, limits: dict[str, int], words: str
+) -> None:
+    world.node("busy", card(1, Mode.SHARED, 3), card(2, Mode.DRS, 3))
+    world.create(namespace, "waits", limits)
+    world.waits_because(namespace, "waits", words)
+    assert not world.pod(namespace, "waits")["spec"].get("nodeName")
+
+
+def test_a_pod_that_waits_is_tried_again_when_its_node_tells(
+    world: ExtenderWorld, namespace: str
+) -> None:
+    """Nothing but an annotation changes: kube-scheduler itself would wait for five minutes."""
+    world.node("busy", card(1, Mode.SHARED, 3, 3))
+    world.create(namespace, "waits", {SHARED: 2})
+    world.waits_because(namespace, "waits", "1 card: 1 with fewer than 2 free slices")
+    world.tell("busy", card(1))
+    assert world.bound(namespace, "waits", timeout=20) == "busy"
+
+
+def test_a_burst_overfills_no_card(world: ExtenderWorld, namespace: str) -> None:
+    """As many slices as there are, in sizes that pack: every pod finds its place."""
+    for name in ("one", "two"):
+        world.node(name, *(card(n) for n in range(1, 5)))
+    draw = random.Random(7)
+    sizes = [size for _ in range(8) for size in draw.choice(([6], [4, 2], [3, 3], [2, 2, 2]))]
+    draw.shuffle(sizes)
+    names = [f"pod-{n:02}" for n in range(len(sizes))]
+    for name, size in zip(names, sizes, strict=True):
+        world.create(namespace, name, {SHARED: size})
+
+    def settled() -> bool:
+        waiting = [n for n in names if not world.pod(namespace, n)["spec"].get("nodeName")]
+        return all(world.reasons(namespace, name) for name in waiting)
+
+    wait_until(settled, 60.0, "every pod to be bound or refused")
+    taken = world.taken(namespace, names)
+    assert max(taken.values()) <= SLICES
+    # Online packing can strand some; with best fit little.
+    assert sum(taken.values()) >= 0.85 * sum(sizes)
+
+
+def test_the_extender_killed_in_a_burst_forgets_nothing(
+    world: ExtenderWorld, namespace: str
+) -> None:
+    world.node("one", card(1), card(2))
+    names = [f"pod-{n}" for n in range(6)]
+    for n, name in enumerate(names):
+        world.create(namespace, name, {SHARED: 2})
+        if n == 2:
+            assert world.extender is not None
+            world.extender.kill()
+            world.start_extender()
+    for name in names:
+        world.bound(namespace, name, timeout=60)
+    assert sorted(world.taken(namespace, names).values()) == [SLICES, SLICES]
+
+
+def test_while_it_is_down_pods_wait_with_the_reason_and_others_do_not(
+    world: ExtenderWorld, namespace: str
+) -> None:
+    world.node("one", card(1))
+    world.end_extender()
+    try:
+        world.create(namespace, "asks", {SHARED: 1})
+        world.create(namespace, "asks-nothing", {})
+        assert world.bound(namespace, "asks-nothing") == "one"
+        world.waits_because(namespace, "asks", "connection refused")
+    finally:
+        world.start_extender()
+    assert world.bound(namespace, "asks", timeout=60) == "one"
