@@ -29,6 +29,7 @@ _DESCRIPTION = (
     "Allocates ResourceClaims for Enflame GCU devices; where there is no DRA, tells kube-scheduler "
     "which nodes have cards for a pod."
 )
+_OTHER_REQUESTS = 8  # lists, reads and the lease, beside the writes
 
 
 def main() -> None:
@@ -43,7 +44,12 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
         ControllerSettings, argv, environ, prog="gcu-dra-controller", description=_DESCRIPTION
     )
     logs.configure(settings.log_level)
-    api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{MANAGER}/{VERSION}")
+    api = connect(
+        settings.kubeconfig,
+        effects=Effects(),
+        user_agent=f"{MANAGER}/{VERSION}",
+        at_once=settings.writes_in_flight + _OTHER_REQUESTS,
+    )
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     identity = settings.pod_name or socket.gethostname()

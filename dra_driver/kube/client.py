@@ -1,70 +1,57 @@
-"""The client behind the port `Api`. No other file imports ``kubernetes``.
+"""The client behind the port `Api`.
 
-Of the official client only configuration, authentication and transport are used: its models
-drop fields they do not know, and decode slowly.
+Objects stay what JSON makes of them: typed models drop fields they do not know, and decode slowly.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlencode
 
-import urllib3
-from kubernetes.client.configuration import Configuration
-from kubernetes.client.exceptions import ApiException
-from kubernetes.client.rest import RESTClientObject, RESTResponse
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
-
 from dra_driver.kube import exact
+from dra_driver.kube.access import Access, in_pod
 from dra_driver.kube.api import NOTHING, Change, Listing, PatchType, ServerVersion, WatchEvent
+from dra_driver.kube.connections import FAILURES, Connections, Stream
 from dra_driver.kube.errors import KubeError, NotFound, Unavailable, from_response
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects, Point
-from dra_driver.model.errors import InvalidValue
 
-_CONNECT_SECONDS = 5.0
 _READ_SECONDS = 30.0
 _PAGE = 500
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_CONNECTIONS = 32  # concurrent calls from one process that keep their connection
 
 
-def connect(kubeconfig: Path | None, *, effects: Effects, user_agent: str) -> Client:
-    """A client for the cluster of `kubeconfig`, or of the pod we run in where it is None.
+def connect(
+    kubeconfig: Path | None, *, effects: Effects, user_agent: str, at_once: int = 8
+) -> Client:
+    """A client for the cluster of `kubeconfig`, or of the pod we run in where it is None, which
+    has no more than `at_once` requests under way, watches aside.
 
     Nothing is sent yet. Raises InvalidValue where there is no usable configuration.
     """
-    configuration = Configuration()
-    try:
-        if kubeconfig is None:
-            # Installs a hook that reads the token again every minute: projected tokens rotate.
-            load_incluster_config(client_configuration=configuration)
-        else:
-            load_kube_config(
-                str(kubeconfig), client_configuration=configuration, persist_config=False
-            )
-    except (ConfigException, OSError) as error:
-        source = kubeconfig or "the pod's service account"
-        raise InvalidValue(
-            f"no API server can be reached through {source}: {error}",
-            remedy="run in a pod with a service account, or name a kubeconfig",
-        ) from error
-    configuration.retries = False  # our callers decide: a repeated PUT may hide its own success
-    configuration.keep_alive = True  # a watch whose peer vanished without a word is noticed
-    configuration.connection_pool_maxsize = _CONNECTIONS
-    return Client(configuration, effects=effects, user_agent=user_agent)
+    connections = Connections(_access(kubeconfig), at_once=at_once)
+    return Client(connections, effects=effects, user_agent=user_agent)
+
+
+def _access(kubeconfig: Path | None) -> Access:
+    if kubeconfig is None:
+        return in_pod(os.environ)
+    # Here, because in a pod it would take a third of the memory, and for nothing.
+    from dra_driver.kube.kubeconfig import by_kubeconfig  # noqa: PLC0415
+
+    return by_kubeconfig(kubeconfig)
 
 
 class Client:
     """Implements `dra_driver.kube.api.Api`; safe for several threads."""
 
-    def __init__(self, configuration: Configuration, *, effects: Effects, user_agent: str) -> None:
-        self._configuration = configuration
-        self._rest = RESTClientObject(configuration)
+    def __init__(self, connections: Connections, *, effects: Effects, user_agent: str) -> None:
+        self._connections = connections
         self._effects = effects
         self._user_agent = user_agent
 
@@ -112,7 +99,7 @@ class Client:
     ) -> Object:
         metadata = obj["metadata"]
         path = resource.path(metadata.get("namespace", ""), metadata["name"])
-        encoded = self._read(self._send("GET", path, {}, accept=exact.MEDIA_TYPE), f"GET {path}")
+        encoded = self._send("GET", path, accept=exact.MEDIA_TYPE)
         body = exact.with_metadata(
             encoded, metadata["resourceVersion"], finalizers=finalizers, annotations=annotations
         )
@@ -169,8 +156,19 @@ class Client:
             "timeoutSeconds": str(int(timeout)),
         }
         path = resource.path(namespace)
-        response = self._send("GET", path, query, read_seconds=timeout + _READ_SECONDS)
-        return ClientWatch(response, f"watch of {path}")
+        call = f"GET {path}"
+        target, headers = f"{path}?{urlencode(query)}", self._headers(call)
+        try:
+            stream = self._connections.stream(target, headers, timeout + _READ_SECONDS)
+            if stream.status >= 400:
+                error = from_response(
+                    call, stream.status, stream.read(), dict(stream.headers.items())
+                )
+                stream.close()
+                raise error
+        except FAILURES as error:
+            raise _no_answer(call, error) from error
+        return ClientWatch(stream, f"watch of {path}")
 
     def server_version(self) -> ServerVersion:
         return ServerVersion.parse(self._json("GET", "/version"))
@@ -186,7 +184,7 @@ class Client:
 
     def close(self) -> None:
         """Drop the idle connections."""
-        self._rest.close()
+        self._connections.close()
 
     def _json(
         self,
@@ -199,65 +197,53 @@ class Client:
     ) -> Object:
         around = self._effects(Point.API_WRITE) if method in _WRITES else nullcontext()
         with around:
-            response = self._send(method, path, query or {}, body=body, media_type=media_type)
-            answer = self._read(response, f"{method} {path}")
+            answer = self._send(method, path, query, body=body, media_type=media_type)
         try:
             decoded: Object = json.loads(answer)
         except ValueError as error:
             raise _no_answer(f"{method} {path}", error) from error
         return decoded
 
-    def _read(self, response: RESTResponse, call: str) -> bytes:
-        try:
-            content: bytes = response.read()
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise _no_answer(call, error) from error
-        return content
-
     def _send(
         self,
         method: str,
         path: str,
-        query: Mapping[str, str],
+        query: Mapping[str, str] | None = None,
         *,
         body: object = None,
         media_type: str = "application/json",
         accept: str = "application/json",
-        read_seconds: float = _READ_SECONDS,
-    ) -> RESTResponse:
+    ) -> bytes:
         call = f"{method} {path}"
-        url = f"{self._configuration.host}{path}"
-        if query:
-            url += f"?{urlencode(query)}"
-        headers = self._headers(call) | {"Accept": accept}
+        headers = self._headers(call, accept)
+        content: bytes | None = None
         if body is not None:
             headers["Content-Type"] = media_type
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        target = f"{path}?{urlencode(query)}" if query else path
         try:
-            response: RESTResponse = self._rest.request(
-                method, url, headers, body, _request_timeout=(_CONNECT_SECONDS, read_seconds)
-            )
-            if response.status >= 400:
-                raise from_response(call, response.status, response.read(), response.headers)
-        except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
+            answer = self._connections.request(method, target, headers, content, _READ_SECONDS)
+        except FAILURES as error:
             raise _no_answer(call, error) from error
-        return response
+        if answer.status >= 400:
+            headers = dict(answer.headers.items())
+            raise from_response(call, answer.status, answer.body, headers)
+        return answer.body
 
-    def _headers(self, call: str) -> dict[str, str]:
-        headers = {"User-Agent": self._user_agent}
+    def _headers(self, call: str, accept: str = "application/json") -> dict[str, str]:
         try:
-            bearer = self._configuration.auth_settings().get("BearerToken")
-        except (ConfigException, OSError) as error:  # the token's file is read again now and then
+            token = self._connections.access.token()
+        except (OSError, ValueError) as error:  # it is read again now and then
             raise Unavailable(f"there is no token for {call}: {error}") from error
-        if bearer and bearer["value"]:
-            headers[bearer["key"]] = bearer["value"]
-        return headers
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        return {"User-Agent": self._user_agent, "Accept": accept, **bearer}
 
 
 class ClientWatch:
     """The lines of one watch, decoded as they come."""
 
-    def __init__(self, response: RESTResponse, name: str) -> None:
-        self._response = response.response
+    def __init__(self, stream: Stream, name: str) -> None:
+        self._stream = stream
         self._name = name
         self._closed = False
 
@@ -265,20 +251,20 @@ class ClientWatch:
         try:
             for line in self._lines():
                 yield self._event(line)
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        except FAILURES as error:
             # After close() the socket is shut under the reader: whatever that raises is the end.
             if not self._closed:
                 raise _no_answer(self._name, error) from error
         finally:
             self._closed = True
-            self._response.close()
+            self._stream.close()
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
         try:
-            self._response.shutdown()
+            self._stream.shutdown()
         except (RuntimeError, ValueError, OSError):
             # The response ended by itself in the meantime: nothing is left to interrupt.
             return
@@ -286,7 +272,7 @@ class ClientWatch:
     def _lines(self) -> Iterator[bytes]:
         rest = b""
         while not self._closed:
-            chunk = self._response.read1()
+            chunk = self._stream.read1()
             if not chunk:
                 return
             *lines, rest = (rest + chunk).split(b"\n")

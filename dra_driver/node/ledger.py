@@ -96,11 +96,12 @@ class Ledger:
 
     def holders_of(self, card: PciAddress) -> tuple[tuple[Holding, Hold], ...]:
         """Who holds something of the card, and what; administrative access holds nothing."""
+        suffix = f"-{card.slug}"  # a device's name ends so; many are looked at for each claim
         return tuple(
             (holding, hold)
             for holding in self.holdings.values()
             for hold in holding.holds
-            if hold.card == card and not hold.admin_access
+            if hold.device.endswith(suffix) and not hold.admin_access
         )
 
     def instances(self, card: PciAddress) -> tuple[Instance, ...]:

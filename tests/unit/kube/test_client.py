@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
-from kubernetes.client.configuration import Configuration
-from kubernetes.client.rest import RESTResponse
-from kubernetes.config import ConfigException
 
+from dra_driver.kube.access import Access, trusting
 from dra_driver.kube.api import Change
 from dra_driver.kube.client import Client, ClientWatch, connect
+from dra_driver.kube.connections import Connections, Stream
 from dra_driver.kube.errors import Gone, Unavailable
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
 
 
-class Stream:
-    """A response whose body comes in the given pieces; stands in for urllib3's."""
-
-    status = 200
-    reason = "OK"
+class Pieces:
+    """Plays a `Stream` whose body comes in the given pieces."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         self._pieces = list(pieces)
@@ -40,7 +37,7 @@ class Stream:
 
 
 def watch(*pieces: bytes | Exception) -> ClientWatch:
-    return ClientWatch(RESTResponse(Stream(*pieces)), "watch of pods")
+    return ClientWatch(cast("Stream", Pieces(*pieces)), "watch of pods")
 
 
 def line(change: str, obj: dict[str, object]) -> bytes:
@@ -92,20 +89,16 @@ def test_no_configuration_is_told_with_the_remedy(
 
 @pytest.mark.parametrize(
     "error",
-    [FileNotFoundError(2, "No such file"), ConfigException("Token file exists but empty.")],
+    [FileNotFoundError(2, "No such file"), ValueError("the token's file is empty")],
     ids=["not there", "empty"],
 )
-def test_a_token_that_cannot_be_read_again_is_no_answer(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_that_cannot_be_read_again_is_no_answer(error: Exception) -> None:
     """The caller tries again later; another exception would end its thread."""
 
-    def refresh(_: Configuration) -> None:
+    def token() -> str:
         raise error
 
-    configuration = Configuration()
-    configuration.api_key["BearerToken"] = "bearer old"
-    monkeypatch.setattr(configuration, "refresh_api_key_hook", refresh)
-    client = Client(configuration, effects=Effects(), user_agent="tests/1")
+    access = Access("https://127.0.0.1:1", trusting(), token)
+    client = Client(Connections(access), effects=Effects(), user_agent="tests/1")
     with pytest.raises(Unavailable, match="no token for GET /version"):
         client.server_version()

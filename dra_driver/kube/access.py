@@ -1,0 +1,91 @@
+"""Where the API server is, and who we are to it."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dra_driver.model.errors import InvalidValue
+
+# k8s.io/client-go, rest/config.go, InClusterConfig.
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_TOKEN_SECONDS: Final = 60.0
+
+
+def no_token() -> str:
+    """For who is known by a certificate, or not at all."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`server` is a URL. `tls` has whom to trust, and our certificate if we have one; it is unused
+    where the URL is one of plain HTTP. `token` gives the bearer token of this moment, empty for
+    none; it raises OSError or ValueError where there is none to be had. `server_name` is the name
+    in the server's certificate where it is not the URL's; `proxy` the URL of an HTTP proxy.
+    """
+
+    server: str
+    tls: ssl.SSLContext
+    token: Callable[[], str] = no_token
+    server_name: str = ""
+    proxy: str = ""
+
+
+class TokenFile:
+    """A token that is read again every minute, since projected tokens rotate."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._token = ""
+        self._due = float("-inf")
+
+    def __call__(self) -> str:
+        """Raises OSError or ValueError where the file has none."""
+        now = self._clock()
+        if now >= self._due:
+            token = self._path.read_text("ascii").strip()
+            if not token:
+                raise ValueError(f"{self._path} is empty")
+            self._token, self._due = token, now + _TOKEN_SECONDS
+        return self._token
+
+
+def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
+    """Of the pod that we run in, by its service account.
+
+    Variables that name proxies are not heeded: the server is the cluster's own. Raises
+    InvalidValue where we run in no pod, or in one without a service account.
+    """
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        raise _unusable("KUBERNETES_SERVICE_HOST and _PORT are not set")
+    token = TokenFile(folder / "token")
+    try:
+        tls = trusting(str(folder / "ca.crt"))
+        token()
+    except (OSError, ValueError) as error:
+        raise _unusable(str(error)) from error
+    return Access(f"https://{f'[{host}]' if ':' in host else host}:{port}", tls, token)
+
+
+def trusting(file: str | None = None, data: str | None = None) -> ssl.SSLContext:
+    """A context that trusts the authorities of a file in PEM, or the system's; raises OSError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if file or data:
+        context.load_verify_locations(cafile=file or None, cadata=data or None)
+    else:
+        context.load_default_certs()
+    return context
+
+
+def _unusable(reason: str) -> InvalidValue:
+    return InvalidValue(
+        f"no API server can be reached through the pod's service account: {reason}",
+        remedy="run in a pod with a service account, or name a kubeconfig",
+    )

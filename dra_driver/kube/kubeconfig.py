@@ -1,0 +1,55 @@
+"""Access by a kubeconfig. No other file imports ``kubernetes``.
+
+The official client knows every way in which a kubeconfig can name a user (plugins among them), and
+takes 20 MiB. So this module is imported where a kubeconfig is named, which is not in a pod.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from ssl import CERT_NONE
+
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import should_bypass_proxies
+from kubernetes.config import ConfigException, load_kube_config
+
+from dra_driver.kube.access import Access, trusting
+from dra_driver.model.errors import InvalidValue
+
+
+def by_kubeconfig(path: Path) -> Access:
+    """As the file's current context says; raises InvalidValue where that cannot be used."""
+    found = Configuration()
+    try:
+        load_kube_config(str(path), client_configuration=found, persist_config=False)
+        return _access(found)
+    except (ConfigException, OSError) as error:
+        raise InvalidValue(
+            f"no API server can be reached through {path}: {error}",
+            remedy="run in a pod with a service account, or name a kubeconfig",
+        ) from error
+
+
+def _access(found: Configuration) -> Access:
+    data = found.ca_cert_data
+    tls = trusting(found.ssl_ca_cert, data.decode() if isinstance(data, bytes) else data)
+    if not found.verify_ssl or found.assert_hostname is False:
+        tls.check_hostname = False
+    if not found.verify_ssl:
+        tls.verify_mode = CERT_NONE
+    if found.cert_file:
+        tls.load_cert_chain(found.cert_file, found.key_file)
+    proxy = found.proxy or ""
+    if proxy and should_bypass_proxies(found.host, found.no_proxy or ""):
+        proxy = ""
+    name = found.tls_server_name or ""
+    return Access(found.host, tls, partial(_token, found), name, proxy)
+
+
+def _token(found: Configuration) -> str:
+    try:
+        bearer = found.auth_settings().get("BearerToken")
+    except ConfigException as error:  # a plugin or a file is asked again now and then
+        raise ValueError(str(error)) from error
+    return str(bearer["value"] or "").partition(" ")[2] if bearer else ""

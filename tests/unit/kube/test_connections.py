@@ -1,0 +1,170 @@
+"""Connections to a server of the standard library's, which does as it is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from dra_driver.kube.access import Access, trusting
+from dra_driver.kube.connections import FAILURES, Connections
+from dra_driver.model.errors import InvalidValue
+
+
+class Server(ThreadingHTTPServer):
+    """`seen` are the requests' lines, each with the port of its connection."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.seen: list[tuple[str, int]] = []
+        self.bodies: list[bytes] = []
+        self.closing = False
+        self.go_on = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def handle_one_request(self) -> None:
+        super().handle_one_request()
+        if isinstance(self.server, Server) and self.server.closing:
+            self.close_connection = True
+
+    def answer(self) -> None:
+        assert isinstance(self.server, Server)
+        self.server.seen.append((self.requestline, self.client_address[1]))
+        self.server.bodies.append(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+        if self.path.endswith("/silence"):
+            self.server.go_on.wait(10)
+            self.close_connection = True
+            return
+        if self.path.endswith("/stream"):
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"3\r\none\r\n")
+            self.server.go_on.wait(10)
+            return
+        self.send_response(404 if self.path.endswith("/nothing") else 200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_GET = do_PUT = do_CONNECT = answer  # noqa: N815 - names of the standard library's
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as above
+        return
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server()
+    thread = threading.Thread(target=found.serve_forever, args=(0.01,))
+    thread.start()
+    yield found
+    found.go_on.set()
+    found.shutdown()
+    found.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def connections(server: Server) -> Iterator[Connections]:
+    found = Connections(Access(f"{server.url}/prefix", trusting()))
+    yield found
+    found.close()
+
+
+def get(connections: Connections, path: str, seconds: float = 10.0) -> int:
+    return connections.request("GET", path, {}, None, seconds).status
+
+
+def test_a_connection_is_kept_whatever_the_answer(server: Server, connections: Connections) -> None:
+    assert [get(connections, path) for path in ("/a", "/nothing", "/b")] == [200, 404, 200]
+    answer = connections.request("PUT", "/c", {"X": "y"}, b"body", 10.0)
+    assert (answer.status, answer.body) == (200, b"{}")
+    assert server.bodies[-1] == b"body"
+    assert server.seen[0][0] == "GET /prefix/a HTTP/1.1"
+    assert len({port for _, port in server.seen}) == 1
+
+
+def test_one_that_the_server_has_closed_is_not_used_again(
+    server: Server, connections: Connections
+) -> None:
+    server.closing = True
+    assert get(connections, "/a") == 200
+    server.closing = False
+    poll = threading.Event()
+    while connections._idle and not poll.wait(0.01):
+        kept = connections._take()
+        if kept is None:
+            break
+        connections._idle.append(kept)
+    assert get(connections, "/b") == 200
+    assert len({port for _, port in server.seen}) == 2
+
+
+def test_silence_and_absence_are_failures_and_nothing_is_sent_twice(
+    server: Server, connections: Connections
+) -> None:
+    with pytest.raises(FAILURES):
+        get(connections, "/silence", 0.05)
+    assert len(server.seen) == 1
+    assert get(connections, "/a") == 200
+    with pytest.raises(FAILURES):
+        get(Connections(Access("http://127.0.0.1:1", trusting())), "/a")
+
+
+def test_many_at_once_share_few_connections(server: Server, connections: Connections) -> None:
+    with ThreadPoolExecutor(40) as pool:
+        found = list(pool.map(partial(get, connections), ["/a"] * 200))
+    assert found == [200] * 200
+    assert len({port for _, port in server.seen}) <= 8
+
+
+def test_who_gets_no_turn_is_told(server: Server, connections: Connections) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        waiting = [pool.submit(get, connections, "/silence", 5.0) for _ in range(8)]
+        while len(server.seen) < 8:
+            server.go_on.wait(0.01)
+        with pytest.raises(TimeoutError, match="other requests"):
+            get(connections, "/a", 0.05)
+        server.go_on.set()
+        for each in waiting:
+            with pytest.raises(FAILURES):
+                each.result()
+    assert get(connections, "/a") == 200
+
+
+def test_a_stream_is_ended_by_another_thread(server: Server, connections: Connections) -> None:
+    stream = connections.stream("/stream", {}, 10.0)
+    assert stream.read1() == b"one"
+    timer = threading.Timer(0.05, stream.shutdown)
+    timer.start()
+    with suppress(*FAILURES):
+        assert stream.read1() == b""
+    timer.join()
+    stream.close()
+
+
+def test_a_proxy_is_asked_for_the_server(server: Server) -> None:
+    access = Access("https://api.test:6443", trusting(), proxy=server.url.replace("//", "//u:p@"))
+    with pytest.raises(FAILURES):  # it answers, and does not speak TLS
+        get(Connections(access), "/a", 1.0)
+    assert server.seen[0][0].startswith("CONNECT api.test:6443 ")
+
+
+def test_a_proxy_of_another_kind_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="socks5://proxy"):
+        Connections(Access("https://api.test", trusting(), proxy="socks5://proxy:1080"))
