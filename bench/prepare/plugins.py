@@ -71,6 +71,7 @@ def start_ours(place: Place, program: Path, module: str = "dra_driver.agent.main
         "cdi-dir": root / "cdi",
         "pod-uid": _POD,
         "probe-port": 0,
+        "mode": "dra",  # the Node object tells of no kubelet
         "card-rules": rules,
         "inventory-interval": _NEVER,
         "care-interval": _NEVER,

@@ -44,6 +44,7 @@ class Pod:
         url = urlsplit(self.server)
         return {
             **os.environ,
+            "MALLOC_ARENA_MAX": "2",  # as in the image
             "KUBERNETES_SERVICE_HOST": str(url.hostname),
             "KUBERNETES_SERVICE_PORT": str(url.port or 443),
         }

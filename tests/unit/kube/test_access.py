@@ -12,7 +12,7 @@ import pytest
 from dra_driver.kube.access import TokenFile, in_pod
 from dra_driver.kube.kubeconfig import by_kubeconfig
 from dra_driver.model.errors import InvalidValue
-from tests.cluster.pki import Authority
+from tests.cluster.pki import Authority, Identity
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
@@ -117,6 +117,16 @@ def test_a_plugin_that_gives_a_token(account: Path) -> None:
     }
     found = by_kubeconfig(kubeconfig(account, {}, user))
     assert found.token() == "from the plugin"
+
+
+def test_a_kubeconfig_with_a_certificate_of_ours(account: Path) -> None:
+    authority = Authority(account)
+    ours = authority.client("ours", Identity("somebody"))
+    user = {"client-certificate": str(ours.certificate), "client-key": str(ours.key)}
+    assert by_kubeconfig(kubeconfig(account, {}, user)).token() == ""
+    other = authority.client("other", Identity("somebody"))
+    with pytest.raises(InvalidValue, match="KEY_VALUES_MISMATCH"):
+        by_kubeconfig(kubeconfig(account, {}, {**user, "client-key": str(other.key)}))
 
 
 def test_a_kubeconfig_without_a_context_is_told(tmp_path: Path) -> None:

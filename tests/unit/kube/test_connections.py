@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import select
+import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from dra_driver.kube.access import Access, trusting
 from dra_driver.kube.connections import FAILURES, Connections
 from dra_driver.model.errors import InvalidValue
+from tests.cluster.pki import Authority, Identity
 
 
 class Server(ThreadingHTTPServer):
@@ -25,7 +29,6 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen: list[tuple[str, int]] = []
         self.bodies: list[bytes] = []
-        self.closing = False
         self.go_on = threading.Event()
 
     @property
@@ -36,15 +39,12 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def handle_one_request(self) -> None:
-        super().handle_one_request()
-        if isinstance(self.server, Server) and self.server.closing:
-            self.close_connection = True
-
     def answer(self) -> None:
         assert isinstance(self.server, Server)
         self.server.seen.append((self.requestline, self.client_address[1]))
         self.server.bodies.append(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+        if self.path.endswith("/last"):  # which it does not say
+            self.close_connection = True
         if self.path.endswith("/silence"):
             self.server.go_on.wait(10)
             self.close_connection = True
@@ -102,15 +102,9 @@ def test_a_connection_is_kept_whatever_the_answer(server: Server, connections: C
 def test_one_that_the_server_has_closed_is_not_used_again(
     server: Server, connections: Connections
 ) -> None:
-    server.closing = True
-    assert get(connections, "/a") == 200
-    server.closing = False
-    poll = threading.Event()
-    while connections._idle and not poll.wait(0.01):
-        kept = connections._take()
-        if kept is None:
-            break
-        connections._idle.append(kept)
+    assert get(connections, "/last") == 200
+    [kept] = connections._idle
+    assert select.select([kept.sock], [], [], 10)[0]
     assert get(connections, "/b") == 200
     assert len({port for _, port in server.seen}) == 2
 
@@ -156,6 +150,27 @@ def test_a_stream_is_ended_by_another_thread(server: Server, connections: Connec
         assert stream.read1() == b""
     timer.join()
     stream.close()
+
+
+def test_both_sides_show_their_certificates(server: Server, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    theirs = authority.server("server", [], ["api.test"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(theirs.certificate, theirs.key)
+    context.load_verify_locations(authority.certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    ours = authority.client("ours", Identity("somebody"))
+    tls = trusting(str(authority.certificate))
+    tls.load_cert_chain(ours.certificate, ours.key)
+    url = server.url.replace("http:", "https:")
+    with closing(Connections(Access(url, tls, server_name="api.test"))) as connections:
+        assert get(connections, "/a") == 200
+    with pytest.raises(ssl.SSLCertVerificationError, match="IP address mismatch"):
+        get(Connections(Access(url, tls)), "/a")
+    stranger = trusting(str(authority.certificate))
+    with pytest.raises(FAILURES):
+        get(Connections(Access(url, stranger, server_name="api.test")), "/a")
 
 
 def test_a_proxy_is_asked_for_the_server(server: Server) -> None:
