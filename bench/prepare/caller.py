@@ -15,6 +15,8 @@ from tests.cluster.versions import Program
 
 Report = Callable[[str], None]
 
+PROGRAM: Final = Program("go-plugin", "0.36.3", packages=(".",), home=Path(__file__).parent)
+
 _SECONDS: Final = 300.0
 
 
@@ -29,8 +31,7 @@ class Timings:
 
 def build_program(report: Report) -> Path:
     """The Go program, built once a machine; raises BuildError."""
-    program = Program("go-plugin", "0.36.3", packages=(".",), home=Path(__file__).parent)
-    return build(program, report) / "go-plugin"
+    return build(PROGRAM, report) / PROGRAM.name
 
 
 class Caller:
