@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 
 from dra_driver.model.claim import ClaimRef
+from dra_driver.model.device import device_name
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.owner import Grant
+from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.records import (
@@ -200,6 +202,15 @@ def test_the_instances_of_a_card() -> None:
 
 def test_a_claim_does_not_stand_in_its_own_way() -> None:
     ledger(record(Kind.INTENT, HOLDER, (hold(0),))).admit(HOLDER, (hold(0), hold(1)))
+
+
+def test_a_card_is_not_one_whose_address_ends_like_its_own() -> None:
+    near, far = (PciAddress.parse(f"{domain}:0d:00.0") for domain in ("0000", "10000"))
+    held = [replace(hold(0), device=device_name(Mode.WHOLE, card)) for card in (near, far)]
+    state = ledger(record(Kind.PREPARED, HOLDER, (held[1],)))
+    assert [each for _, each in state.holders_of(far)] == [held[1]]
+    assert state.holders_of(near) == ()
+    state.admit(ASKER, (held[0],))
 
 
 def test_holders_are_found_by_card() -> None:
