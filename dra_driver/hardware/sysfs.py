@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from dra_driver.model.card import DeviceNode
@@ -84,17 +85,17 @@ class Sysfs:
         and dumps of its containers). Raises HardwareError when the card's own is missing.
         """
         dev = self._root / "dev"
-        own = dev / f"gcu{minor}"
+        own, part = f"gcu{minor}", f"gcu{minor}vid"
         remedy = "mount the host's /dev, or let udev make the nodes of the GCU driver"
         with _told(dev, remedy):
             there = _names(dev)
-        if own.name not in there:
-            raise HardwareError(f"device node {own} does not exist", remedy=remedy)
-        more = sorted(name for name in there if name.startswith(f"{own.name}vid"))
+        if own not in there:
+            raise HardwareError(f"device node {dev / own} does not exist", remedy=remedy)
+        more = sorted(name for name in there if name.startswith(part))
         control = [name for name in ("gcuctl",) if name in there]
         return tuple(
             DeviceNode(path=f"/dev/{name}", host_path=f"{dev}/{name}")
-            for name in (own.name, *more, *control)
+            for name in (own, *more, *control)
         )
 
     def _is_gcu(self, name: str) -> bool:
@@ -140,7 +141,7 @@ def _names(folder: Path) -> frozenset[str]:
     """What is in the folder; nothing where it does not exist."""
     try:
         with os.scandir(folder) as entries:
-            return frozenset(entry.name for entry in entries)
+            return frozenset(map(attrgetter("name"), entries))
     except FileNotFoundError:
         return frozenset()
 
