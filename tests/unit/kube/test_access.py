@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
 from collections.abc import Mapping
@@ -124,6 +125,14 @@ def test_a_kubeconfig_with_a_certificate_of_ours(account: Path) -> None:
     ours = authority.client("ours", Identity("somebody"))
     user = {"client-certificate": str(ours.certificate), "client-key": str(ours.key)}
     assert by_kubeconfig(kubeconfig(account, {}, user)).token() == ""
+    embedded = {
+        f"{key}-data": base64.b64encode(Path(path).read_bytes()).decode()
+        for key, path in user.items()
+    }
+    trusted = base64.b64encode(authority.certificate.read_bytes()).decode()
+    cluster = {"certificate-authority-data": trusted}
+    found = by_kubeconfig(kubeconfig(account, cluster, embedded))
+    assert found.tls.cert_store_stats()["x509_ca"] == 1
     other = authority.client("other", Identity("somebody"))
     with pytest.raises(InvalidValue, match="KEY_VALUES_MISMATCH"):
         by_kubeconfig(kubeconfig(account, {}, {**user, "client-key": str(other.key)}))
