@@ -97,13 +97,16 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- toJson $names -}}
 {{- end -}}
 
-{{/* Both programs serve the same probes, at the port that they are told. */}}
+{{/*
+Both programs serve the same probes, at the port that they are told. Takes the seconds before the
+first one, which are Python's own: nobody listens yet, and the kubelet makes a warning of every probe
+that fails.
+*/}}
 {{- define "gcu.probes" -}}
-# Answered when the program is ready, or 30 s later: the kubelet makes a warning of every probe that
-# fails. The first seconds are Python's own, in which nobody listens.
+# Answered when the program is ready, or 30 s later.
 startupProbe:
   httpGet: {path: /startz, port: probes}
-  initialDelaySeconds: 5
+  initialDelaySeconds: {{ . }}
   periodSeconds: 1
   timeoutSeconds: 40
   failureThreshold: 120
