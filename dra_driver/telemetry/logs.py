@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -21,6 +22,9 @@ _counter = itertools.count(1)
 # Two agents can run on one node; their ids differ by process.
 _process: Final = f"{os.getpid():x}"
 
+# Control characters but the tab and those that end a line (`str.splitlines`), and lone halves of
+# characters, which no stream takes.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _NEW_LINE: Final = "\n    "
 
 
@@ -51,7 +55,8 @@ class LineFormatter(logging.Formatter):
     """Time in UTC, level, module, call id, message.
 
     What follows a record's first line (a trace, a message of several lines) is indented, so that
-    nothing that was logged can look like a record of its own.
+    nothing that was logged can look like a record of its own. What a terminal would act upon is
+    written as its number.
     """
 
     converter = staticmethod(time.gmtime)
@@ -64,4 +69,9 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         record.where = record.name.removeprefix("dra_driver.")
         record.call = call_id.get()
-        return _NEW_LINE.join(super().format(record).splitlines())
+        text = _CONTROL.sub(_as_number, super().format(record))
+        return _NEW_LINE.join(text.splitlines())
+
+
+def _as_number(found: re.Match[str]) -> str:
+    return f"\\x{ord(found[0]):02x}"

@@ -92,6 +92,15 @@ def test_what_is_logged_cannot_look_like_another_record(message: str) -> None:
     assert all(line.startswith("    ") for line in others)
 
 
+@pytest.mark.parametrize(
+    ("text", "logged"),
+    [("\x1b[2Jgone", "\\x1b[2Jgone"), ("a\0b", "a\\x00b"), ("\ud800", "\\xd800"), ("a\tb", "a\tb")],
+    ids=["a terminal's", "a zero", "half a character", "a tab"],
+)
+def test_what_a_terminal_would_act_upon_is_a_number(text: str, logged: str) -> None:
+    assert formatted(text).endswith(f" {logged}")
+
+
 def test_a_trace_belongs_to_its_record(printed: StandardError) -> None:
     try:
         raise ValueError("bad\n2026-01-01T12:00:00.123Z INFO forged [-] line")
