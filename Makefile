@@ -56,10 +56,23 @@ test-kill: ## a real agent killed at every point, once, and at a sample of all m
 	@$(PY) -m pytest tests/kill
 
 .PHONY: soak
-soak: ## the agent killed at every moment, in every mode, whatever comes next (root; two hours)
+soak: soak-kills soak-histories soak-memory ## all three of them (root; hours)
+
+.PHONY: soak-kills
+soak-kills: ## the agent killed at every moment, in every mode, whatever comes next (root; two hours)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build --kubernetes $(K8S)
 	@GCU_KILLS=all $(PY) -m pytest tests/kill/test_matrix.py
+
+.PHONY: soak-histories
+soak-histories: ## 200,000 random histories of a node, of seeds never played before (an hour)
+	@GCU_HISTORIES=200000 GCU_SEED=$$(date +%s)000 $(PY) -m pytest tests/property/test_node.py
+
+.PHONY: soak-memory
+soak-memory: ## the agent's memory over a million prepares and unprepares [CYCLES=1000000] (root; an hour)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build
+	@GCU_CYCLES=$(or $(CYCLES),1000000) $(PY) -m pytest tests/kill/test_memory.py
 
 .PHONY: test-cluster
 test-cluster: ## tests on real control planes and clusters

@@ -93,6 +93,10 @@ class Node:
         name = f"agent-{len(self.agents)}"
         if order is not None:
             give_order(self.root / f"{name}.order", order)
+        self.agents.append(self._starter.start(self.root, name, self.argv(flags)))
+
+    def argv(self, flags: Mapping[str, object] = NOTHING) -> list[str]:
+        """What an agent of this node is started with."""
         settings: dict[str, object] = {
             "node-name": self.name,
             "mode": "dra",  # no kubelet of the node says its version
@@ -107,8 +111,7 @@ class Node:
             **_QUIET,
             **flags,
         }
-        argv = [f"--{key}={value}" for key, value in settings.items()]
-        self.agents.append(self._starter.start(self.root, name, argv))
+        return [f"--{key}={value}" for key, value in settings.items()]
 
     def up(self, flags: Mapping[str, object] = NOTHING) -> None:
         """Let an agent serve, unless one does."""

@@ -1,0 +1,98 @@
+"""What a long life does to the agent's memory: many prepares and unprepares, 48 claims held.
+
+`GCU_CYCLES` says how many; ``make soak`` plays a million, of which each 50th of the way is printed.
+The agent is the program alone, without the traces of the other tests here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.mode import Mode
+from tests.kill.grants import CARDS, Grant
+from tests.kill.kubelet import Kubelet
+from tests.kill.node import Node
+
+pytestmark = pytest.mark.control_plane
+
+CYCLES: Final = int(os.environ.get("GCU_CYCLES", "400"))
+HELD: Final = 48
+_SAMPLES: Final = 50
+_SLICES: Final = 16
+_ROUND_SECONDS: Final = 60.0
+# A trend is told from noise by far more cycles than the quick run has.
+_LONG: Final = 20_000
+_MOST_MIB: Final = 128.0
+_MOST_GROWTH: Final = 1.0  # KiB a thousand cycles: a million cost one MiB
+
+
+@contextmanager
+def agent(node: Node) -> Iterator[int]:
+    """A process of its own; gives its number."""
+    rules = node.root / "cards.yaml"
+    rules.write_text(f"sliceCount: {_SLICES}\n")
+    argv = node.argv({"card-rules": rules, "log-level": "warning"})
+    with (node.root / "agent.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dra_driver.agent.main", *argv], stdout=log, stderr=log
+        )
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def resident(pid: int) -> float:
+    """MiB of the process."""
+    [kibibytes] = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(kibibytes) / 1024
+
+
+def run_cycles(kubelet: Kubelet, refs: Sequence[ClaimRef], count: int) -> None:
+    for ref in islice(cycle(refs), count):
+        assert kubelet.prepare(ref) == ""
+        assert kubelet.unprepare(ref) == ""
+
+
+def slope(curve: Sequence[tuple[int, float]]) -> float:
+    """KiB a thousand cycles, of the second half: at first caches fill."""
+    half = curve[len(curve) // 2 :]
+    cycles, mebibytes = zip(*half, strict=True)
+    return statistics.linear_regression(cycles, mebibytes).slope * 1024 * 1000
+
+
+@pytest.mark.timeout(6 * 3600)
+def test_a_long_life_costs_no_memory(node: Node, tell: Callable[[str], None]) -> None:
+    sliced, free = CARDS[:3], CARDS[3]
+    with agent(node) as pid:
+        kubelet = node.kubelet
+        for at in range(HELD):
+            assert kubelet.prepare(node.add(Grant(Mode.SHARED, sliced[at % 3], 1))) == ""
+        # One after the other on one card, in both modes that cost no call of efsmi.
+        refs = [node.add(Grant(Mode.WHOLE, free)), node.add(Grant(Mode.SHARED, free, 2))]
+        run_cycles(kubelet, refs, 100)
+        curve, start = [(0, resident(pid))], time.monotonic()
+        tell(f"{HELD} claims held: {curve[0][1]:.1f} MiB")
+        for done in range(CYCLES // _SAMPLES, CYCLES + 1, max(1, CYCLES // _SAMPLES)):
+            run_cycles(kubelet, refs, done - curve[-1][0])
+            curve.append((done, resident(pid)))
+            tell(f"{done:>9} cycles: {curve[-1][1]:.2f} MiB, {time.monotonic() - start:.0f} s")
+    growth = slope(curve)
+    tell(f"{growth:+.2f} KiB a thousand cycles")
+    assert curve[-1][1] < _MOST_MIB
+    if CYCLES >= _LONG:
+        assert growth < _MOST_GROWTH
