@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -52,12 +53,12 @@ class Figures:
 def main() -> None:
     program = build_program(_report)
     with place(_report) as found:
-        plugins = [start_ours(found, program), start_go(found, program)]
-        try:
+        with ExitStack() as stack:
+            plugins = []
+            for start in (start_ours, start_go):
+                plugins.append(start(found, program))
+                stack.callback(plugins[-1].stop)
             figures = _measure(found, plugins)
-        finally:
-            for plugin in plugins:
-                plugin.stop()
         divided = start_ours(found, program, "bench.prepare.partitioned")
         try:
             made = divided.caller.run(

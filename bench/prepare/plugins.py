@@ -41,7 +41,11 @@ class Plugin:
                 stderr=log,
             )
         sockets = Sockets.of(root / "kubelet", _POD)
-        Kubelet(sockets.registration).wait(_START_SECONDS)
+        try:
+            Kubelet(sockets.registration).wait(_START_SECONDS)
+        except BaseException:
+            self.stop()
+            raise
         self.caller = Caller(program, sockets.service)
 
     @property
