@@ -119,7 +119,7 @@ def _bus(card: int) -> str:
     return f"{0x0D + card * 8:02x}"
 
 
-# A decoder that keeps one object for equal values makes a list as small as this.
+# As `dra_driver.kube.decoding` reads a list of slices: one object for equal values.
 @lru_cache(1024)
 def _value(kind: str, value: str | int) -> Object:
     return {kind: value}

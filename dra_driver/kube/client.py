@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from dra_driver.kube import exact
@@ -21,21 +22,28 @@ from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects, Point
 
+Decode = Callable[[bytes], Any]
+
 _READ_SECONDS = 30.0
 _PAGE = 500
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 def connect(
-    kubeconfig: Path | None, *, effects: Effects, user_agent: str, at_once: int = 8
+    kubeconfig: Path | None,
+    *,
+    effects: Effects,
+    user_agent: str,
+    at_once: int = 8,
+    decode: Decode = json.loads,
 ) -> Client:
     """A client for the cluster of `kubeconfig`, or of the pod we run in where it is None, which
-    has no more than `at_once` requests under way, watches aside.
+    has no more than `at_once` requests under way, watches aside. `decode` reads the server's JSON.
 
     Nothing is sent yet. Raises InvalidValue where there is no usable configuration.
     """
     connections = Connections(_access(kubeconfig), at_once=at_once)
-    return Client(connections, effects=effects, user_agent=user_agent)
+    return Client(connections, effects=effects, user_agent=user_agent, decode=decode)
 
 
 def _access(kubeconfig: Path | None) -> Access:
@@ -50,8 +58,16 @@ def _access(kubeconfig: Path | None) -> Access:
 class Client:
     """Implements `dra_driver.kube.api.Api`; safe for several threads."""
 
-    def __init__(self, connections: Connections, *, effects: Effects, user_agent: str) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        *,
+        effects: Effects,
+        user_agent: str,
+        decode: Decode = json.loads,
+    ) -> None:
         self._connections = connections
+        self._decode = decode
         self._effects = effects
         self._user_agent = user_agent
 
@@ -168,7 +184,7 @@ class Client:
                 raise error
         except FAILURES as error:
             raise _no_answer(call, error) from error
-        return ClientWatch(stream, f"watch of {path}")
+        return ClientWatch(stream, f"watch of {path}", self._decode)
 
     def server_version(self) -> ServerVersion:
         return ServerVersion.parse(self._json("GET", "/version"))
@@ -199,7 +215,7 @@ class Client:
         with around:
             answer = self._send(method, path, query, body=body, media_type=media_type)
         try:
-            decoded: Object = json.loads(answer)
+            decoded: Object = self._decode(answer)
         except ValueError as error:
             raise _no_answer(f"{method} {path}", error) from error
         return decoded
@@ -242,9 +258,10 @@ class Client:
 class ClientWatch:
     """The lines of one watch, decoded as they come."""
 
-    def __init__(self, stream: Stream, name: str) -> None:
+    def __init__(self, stream: Stream, name: str, decode: Decode = json.loads) -> None:
         self._stream = stream
         self._name = name
+        self._decode = decode
         self._closed = False
 
     def __iter__(self) -> Iterator[WatchEvent]:
@@ -279,7 +296,7 @@ class ClientWatch:
             yield from filter(None, lines)
 
     def _event(self, line: bytes) -> WatchEvent:
-        decoded = json.loads(line)
+        decoded = self._decode(line)
         found: Object = decoded["object"]
         if decoded["type"] == "ERROR":
             status = int(found.get("code") or 500)

@@ -1,0 +1,59 @@
+"""What allocated claims hold, whoever allocated them: read from their status alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.allocator.device import DeviceId
+from controller.allocator.holdings import Hold, Holdings, holds_of
+from dra_driver.model.claim import Object
+from tests.unit.controller.allocator.build import allocated, claim
+from tests.unit.controller.allocator.decide import names
+
+[NAME] = names("shared", 0)
+DEVICE = DeviceId("gcu.enflame.com/a", NAME)
+NANO = 10**9
+SHARE = Hold(DEVICE, {"slices": 2 * NANO})
+
+CASES: dict[str, tuple[Object, tuple[Hold, ...]]] = {
+    "an unallocated claim": (claim("c"), ()),
+    "a whole device": (allocated("c", "a", NAME), (Hold(DEVICE, None),)),
+    "a share": (allocated("c", "a", NAME, consumed={"slices": "2"}), (SHARE,)),
+    "a share of which nothing is told": (
+        allocated("c", "a", NAME, shareID="s"),
+        (Hold(DEVICE, {}),),
+    ),
+    "two shares of one device": (
+        allocated("c", "a", NAME, NAME, consumed={"slices": "2"}),
+        (SHARE, SHARE),
+    ),
+    "administrative access": (allocated("c", "a", NAME, adminAccess=True), ()),
+    "another driver's": (allocated("c", "a", NAME, driver="nic.example.com"), ()),
+}
+
+
+@pytest.mark.parametrize(("given", "holds"), CASES.values(), ids=CASES)
+def test_holds_of(given: Object, holds: tuple[Hold, ...]) -> None:
+    assert holds_of(given) == holds
+
+
+def test_shares_add_up_and_are_taken_back() -> None:
+    holdings, other = Holdings(), Hold(DEVICE, {"slices": NANO})
+    for hold in (SHARE, SHARE, other):
+        holdings.add(hold)
+    use = holdings.use(DEVICE)
+    assert use is not None
+    assert use.consumed == {"slices": 5 * NANO}
+    assert use.shares == {frozenset({("slices", 2 * NANO)}): 2, frozenset({("slices", NANO)}): 1}
+    for hold in (SHARE, other, SHARE):
+        assert holdings.holds(DEVICE)
+        holdings.remove(hold)
+    assert holdings.use(DEVICE) is None
+
+
+def test_a_held_device_is_found_by_its_card_s_name_as_its_slice_may_be_gone() -> None:
+    holdings = Holdings()
+    holdings.add(SHARE)
+    assert holdings.in_pool(DEVICE.pool).named_after == {"0000:00:00.0": {NAME}}
+    holdings.remove(SHARE)
+    assert holdings.in_pool(DEVICE.pool).named_after == {}
