@@ -40,12 +40,13 @@ class Order:
     def devices(
         self, demand: Demand, candidates: Sequence[Candidate], count: int
     ) -> list[Candidate]:
-        """`candidates` for a claim of `count` cards in the order in which they are tried."""
+        """`candidates` in the order in which they are tried, for a claim of `count` cards; of cards
+        that are shared, near places are kept for claims of several."""
         if len(candidates) < 2:
             return list(candidates)
         keys = self._keys(demand, candidates)
         ranked = [
-            (key, self.near(each, count), n)
+            (key, self.near(each, 1 if each.device.multiple else count), n)
             for n, (each, key) in enumerate(zip(candidates, keys, strict=True))
         ]
         return [candidates[n] for _, _, n in sorted(ranked)]

@@ -158,7 +158,7 @@ CHOSEN: dict[str, tuple[list[Object], list[Object], Policy, tuple[str, list[int]
         TWO_SLICES,
         [says("x", nodes="binpack"), says("y", nodes="spread")],
         Policy(),
-        ("b", [0, 0]),
+        ("b", [2, 2]),  # the card without a neighbour,
     ),
 }
 
