@@ -9,36 +9,27 @@ import pytest
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.device import SelectorInput
 from dra_driver.selector.selector import Selectors
+from tests.unit.selector.expressions.list_attributes import LIST_ATTRIBUTES, LIST_DEVICE
 from tests.unit.selector.expressions.table import DRIVER, spelled
 
-LISTS: dict[str, Any] = {
-    "attributes": {
-        "lanes": {"ints": [4, 8]},
-        "tags": {"strings": ["x", "y"]},
-        "flags": {"bools": [True]},
-        "versions": {"versions": ["1.0.0", "2.0.0"]},
-        "speed": {"int": 16},
-    }
-}
+LIST_INPUT = SelectorInput.of(DRIVER, LIST_DEVICE)
 
 
 @pytest.mark.parametrize(
     ("expression", "answer"),
-    {
-        "GCU.lanes.includes(8) && !GCU.lanes.includes(16)": True,
-        "GCU.speed.includes(16) && !GCU.speed.includes(8)": True,
-        'GCU.versions.includes(semver("1.0.0"))': True,
-        'GCU.versions.includes("1.0.0")': False,
-        "GCU.lanes.all(lane, lane > 3) && 8 in GCU.lanes && GCU.lanes[0] == 4": True,
-        'size(GCU.lanes) == 2 && GCU.lanes.sum() == 12 && GCU.tags.join("-") == "x-y"': True,
-        "GCU.lanes == [4, 8] && GCU.flags[0] && GCU.tags.isSorted()": True,
-        "GCU.versions.exists(version, version.major() == 2)": True,
-        "GCU.lanes.exists(lane, lane > 8)": False,
-    }.items(),
+    [
+        *((each, True) for each in (*LIST_ATTRIBUTES.matches, 'GCU.tags.join("-") == "x-y"')),
+        *((each, False) for each in LIST_ATTRIBUTES.differs),
+    ],
 )
 def test_list_attributes(expression: str, answer: bool) -> None:
-    device = SelectorInput.of(DRIVER, LISTS)
-    assert Selectors().matches(spelled(expression), device) is answer
+    assert Selectors().matches(spelled(expression), LIST_INPUT) is answer
+
+
+@pytest.mark.parametrize("expression", LIST_ATTRIBUTES.fails)
+def test_list_attributes_that_cannot_be_evaluated(expression: str) -> None:
+    with pytest.raises(InvalidValue):
+        Selectors().matches(spelled(expression), LIST_INPUT)
 
 
 def test_includes_of_a_longer_list_than_a_device_can_have() -> None:
