@@ -23,6 +23,8 @@ pytestmark = pytest.mark.control_plane
 
 _WORKERS = 2  # as many as small machines have cores
 _MORE = 50
+# Passed by agents on clusters without DRA, which the matrix has none of.
+_DEVICE_PLUGIN = {Point.REPLY_ALLOCATE, Point.PLUGIN_REGISTER}
 _MISSED_OF = 50  # one of so many kills may come too late, time and again
 
 
@@ -60,5 +62,5 @@ def test_a_kill_at_every_point(new_node: NewNode, tell: Callable[[str], None]) -
     missed = [str(cell) for cell in cells if cell not in reached]
     assert len(missed) * _MISSED_OF <= len(cells), missed
     if len(cells) > 1:
-        assert {cell.moment.point for cell in reached} == set(Point)
+        assert {cell.moment.point for cell in reached} == set(Point) - _DEVICE_PLUGIN
         assert {cell.operation for cell in reached} == set(BY_NAME)
