@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from dra_driver.agent.forms import Devices
 from dra_driver.kubelet_api.handler import ClaimHandler, Prepared
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue, JournalError
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
@@ -217,12 +217,13 @@ def _family(
     return family
 
 
-def _taints(device: Mapping[str, object]) -> Sequence[Mapping[str, str]]:
-    return device.get("taints") or ()  # type: ignore[return-value]
+def _taints(device: Object) -> Sequence[Mapping[str, str]]:
+    found: Sequence[Mapping[str, str]] = device.get("taints") or ()
+    return found
 
 
-def _mode(device: Mapping[str, object]) -> Iterator[str]:
+def _mode(device: Object) -> Iterator[str]:
     try:
-        yield parse_device_name(str(device["name"]))[0].value
+        yield parse_device_name(device["name"])[0].value
     except InvalidValue:  # published by another version of the driver
         return

@@ -18,7 +18,8 @@ logger = logging.getLogger(__name__)
 
 Run = Callable[[Sequence[str], Mapping[str, str], threading.Event], None]
 
-_LINGER: Final = 20.0
+LINGER: Final = 20.0
+"""Seconds for what is under way when a program has stopped."""
 
 
 class Deadline:
@@ -33,7 +34,7 @@ class Deadline:
         return max(0.0, self._end - self._clock())
 
 
-def run_program(run: Run, *, linger: float = _LINGER) -> None:
+def run_program(run: Run, *, linger: float = LINGER) -> None:
     """Call `run` with the arguments, the environment and an event that SIGTERM or SIGINT sets.
 
     Exits with 1 and the sentence of a GcuError, which is how `run` says that it cannot work. The

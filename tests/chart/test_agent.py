@@ -107,17 +107,17 @@ def test_the_vendors_runtime_is_asked_for_all_cards_and_the_tool(helm: Helm) -> 
 @pytest.mark.parametrize(
     ("agent", "limit", "evict"),
     [
-        ({}, None, None),
-        ({"errorLimit": 0, "evictOn": []}, "0", None),
+        ({}, "", ""),
+        ({"errorLimit": 0, "evictOn": []}, "0", ""),
         ({"errorLimit": 2000000, "evictOn": ["lost", "rma"]}, "2000000", "lost,rma"),
     ],
     ids=["by default", "no error at all", "both"],
 )
 def test_what_ails_a_card_and_who_leaves_it(
-    helm: Helm, agent: Values, limit: str | None, evict: str | None
+    helm: Helm, agent: Values, limit: str, evict: str
 ) -> None:
     environ = environment(helm.render({"agent": agent}).agent["containers"][0])
-    assert (environ.get("GCU_ERROR_LIMIT"), environ.get("GCU_EVICT_ON")) == (limit, evict)
+    assert (environ["GCU_ERROR_LIMIT"], environ["GCU_EVICT_ON"]) == (limit, evict)
 
 
 @pytest.mark.parametrize("mode", ["auto", "dra", "device-plugin"])

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
+from controller import controller
 from controller.settings import ControllerSettings
+from dra_driver.agent import agent
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.config.card_rules import Offer, load_card_rules
 from dra_driver.config.loader import Settings, load, variable
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
+from dra_driver.telemetry.program import LINGER
 from dra_driver.version import VERSION
 from tests.chart.helm import CHART, CHECKOUT, Helm, Values, environment, fields
 
@@ -83,6 +86,8 @@ def test_the_values_are_the_programs_defaults(helm: Helm, program: str) -> None:
         ("agent", {"agent": {"presenceInterval": 0.5}}, "presence_interval", 0.5),
         ("agent", {"agent": {"inventoryInterval": 3600}}, "inventory_interval", 3600.0),
         ("agent", {"agent": {"registrationTimeout": 1000000}}, "registration_timeout", 1e6),
+        ("agent", {"agent": {"errorLimit": 1000000}}, "error_limit", 1000000),
+        ("agent", {"agent": {"evictOn": ["lost", "rma"]}}, "evict_on", "lost,rma"),
         ("controller", {"logLevel": "debug"}, "log_level", "debug"),
         ("controller", {"controller": {"leaseDuration": 20}}, "lease_duration", 20.0),
         ("controller", {"controller": {"leaseRenewDeadline": 9}}, "lease_renew_deadline", 9.0),
@@ -158,3 +163,11 @@ def test_the_card_rules_arrive_as_they_were_written(helm: Helm, tmp_path: Path) 
         file.name,
         rendered.one("ConfigMap", "cards")["metadata"]["name"],
     )
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_pod_has_the_time_that_its_program_takes_to_end(helm: Helm, program: str) -> None:
+    rendered = helm.render()
+    pod = rendered.agent if program == "agent" else rendered.controller
+    stops = {"agent": agent._END, "controller": controller._END}[program]
+    assert pod["terminationGracePeriodSeconds"] > stops + LINGER

@@ -10,6 +10,8 @@ from pathlib import Path
 import grpc
 
 from dra_driver.kubelet_api.generated import (
+    dra_health_v1alpha1_pb2,
+    dra_health_v1alpha1_pb2_grpc,
     dra_v1_pb2,
     dra_v1_pb2_grpc,
     pluginregistration_v1_pb2,
@@ -62,6 +64,17 @@ class Kubelet:
             stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
             answer = stub.NodeUnprepareResources(request, timeout=_CALL_SECONDS)
         return str(answer.claims[ref.uid].error)
+
+    @contextmanager
+    def health(self) -> Iterator[Iterator[dra_health_v1alpha1_pb2.NodeWatchResourcesResponse]]:
+        """The lists of a health stream, as they come."""
+        with _dial(Path(self._endpoint)) as channel:
+            stub = dra_health_v1alpha1_pb2_grpc.DRAResourceHealthStub(channel)
+            lists = stub.NodeWatchResources(dra_health_v1alpha1_pb2.NodeWatchResourcesRequest())
+            try:
+                yield lists
+            finally:
+                lists.cancel()
 
     def wait(self, seconds: float) -> None:
         """Try to register until it succeeds; raises NoAnswer after that time."""

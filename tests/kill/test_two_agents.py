@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
+from dra_driver.kubelet_api.health_feed import TIMEOUT
+from tests.cluster.waiting import wait_until
 from tests.kill.grants import Kind, wanted
 from tests.kill.kubelet import Kubelet
 from tests.kill.node import Node
@@ -51,3 +58,44 @@ def test_the_older_one_leaves(node: Node, agents: tuple[Kubelet, Kubelet]) -> No
     check(node)
     await_published(node)
     assert {each["metadata"]["uid"] for each in node.slices()} == before
+
+
+def slice_counts(node: Node) -> Counter[str]:
+    """Into how many slices the cards are cut, as published."""
+    devices = [device for each in node.slices() for device in each["spec"]["devices"]]
+    return Counter(
+        device["capacity"]["slices"]["value"]
+        for device in devices
+        if device["attributes"]["type"]["string"] == "shared"
+    )
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=lambda end: end.name)
+def test_one_publishes_at_a_time(node: Node, tmp_path: Path, end: signal.Signals) -> None:
+    """The newer one offers the cards otherwise, which is not seen before it is alone; then at
+    once, and no slice is missing meanwhile. A card that is held keeps its form."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("sliceCount: 4\n")
+    node.serve_others()
+    await_published(node)
+    older = node.agent
+    node.next_pod()
+    node.boot(flags={"card-rules": rules})
+    newer = node.kubelet
+    node.wipe_slices()
+    await_published(node)
+    assert slice_counts(node) == {"6": 5}, "the older one restored what was deleted"
+    ref = node.add(wanted(Kind.WHOLE))
+    assert newer.prepare(ref) == "", "who stands by serves all the same"
+    uids = {each["metadata"]["uid"] for each in node.slices()}
+    with newer.health() as lists:
+        assert next(lists).devices
+        older.end(end)
+        gone = time.monotonic()
+        assert next(lists).devices
+        assert time.monotonic() - gone < TIMEOUT / 3 / 2, "before it was due"
+    wait_until(lambda: slice_counts(node)["4"] > 0, 30.0, "the newer one's slices", seen=node.log)
+    # The foreign card's alone is free: all others are held.
+    assert slice_counts(node) == {"4": 1, "6": 4}
+    assert {each["metadata"]["uid"] for each in node.slices()} == uids, "replaced in place"
+    check(node)
