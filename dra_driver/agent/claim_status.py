@@ -150,7 +150,9 @@ class ClaimStatuses:
         self._setbacks = {ref: setback for ref, setback in self._setbacks.items() if ref in held}
         for ref, subject in held.items():
             news = subject.statuses(cards)
-            if self._told.get(ref) != news and self._is_due(ref):
+            if self._told.get(ref) == news:
+                self._setbacks.pop(ref, None)
+            elif self._is_due(ref):
                 self._attempt(ref, subject, cards, news)
         now = self._clock()
         return min((max(0.0, each.due - now) for each in self._setbacks.values()), default=None)

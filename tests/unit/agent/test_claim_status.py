@@ -288,6 +288,21 @@ def test_a_claim_that_is_refused_for_ever_is_tried_ever_more_slowly(rig: Rig) ->
     assert 14 <= len(rig.api.patches) <= 26
 
 
+def test_news_that_are_no_news_any_more_are_not_waited_for(rig: Rig) -> None:
+    """A card that fell ill while its claim's status was refused, and is well again."""
+    rig.prepared("a", 0)
+    rig.statuses.write()
+    assert rig.cards is not None
+    well = rig.cards[CARDS[0]]
+    rig.cards[CARDS[0]] = replace(well, problems=(ILL,))
+    rig.api.refusals["a"] = Invalid("no", status=422)
+    assert rig.statuses.write() is not None
+    rig.cards[CARDS[0]] = well
+    rig.monotonic = 100.0
+    assert rig.statuses.write() is None
+    assert rig.api.patches == ["a", "a"]
+
+
 def test_a_claim_that_ended_is_not_tried_any_more(rig: Rig) -> None:
     ref = rig.prepared("a", 0)
     rig.api.refusals["a"] = Invalid("no", status=422)
