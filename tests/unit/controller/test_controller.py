@@ -10,10 +10,12 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller.agenda import Key
 from controller.controller import Controller
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
+from tests.unit.controller.allocator.build import claim
 
 
 class Silent:
@@ -58,3 +60,20 @@ def test_without_the_writer_of_events_it_is_not_alive(silent: Silent) -> None:
     controller._recorder.stop(5)
     assert controller.live() == "the writer of events ended"
     controller.stop(within=0.5)
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["written", "under way"])
+def test_the_lease_is_given_back_only_when_all_is_written(
+    silent: Silent, answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ControllerSettings(lease_namespace="default")
+    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
+    given_back: list[bool] = []
+    monkeypatch.setattr(
+        controller._elector, "stop", lambda _, *, give_back: given_back.append(give_back)
+    )
+    if not answered:
+        key = Key.of_claim(claim("c"))
+        controller._writes.begin(key, ["uid"], silent.freed.wait, lambda _: None)
+    controller.stop(within=0.5)
+    assert given_back == [answered]
