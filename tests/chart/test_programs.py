@@ -27,7 +27,7 @@ pytestmark = pytest.mark.control_plane
 PROGRAMS: dict[str, type[Settings]] = {"agent": AgentSettings, "controller": ControllerSettings}
 # In a pod there is no kubeconfig; the rest are as their defaults on purpose.
 LEFT_TO_THE_PROGRAM = {
-    "agent": {"kubeconfig", "state_dir", "error_limit", "evict_on"},
+    "agent": {"kubeconfig", "state_dir"},
     "controller": {
         "kubeconfig",
         "lease_name",
