@@ -36,12 +36,12 @@ def running(node: Node) -> list[str]:
 
 @pytest.mark.timeout(300)
 def test_pods_come_back_with_what_they_had(driver: Installation, one: OneCard) -> None:
+    one.run("small", Mode.DRS, 1)
+    one.run("large", Mode.DRS, 3)
     whole = claim_in(Mode.WHOLE, "whole", one.namespace)
     selector = {"kubernetes.io/hostname": one.node.name}
     driver.cluster.apply(whole, pod_with("whole", one.namespace, nodeSelector=selector))
     one.wait_for("whole")
-    one.run("small", Mode.DRS, 1)
-    one.run("large", Mode.DRS, 3)
     minors = {card.bdf: card.minor for card in one.machine.state().cards}
     old = set(one.machine.instances(one.card))
 
