@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -153,11 +154,11 @@ def test_a_quiet_watch_is_closed_from_another_thread(api: Client, namespace: str
 
 
 def test_what_is_not_allowed_is_forbidden(controller_kubeconfig: Path, namespace: str) -> None:
-    restricted = connect(controller_kubeconfig, effects=Effects(), user_agent="tests/1")
-    with pytest.raises(errors.Forbidden, match="cannot delete"):
-        restricted.delete(PODS, "any", namespace=namespace)
-    with pytest.raises(errors.Forbidden):
-        restricted.get(LEASES, "another", namespace=namespace)
+    with closing(connect(controller_kubeconfig, effects=Effects(), user_agent="tests/1")) as client:
+        with pytest.raises(errors.Forbidden, match="cannot delete"):
+            client.delete(PODS, "any", namespace=namespace)
+        with pytest.raises(errors.Forbidden):
+            client.get(LEASES, "another", namespace=namespace)
 
 
 def test_a_server_that_is_away(api: Client, tmp_path: Path, controller_kubeconfig: Path) -> None:
@@ -177,9 +178,9 @@ def test_every_write_passes_the_seam(controller_kubeconfig: Path, api: Client) -
             self.points.append(point)
 
     effects = Counting()
-    client = connect(controller_kubeconfig, effects=effects, user_agent="tests/1")
-    client.server_version()
-    assert effects.points == []
-    with pytest.raises(errors.Forbidden):
-        client.delete(PODS, "any", namespace="default")
+    with closing(connect(controller_kubeconfig, effects=effects, user_agent="tests/1")) as client:
+        client.server_version()
+        assert effects.points == []
+        with pytest.raises(errors.Forbidden):
+            client.delete(PODS, "any", namespace="default")
     assert effects.points == [Point.API_WRITE]
