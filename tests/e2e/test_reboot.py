@@ -16,7 +16,7 @@ from tests.e2e.seen import assert_sees_what_was_granted
 
 pytestmark = pytest.mark.cluster
 
-_BACK_SECONDS = 90
+_BACK_SECONDS = 150
 
 
 def power_off(node: Node) -> None:
@@ -52,7 +52,7 @@ def test_pods_come_back_with_what_they_had(driver: Installation, one: OneCard) -
     one.node.start_kubelet()
     driver.cluster.wait_ready()
     driver.wait_for_agents()
-    # Who was tried before the agent was there is tried again after 60 to 90 s, or when it changes.
+    # Who is tried before the agent is there is tried again after 60 to 90 s, or when it changes.
     driver.cluster.kubectl("annotate", "pods", "--all", "again=now", one.scope)
     for pod in ("whole", "small", "large"):
         wait_until(partial(restarted, one, pod), _BACK_SECONDS, f"{pod}, running once more")
