@@ -15,6 +15,7 @@ from tests.cluster.errors import CommandError
 from tests.cluster.network import NETWORK, connect_node, connect_pods, enter, hold_namespaces
 from tests.cluster.pki import PROXY, Authority, node_identity
 from tests.cluster.processes import Process, run
+from tests.cluster.versions import release
 from tests.cluster.waiting import wait_until
 
 # What a node writes to. All of it is the node's own, at the paths of any node; programs and
@@ -111,6 +112,7 @@ class Node:
             "--proxy-mode=nftables",
             # The connection tracking table's size is the machine's, and not ours to set.
             "--conntrack-max-per-core=0",
+            *release(self._settings.kubernetes).proxy,
         ]
         self._start("kube-proxy", [*flags, *self._settings.flags("kube-proxy")])
 

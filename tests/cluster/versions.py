@@ -38,17 +38,18 @@ class Release:
     """What differs from one Kubernetes version to another.
 
     `kubelet` are fields that its KubeletConfiguration needs and others' do not know;
-    `dra` is whether it serves resource.k8s.io.
+    `proxy` are flags that its kube-proxy needs; `dra` is whether it serves resource.k8s.io.
     """
 
     dra: bool = True
     kubelet: Mapping[str, Any] = field(default_factory=dict)
+    proxy: tuple[str, ...] = ()
 
 
 RELEASES: Mapping[str, Release] = {
     DEFAULT_KUBERNETES: Release(kubelet={"failCgroupV1": False}),
-    # Its DRA is alpha, off, and of a kind that exists no more.
-    OLD_KUBERNETES: Release(dra=False),
+    # Its DRA is alpha, off, and of a kind that exists no more; its nftables are alpha, too.
+    OLD_KUBERNETES: Release(dra=False, proxy=("--feature-gates=NFTablesProxyMode=true",)),
 }
 
 
