@@ -95,7 +95,7 @@ def test_prepare_refuses_what_was_allocated_past_the_controller(
     node = driver.cluster.nodes[0].name
     wanted = claim("one", namespace, config=_packing(node="spread"))
     driver.cluster.apply(wanted, pod_with("one", namespace, nodeName=node))
-    _allocate_by_hand(driver, node, wanted)
+    _allocate_by_hand(driver, node, wanted, pod="one")
     words = "the field packing.node is unknown"
     wait_for_note(driver, namespace, "Pod", "FailedPrepareDynamicResources", words)
 
@@ -116,8 +116,9 @@ def _packing(**fields: str) -> list[dict[str, Any]]:
     return [{"opaque": {"driver": DRIVER, "parameters": parameters}}]
 
 
-def _allocate_by_hand(driver: Installation, node: str, wanted: dict[str, Any]) -> None:
-    """Give the claim a whole card of the node, as an allocator that knows nothing of us would."""
+def _allocate_by_hand(driver: Installation, node: str, wanted: dict[str, Any], *, pod: str) -> None:
+    """Give the claim a whole card of the node, as an allocator that knows nothing of us would, and
+    reserve it for the pod, without which the kubelet does not ask for it."""
     pool = pool_name(node)
     slices = driver.cluster.get("resourceslices")["items"]
     device = next(
@@ -130,12 +131,18 @@ def _allocate_by_hand(driver: Installation, node: str, wanted: dict[str, Any]) -
     result = {"request": "gcu", "driver": DRIVER, "pool": pool, "device": device}
     config = [{"source": "FromClaim", **each} for each in wanted["spec"]["devices"]["config"]]
     allocation = {"devices": {"results": [result], "config": config}}
+    in_namespace = f"--namespace={wanted['metadata']['namespace']}"
+    uid = driver.cluster.get("pod", pod, in_namespace)["metadata"]["uid"]
+    status = {
+        "allocation": allocation,
+        "reservedFor": [{"resource": "pods", "name": pod, "uid": uid}],
+    }
     driver.cluster.kubectl(
         "patch",
         "resourceclaim",
         wanted["metadata"]["name"],
-        f"--namespace={wanted['metadata']['namespace']}",
+        in_namespace,
         "--subresource=status",
         "--type=merge",
-        f"--patch={json.dumps({'status': {'allocation': allocation}})}",
+        f"--patch={json.dumps({'status': status})}",
     )
