@@ -21,19 +21,11 @@ def notes(
     ]
 
 
-def wait_for_note(
-    driver: Installation,
-    namespace: str,
-    kind: str,
-    reason: str,
-    words: str,
-    *,
-    timeout: float = 60.0,
-) -> None:
+def wait_for_note(driver: Installation, namespace: str, kind: str, reason: str, words: str) -> None:
     """Return when such an event has these words in its note. Raises WaitTimeout."""
     wait_until(
         lambda: any(words in note for note in notes(driver, namespace, kind, reason)),
-        timeout,
+        60.0,
         f"an event {reason} of a {kind} with {words!r}",
         seen=lambda: driver.cluster.kubectl("get", "events", f"--namespace={namespace}"),
     )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from dra_driver.config.device_config import API_VERSION, KIND
-from dra_driver.model.mode import Mode
-from dra_driver.model.names import DRIVER, ENV_VISIBLE_DEVICES, pool_name
+from dra_driver.model.names import DRIVER, ENV_VISIBLE_DEVICES
 from tests.cluster.errors import CommandError
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.events import wait_for_note
@@ -18,8 +16,6 @@ from tests.e2e.manifests import claim, pod_with
 from tests.e2e.seen import assert_sees_what_was_granted
 
 pytestmark = pytest.mark.cluster
-
-_SECOND_TRY = 150.0
 
 
 def test_the_claim_wins_over_a_variable_of_the_image(driver: Installation, namespace: str) -> None:
@@ -91,20 +87,6 @@ def test_a_claim_spreads_by_its_own_configuration(driver: Installation, namespac
         assert_sees_what_was_granted(driver, pod)
 
 
-def test_prepare_refuses_what_was_allocated_past_the_controller(
-    driver: Installation, namespace: str
-) -> None:
-    node = driver.cluster.nodes[0].name
-    wanted = claim("one", namespace, config=_packing(node="spread"))
-    driver.cluster.apply(wanted, pod_with("one", namespace, nodeName=node))
-    _allocate_by_hand(driver, node, wanted, pod="one")
-    words = "the field packing.node is unknown"
-    # The kubelet may have looked before there was an allocation: it tries again after 60 to 90 s.
-    wait_for_note(
-        driver, namespace, "Pod", "FailedPrepareDynamicResources", words, timeout=_SECOND_TRY
-    )
-
-
 def test_a_claim_may_not_tolerate_the_taint_that_keeps_the_scheduler_away(
     driver: Installation, namespace: str
 ) -> None:
@@ -119,35 +101,3 @@ def test_a_claim_may_not_tolerate_the_taint_that_keeps_the_scheduler_away(
 def _packing(**fields: str) -> list[dict[str, Any]]:
     parameters = {"apiVersion": API_VERSION, "kind": KIND, "packing": fields}
     return [{"opaque": {"driver": DRIVER, "parameters": parameters}}]
-
-
-def _allocate_by_hand(driver: Installation, node: str, wanted: dict[str, Any], *, pod: str) -> None:
-    """Give the claim a whole card of the node, as an allocator that knows nothing of us would, and
-    reserve it for the pod, without which the kubelet does not ask for it."""
-    pool = pool_name(node)
-    slices = driver.cluster.get("resourceslices")["items"]
-    device = next(
-        each["name"]
-        for found in slices
-        if found["spec"]["pool"]["name"] == pool
-        for each in found["spec"]["devices"]
-        if each["name"].startswith(Mode.WHOLE)
-    )
-    result = {"request": "gcu", "driver": DRIVER, "pool": pool, "device": device}
-    config = [{"source": "FromClaim", **each} for each in wanted["spec"]["devices"]["config"]]
-    allocation = {"devices": {"results": [result], "config": config}}
-    in_namespace = f"--namespace={wanted['metadata']['namespace']}"
-    uid = driver.cluster.get("pod", pod, in_namespace)["metadata"]["uid"]
-    status = {
-        "allocation": allocation,
-        "reservedFor": [{"resource": "pods", "name": pod, "uid": uid}],
-    }
-    driver.cluster.kubectl(
-        "patch",
-        "resourceclaim",
-        wanted["metadata"]["name"],
-        in_namespace,
-        "--subresource=status",
-        "--type=merge",
-        f"--patch={json.dumps({'status': status})}",
-    )
