@@ -25,6 +25,7 @@ from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import allocation
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import wait_until
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import pod_with
 
@@ -140,8 +141,12 @@ class Bursts:
         path = f"/api/v1/namespaces/{NAMESPACE}/pods?gracePeriodSeconds=0"
         self._cluster.kubectl("delete", f"--raw={path}")
         for_all(lambda name: self._api.delete(RESOURCE_CLAIMS, name, namespace=NAMESPACE), names)
-        while self._api.list(RESOURCE_CLAIMS, namespace=NAMESPACE).items:
-            time.sleep(0.2)
+        wait_until(
+            lambda: not self._api.list(RESOURCE_CLAIMS, namespace=NAMESPACE).items,
+            600.0,
+            "the claims gone",
+            interval=0.2,
+        )
 
     def _signal(
         self,

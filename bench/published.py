@@ -7,7 +7,6 @@ other by counters, as a driver must publish them where kube-scheduler allocates.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from bench.fleet import Object
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import DEVICE_CLASSES, NODES, RESOURCE_SLICES
 from dra_driver.model.names import DRIVER
+from tests.cluster.waiting import wait_until
 
 T = TypeVar("T")
 
@@ -105,8 +105,12 @@ def add_nodes(api: Client, numbers: range) -> None:
         api.patch(NODES, name, {"status": status}, subresource="status")
 
     for_all(add, [fleet.node_name(number) for number in numbers])
-    while any(node["spec"].get("taints") for node in api.list(NODES).items):
-        time.sleep(0.2)
+    wait_until(
+        lambda: not any(node["spec"].get("taints") for node in api.list(NODES).items),
+        600.0,
+        "nodes without taints",
+        interval=0.2,
+    )
 
 
 def for_all(call: Callable[[T], object], items: Sequence[T]) -> None:

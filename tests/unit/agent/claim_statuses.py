@@ -1,0 +1,122 @@
+"""The writer of claims' statuses, with claims and cards that are played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from dra_driver.agent.claim_status import ClaimStatuses
+from dra_driver.kube.api import Api, PatchType
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import KubeError, NotFound
+from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
+from dra_driver.model.card import Card, Problem
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.errors import JournalError
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.failures import Waiting
+from dra_driver.node.ledger import Ledger
+from dra_driver.node.records import Hold, Kind, record
+from tests.unit.node.world import CARDS, card, claim, hold, result
+
+START = datetime(2026, 5, 1, 10, tzinfo=UTC)
+ILL = Problem("gcu.enflame.com/unhealthy", "health", "efsmi says no")
+
+
+class Claims:
+    """Claims of the namespace ``team``, and their status as applied. `refusals` are raised by
+    patches of the claim of that name."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, Object] = {}
+        self.refusals: dict[str, KubeError] = {}
+        self.gets: list[str] = []
+        self.patches: list[str] = []
+        self.on_success: Callable[[], None] = lambda: None
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        assert (resource, namespace) == (RESOURCE_CLAIMS, "team")
+        self.gets.append(name)
+        if name not in self.stored:
+            raise NotFound(f"no claim {name}")
+        return deepcopy(self.stored[name])
+
+    def patch(self, resource: Resource, name: str, body: Object, **how: Any) -> Object:
+        assert (how["patch_type"], how["subresource"]) == (PatchType.APPLY, "status")
+        assert body["metadata"]["uid"] == self.stored[name]["metadata"]["uid"]
+        self.patches.append(name)
+        if name in self.refusals:
+            raise self.refusals[name]
+        status = self.stored[name]["status"]
+        others = [each for each in status.get("devices", ()) if "gcu" not in each["driver"]]
+        status["devices"] = [*others, *deepcopy(body["status"]["devices"])]
+        self.on_success()
+        return self.stored[name]
+
+
+class Rig:
+    """A writer whose thread is the test's own: `run` ends after `waits`. Each look at the clock
+    comes a second after the one before it."""
+
+    def __init__(self) -> None:
+        self.api = Claims()
+        self.ledger = Ledger()
+        self.cards: dict[PciAddress, Card] | None = {
+            address: card(address, minor) for minor, address in enumerate(CARDS)
+        }
+        self.waiting: dict[str, Waiting] = {}
+        self.journal_fails = False
+        self.waits: list[float] = []
+        self.on_wait: Callable[[], bool] = lambda: True
+        self.monotonic = 0.0
+        self._seconds = 0
+        self.statuses = ClaimStatuses(
+            cast("Api", self.api),
+            ledger=self._ledger,
+            cards=lambda: self.cards,
+            waiting=lambda: self.waiting,
+            backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
+            now=self._now,
+            clock=lambda: self.monotonic,
+            wait=self._wait,
+        )
+
+    def prepared(self, name: str, at: int, kind: Kind = Kind.PREPARED) -> ClaimRef:
+        """The claim is allocated to a whole card, and so far in the journal."""
+        self.api.stored.setdefault(name, claim(name, result(at)))
+        ref = ClaimRef.of(self.api.stored[name])
+        self.hold(ref, hold(at), kind=kind)
+        return ref
+
+    def hold(self, ref: ClaimRef, *holds: Hold, kind: Kind = Kind.PREPARED) -> None:
+        self.ledger = self.ledger.apply(record(kind, ref, holds))
+
+    def told(self, name: str) -> list[Object]:
+        found: list[Object] = self.api.stored[name]["status"].get("devices", [])
+        return found
+
+    def ready(self, name: str) -> tuple[str, str]:
+        """Status and time of the one condition."""
+        [device] = self.told(name)
+        [condition] = device["conditions"]
+        return condition["status"], condition["lastTransitionTime"]
+
+    def run(self) -> list[float]:
+        self.statuses.wake()
+        self.statuses.run()
+        return self.waits
+
+    def _ledger(self) -> Ledger:
+        if self.journal_fails:
+            raise JournalError("the disk is gone")
+        return self.ledger
+
+    def _now(self) -> datetime:
+        self._seconds += 1
+        return START + timedelta(seconds=self._seconds)
+
+    def _wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        return self.on_wait()

@@ -1,0 +1,174 @@
+"""When a claim cannot be told: others do not wait for it, and it is tried ever more slowly."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from dra_driver.agent.claim_status import ClaimStatuses
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Invalid, KubeError, TooManyRequests, Unavailable
+from dra_driver.model.claim import ClaimRef
+from dra_driver.node.failures import Waiting
+from dra_driver.node.records import Kind
+from tests.unit.agent.claim_statuses import ILL, Rig
+from tests.unit.node.world import CARDS, card, claim, hold, result
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Invalid("status.devices: not allocated", status=422),
+        Unavailable("failed calling webhook", status=500),
+    ],
+    ids=["refused", "failed by a webhook that is away"],
+)
+def test_a_claim_that_fails_keeps_no_other_waiting(rig: Rig, error: KubeError) -> None:
+    for at, name in enumerate("abc"):
+        rig.prepared(name, at)
+    rig.api.refusals["a"] = error
+    soonest = rig.statuses.write()
+    assert rig.api.patches == ["a", "b", "c"]
+    assert soonest is not None
+    assert 0.5 <= soonest <= 1.0
+    rig.prepared("d", 3)
+    del rig.api.refusals["a"]
+    rig.statuses.write()
+    assert rig.api.patches == ["a", "b", "c", "d"], "a is not due yet"
+    rig.monotonic = soonest
+    assert rig.statuses.write() is None
+    assert rig.api.patches == ["a", "b", "c", "d", "a"]
+
+
+def test_a_claim_that_is_refused_for_ever_is_tried_ever_more_slowly(rig: Rig) -> None:
+    """However often others wake the writer."""
+    rig.prepared("a", 0)
+    rig.api.refusals["a"] = Invalid("no", status=422)
+    for second in range(600):
+        rig.monotonic = float(second)
+        rig.statuses.write()
+    # 1, 2, 4 … 60 s, each shortened by up to half at random.
+    assert 14 <= len(rig.api.patches) <= 26
+
+
+def test_news_that_are_no_news_any_more_are_not_waited_for(rig: Rig) -> None:
+    """A card that fell ill while its claim's status was refused, and is well again."""
+    rig.prepared("a", 0)
+    rig.statuses.write()
+    assert rig.cards is not None
+    well = rig.cards[CARDS[0]]
+    rig.cards[CARDS[0]] = replace(well, problems=(ILL,))
+    rig.api.refusals["a"] = Invalid("no", status=422)
+    assert rig.statuses.write() is not None
+    rig.cards[CARDS[0]] = well
+    rig.monotonic = 100.0
+    assert rig.statuses.write() is None
+    assert rig.api.patches == ["a", "a"]
+
+
+def test_a_claim_that_ended_is_not_tried_any_more(rig: Rig) -> None:
+    ref = rig.prepared("a", 0)
+    rig.api.refusals["a"] = Invalid("no", status=422)
+    assert rig.statuses.write() is not None
+    rig.hold(ref, kind=Kind.FORGOTTEN)
+    assert rig.statuses.write() is None
+
+
+def test_the_thread_comes_back_to_a_refused_claim_by_itself(rig: Rig) -> None:
+    rig.prepared("a", 0)
+    rig.prepared("b", 1)
+    rig.api.refusals["a"] = Invalid("no", status=422)
+    statuses = ClaimStatuses(
+        cast("Api", rig.api), ledger=lambda: rig.ledger, cards=lambda: rig.cards
+    )
+    told = threading.Event()
+
+    def on_success() -> None:
+        if rig.api.patches[-1] == "a":
+            told.set()
+        rig.api.refusals.clear()
+
+    rig.api.on_success = on_success
+    statuses.start()
+    assert told.wait(30)
+    assert rig.api.patches == ["a", "b", "a"]
+    statuses.stop(10)
+    assert not statuses.is_alive()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Unavailable("away"), Unavailable("stopping", status=503), TooManyRequests("slower")],
+    ids=str,
+)
+def test_a_server_that_is_away_is_not_asked_for_each_claim(rig: Rig, error: KubeError) -> None:
+    for at, name in enumerate("abc"):
+        rig.prepared(name, at)
+    rig.api.refusals["b"] = error
+    with pytest.raises(type(error)):
+        rig.statuses.write()
+    assert rig.api.patches == ["a", "b"]
+
+
+def test_refusals_are_tried_again_ever_more_slowly(rig: Rig) -> None:
+    rig.prepared("a", 0)
+    rig.api.refusals["a"] = Unavailable("away")
+    rig.on_wait = lambda: len(rig.waits) == 8
+    assert rig.run() == [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_a_success_ends_the_back_off(rig: Rig) -> None:
+    rig.prepared("a", 0)
+    rig.api.refusals["a"] = Unavailable("away")
+
+    def come_back() -> bool:
+        if len(rig.waits) == 3:
+            del rig.api.refusals["a"]
+        return len(rig.waits) == 5
+
+    def go_away_again() -> None:
+        assert rig.cards is not None
+        rig.cards[CARDS[0]] = card(CARDS[0], 7)
+        rig.api.refusals["a"] = Unavailable("away again")
+        rig.statuses.wake()
+
+    rig.on_wait = come_back
+    rig.api.on_success = go_away_again
+    assert rig.run() == [1, 2, 4, 1, 2]
+
+
+def test_a_journal_that_cannot_be_read_is_tried_again(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.prepared("a", 0)
+    rig.journal_fails = True
+    rig.on_wait = lambda: len(rig.waits) == 2
+    assert rig.run() == [1, 2]
+    assert _levels(caplog.records) == {"WARNING"}
+
+
+def _levels(records: Sequence[Any]) -> set[str]:
+    return {each.levelname for each in records}
+
+
+def test_a_claim_that_waits_for_its_card_is_told_why(rig: Rig) -> None:
+    rig.api.stored["one"] = claim("one", result(0))
+    ref = ClaimRef.of(rig.api.stored["one"])
+    rig.waiting[ref.uid] = Waiting(ref, (hold(0),), hold(0).device, "efsmi said no", 3, 0.0)
+    rig.statuses.write()
+    [device] = rig.told("one")
+    [condition] = device["conditions"]
+    assert (condition["reason"], condition["message"]) == ("PrepareFailed", "efsmi said no")
+    rig.waiting.clear()
+    rig.prepared("one", 0)
+    rig.statuses.write()
+    assert rig.ready("one")[0] == "True"
