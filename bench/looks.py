@@ -19,7 +19,7 @@ from bench.allocator import SHAPES, Cluster
 from bench.report import percentile, result, table
 from controller.allocator.allocate import allocate, catch_up
 from controller.allocator.request import parse_claim
-from controller.candidates import NodeFits, candidates
+from controller.cluster.candidates import NodeFits, candidates
 
 LOOKS = 150
 WARM_UP = 20

@@ -20,7 +20,7 @@ from bench import fleet
 from bench.report import result, table
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.request import parse_claim
-from controller.cache import ClusterCache
+from controller.cluster.cache import ClusterCache
 from dra_driver.kube.decoding import SharingDecoder
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,

@@ -10,24 +10,24 @@ from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
 
-from controller.agenda import Agenda
 from controller.allocator.policy import Policy
-from controller.cache import WATCHED, ClusterCache
-from controller.context import Context
-from controller.fairness import Fairness
-from controller.fence import Fence, FencedApi
-from controller.inbox import Inbox, InboxHandler
-from controller.leader import LeaderElector, LeaseTimes
-from controller.memory import Memory
-from controller.narrator import Narrator
-from controller.queue import Queue
-from controller.reconciler import Reconciler
+from controller.cluster.cache import WATCHED, ClusterCache
+from controller.deciding.context import Context
+from controller.deciding.narrator import Narrator
+from controller.deciding.reconciler import Reconciler
+from controller.deciding.takeover import Takeover
+from controller.deciding.triggers import Triggers
+from controller.deciding.worker import Worker
+from controller.deciding.writer import ClaimWriter
+from controller.leadership.fence import Fence, FencedApi
+from controller.leadership.leader import LeaderElector, LeaseTimes
+from controller.rules.fairness import Fairness
+from controller.rules.queue import Queue
 from controller.settings import ControllerSettings
-from controller.takeover import Takeover
-from controller.triggers import Triggers
-from controller.worker import Worker
-from controller.writer import ClaimWriter
-from controller.writes import Writes
+from controller.work.agenda import Agenda
+from controller.work.inbox import Inbox, InboxHandler
+from controller.work.memory import Memory
+from controller.work.writes import Writes
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.kube.watch import Reflector

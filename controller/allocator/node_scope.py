@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.nodes import selector_matches
+from controller.allocator.node_selector import selector_matches
 
 
 @dataclass(frozen=True, slots=True)

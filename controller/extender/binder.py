@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from controller import pods
 from controller.allocator.policy import Policy
+from controller.cluster import pods
 from controller.extender.annotations import describe
 from controller.extender.asked import asked_of
 from controller.extender.decide import place

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller import pods
 from controller.allocator.allocate import Unsatisfied, allocate, rank
 from controller.allocator.policy import Policy
+from controller.cluster import pods
 from controller.extender.asked import Asked, Pod, asked_of
 from controller.extender.claims import wanted
 from controller.extender.held import Tenant

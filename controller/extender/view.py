@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from controller import pods
 from controller.allocator.holdings import Hold, Holdings
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
+from controller.cluster import pods
 from controller.extender.asked import asked_of, concerns_us
 from controller.extender.claims import CLASSES
 from controller.extender.devices import slice_of

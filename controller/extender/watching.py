@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from prometheus_client import Counter
 
-from controller import pods
+from controller.cluster import pods
 from controller.extender.asked import concerns_us
 from controller.extender.view import View
 from controller.extender.waiting import Waiting

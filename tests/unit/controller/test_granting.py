@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from controller.inbox import Replaced
+from controller.work.inbox import Replaced
 from dra_driver.kube.errors import Conflict, TooManyRequests, Unavailable
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,

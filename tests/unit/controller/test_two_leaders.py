@@ -12,7 +12,7 @@ import random
 
 import pytest
 
-from controller.inbox import Event
+from controller.work.inbox import Event
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource

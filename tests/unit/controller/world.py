@@ -14,23 +14,23 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
-from controller.agenda import Agenda
 from controller.allocator.policy import Policy
-from controller.authorship import MANAGER
-from controller.cache import WATCHED, ClusterCache
-from controller.context import Context
-from controller.fairness import Fairness
-from controller.fence import Fence, FencedApi
-from controller.inbox import Event, Inbox, Replaced
-from controller.memory import Memory
-from controller.narrator import Narrator
-from controller.queue import Queue
-from controller.reconciler import Reconciler
-from controller.takeover import Takeover
-from controller.triggers import Triggers
-from controller.worker import Worker
-from controller.writer import ClaimWriter
-from controller.writes import Writes
+from controller.cluster.cache import WATCHED, ClusterCache
+from controller.deciding.context import Context
+from controller.deciding.narrator import Narrator
+from controller.deciding.reconciler import Reconciler
+from controller.deciding.takeover import Takeover
+from controller.deciding.triggers import Triggers
+from controller.deciding.worker import Worker
+from controller.deciding.writer import ClaimWriter
+from controller.leadership.fence import Fence, FencedApi
+from controller.rules.authorship import MANAGER
+from controller.rules.fairness import Fairness
+from controller.rules.queue import Queue
+from controller.work.agenda import Agenda
+from controller.work.inbox import Event, Inbox, Replaced
+from controller.work.memory import Memory
+from controller.work.writes import Writes
 from dra_driver.kube.api import NOTHING, Api, Change, Listing
 from dra_driver.kube.errors import Conflict, KubeError, NotFound
 from dra_driver.kube.events import EventType

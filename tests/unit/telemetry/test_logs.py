@@ -75,7 +75,10 @@ def test_time_is_utc_wherever_the_node_is(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("name", "where"),
-    [("dra_driver.agent.cards", "agent.cards"), ("controller.worker", "controller.worker")],
+    [
+        ("dra_driver.agent.cards", "agent.cards"),
+        ("controller.deciding.worker", "controller.deciding.worker"),
+    ],
 )
 def test_where(name: str, where: str) -> None:
     assert f" INFO {where} [" in formatted("x", name=name)

@@ -14,7 +14,7 @@ from controller.extender.binder import Binder
 from controller.extender.metrics import Metrics
 from controller.extender.service import Service
 from controller.extender.waiting import Waiting
-from controller.fence import NotLeader
+from controller.leadership.fence import NotLeader
 from dra_driver.kube.errors import Unavailable
 from tests.unit.controller.extender.api import PodApi
 from tests.unit.controller.extender.build import SHARED, card, node, pod, view

@@ -1,0 +1,218 @@
+"""The cluster as the watches tell it. Touched by one thread only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller.allocator.holdings import Hold, Holdings, holds_of
+from controller.allocator.inventory import Inventory
+from controller.allocator.state import State
+from controller.cluster import nodes, pods
+from controller.cluster.pod_index import Name, PodIndex
+from controller.work.agenda import Key, Subject
+from dra_driver.kube.api import Change
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claim import Object
+from dra_driver.selector.selector import Selectors
+
+WATCHED = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """An object that is not as it was; `old` or `new` is None where there was or is none."""
+
+    resource: Resource
+    old: Object | None
+    new: Object | None
+
+
+class ClusterCache:
+    """Objects by kind and name, and what follows from them: inventory and holdings.
+
+    An older version never replaces a newer one of the same object: what a write of ours answered
+    is put in at once, and the watch brings older ones after it.
+    """
+
+    def __init__(self, selectors: Selectors) -> None:
+        self._objects: dict[Resource, dict[Name, Object]] = {each: {} for each in WATCHED}
+        self._classes: dict[str, Object] = {}
+        self._nodes: dict[str, Object] = {}
+        self._nodes_version = 0
+        self._holdings = Holdings()
+        self._holds: dict[Name, tuple[Hold, ...]] = {}
+        self._assumed: dict[Name, Object] = {}
+        self._inventory = Inventory()
+        self._state = State(
+            self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
+        )
+        self._pod_index = PodIndex()
+
+    def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
+        """These are all the objects of the kind; gives what changed by that."""
+        listed = {_name(each): each for each in items}
+        known = self._objects[resource]
+        changes = [
+            change
+            for name in known.keys() - listed.keys()
+            if (change := self.apply(resource, Change.DELETED, known[name]))
+        ]
+        for each in listed.values():
+            change = self.apply(resource, Change.MODIFIED, each)
+            if change is not None:
+                changes.append(change)
+        return changes
+
+    def apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
+        """One object; gives what changed, or None where it was known already."""
+        if resource is PODS and not pods.concerns_us(obj):
+            change = Change.DELETED  # the cluster's other pods are none of our business
+        name = _name(obj)
+        old = self._objects[resource].get(name)
+        if change is Change.DELETED:
+            if old is None or old["metadata"]["uid"] != obj["metadata"]["uid"]:
+                return None
+            new = None
+        else:
+            if old is not None and not _is_newer(obj, old):
+                return None
+            new = obj
+        self._store(resource, name, new)
+        return Changed(resource, old, new)
+
+    def assume(self, claim: Object) -> None:
+        """Count the claim as if it were allocated so, whatever is told of it, until `forget`:
+        the write is under way."""
+        name = _name(claim)
+        self._assumed[name] = claim
+        self._count(name, claim)
+
+    def forget(self, claim: Object) -> None:
+        """From now on what is told of the claim counts."""
+        name = _name(claim)
+        if self._assumed.pop(name, None) is not None:
+            self._count(name, self._objects[RESOURCE_CLAIMS].get(name))
+
+    def state(self) -> State:
+        """What the allocator decides on; always the same object, which follows each change."""
+        return self._state
+
+    def pod(self, key: Key) -> Object | None:
+        return self._objects[PODS].get((key.namespace, key.name))
+
+    def claim(self, key: Key) -> Object | None:
+        return self._objects[RESOURCE_CLAIMS].get((key.namespace, key.name))
+
+    def claims(self) -> Iterator[Object]:
+        return iter(self._objects[RESOURCE_CLAIMS].values())
+
+    @property
+    def nodes(self) -> Mapping[str, Object]:
+        """Nodes by name, always those of the moment."""
+        return self._nodes
+
+    @property
+    def nodes_version(self) -> int:
+        """Another one whenever a node has come, gone or changed in what pods demand of it."""
+        return self._nodes_version
+
+    def claims_of(self, pod: Object) -> dict[str, Object] | None:
+        """The pod's claims by their names in the pod; None while one is missing, being deleted
+        or another pod's."""
+        found: dict[str, Object] = {}
+        for reference, name in pods.claim_names(pod).items():
+            key = Key(Subject.CLAIM, pod["metadata"]["namespace"], name or "")
+            claim = self.claim(key) if name else None
+            if claim is None or claim["metadata"].get("deletionTimestamp"):
+                return None
+            if not pods.owns(pod, claim):
+                return None
+            found[reference] = claim
+        return found
+
+    def pods_of(self, claim: Object) -> list[Object]:
+        """The pods that name the claim, those that have ended left out."""
+        return self._alive(self._pod_index.users(_name(claim)))
+
+    def replicas_of(self, pod: Object) -> list[Object]:
+        """The other pods of the pod's workload, those that have ended left out."""
+        workload = pods.workload(pod)
+        if workload is None:
+            return []
+        uid, replicas = pods.uid_of(pod), self._alive(self._pod_index.replicas(workload))
+        return [each for each in replicas if pods.uid_of(each) != uid]
+
+    def holds_of(self, pod: Object) -> Iterator[Hold]:
+        """What the pod's claims hold, or will when what is under way is written."""
+        for claim in filter(None, pods.claim_names(pod).values()):
+            yield from self._holds.get((pod["metadata"]["namespace"], claim), ())
+
+    def _alive(self, names: Collection[Name]) -> list[Object]:
+        found = (self._objects[PODS].get(name) for name in sorted(names))
+        return [pod for pod in found if pod is not None and not pods.is_done(pod)]
+
+    def _store(self, resource: Resource, name: Name, new: Object | None) -> None:
+        objects = self._objects[resource]
+        if resource is PODS:
+            self._pod_index.replace(name, objects.get(name), new)
+        elif resource is RESOURCE_CLAIMS:
+            self._count(name, new)
+        elif resource is RESOURCE_SLICES:
+            self._publish(objects.get(name), new)
+        elif resource is DEVICE_CLASSES:
+            _put(self._classes, name[1], new)
+        elif resource is NODES:
+            old = self._nodes.get(name[1])
+            if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
+                self._nodes_version += 1
+            _put(self._nodes, name[1], new)
+        _put(objects, name, new)
+
+    def _publish(self, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            self._inventory.put(new)
+        elif old is not None:
+            self._inventory.remove(old)
+
+    def _count(self, name: Name, new: Object | None) -> None:
+        new = self._assumed.get(name, new)
+        for hold in self._holds.pop(name, ()):
+            self._holdings.remove(hold)
+        if new is not None:
+            self._holds[name] = holds_of(new)
+            for hold in self._holds[name]:
+                self._holdings.add(hold)
+
+
+def matters(changed: Changed) -> bool:
+    """Whether a change can make a waiting pod's verdict another one."""
+    if changed.resource is not NODES or changed.old is None or changed.new is None:
+        return True
+    return nodes.relevant(changed.old) != nodes.relevant(changed.new)
+
+
+def _put(known: dict[Any, Object], name: Any, new: Object | None) -> None:
+    if new is None:
+        known.pop(name, None)
+    else:
+        known[name] = new
+
+
+def _name(obj: Object) -> Name:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _is_newer(obj: Object, old: Object) -> bool:
+    if obj["metadata"]["uid"] != old["metadata"]["uid"]:
+        return True
+    # Resource versions of one object compare as numbers (documented since Kubernetes 1.35).
+    return int(obj["metadata"]["resourceVersion"]) > int(old["metadata"]["resourceVersion"])

@@ -1,0 +1,52 @@
+"""What the parts of the deciding thread have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controller.allocator.policy import Policy
+from controller.cluster import pods
+from controller.cluster.cache import ClusterCache
+from controller.deciding.narrator import Narrator
+from controller.deciding.writer import ClaimWriter
+from controller.rules.queue import Queue
+from controller.work.agenda import Agenda, Key
+from controller.work.memory import Memory
+from controller.work.writes import Writes
+from dra_driver.model.claim import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`clock` gives seconds; `patience` is how many of them kube-scheduler has to bind a pod
+    whose claims are allocated."""
+
+    cache: ClusterCache
+    writer: ClaimWriter
+    writes: Writes
+    memory: Memory
+    agenda: Agenda
+    queue: Queue
+    narrator: Narrator
+    clock: Callable[[], float]
+    patience: float
+    policy: Policy
+
+    def has_pod(self, key: Key, uid: str) -> bool:
+        """Whether the pod `key` is there, and still the one with that UID."""
+        pod = self.cache.pod(key)
+        return pod is not None and pods.uid_of(pod) == uid
+
+    def wake_users(self, claim: Object, *, but: Key | None = None) -> None:
+        """Look at the pods that name the claim, `but` this one."""
+        now = self.clock()
+        for key in map(pods.key_of, self.cache.pods_of(claim)):
+            if key != but:
+                self.agenda.add(key, now)
+
+    def wake_queue(self) -> None:
+        """Look at all pods that wait for devices."""
+        now = self.clock()
+        for key in self.queue:
+            self.agenda.add(key, now)

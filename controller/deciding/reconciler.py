@@ -1,0 +1,270 @@
+"""Brings one pod, or one claim, a step nearer to where it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from controller.allocator.allocate import NO_PEERS, Allocation, Unsatisfied, allocate
+from controller.allocator.device import CardKey
+from controller.allocator.ownership import is_ours
+from controller.allocator.policy import Policy
+from controller.allocator.request import Wanted, parse_claim
+from controller.allocator.state import State
+from controller.cluster import pods
+from controller.cluster.candidates import Candidates, NodeFits, candidates
+from controller.cluster.volumes import BoundVolumes, Volumes
+from controller.deciding.context import Context
+from controller.deciding.grants import Grants
+from controller.deciding.reclaim import Reclaimer
+from controller.rules import admin_access
+from controller.rules.crowding import crowded_out
+from controller.rules.fairness import Fairness
+from controller.rules.replicas import cards_of_replicas
+from controller.rules.usage import check_allocated, check_asked, differs
+from controller.work.agenda import Key, Subject
+from dra_driver.kube.api import Api, Change
+from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import PODS
+from dra_driver.model.claim import Object, allocation, reserved_for, results
+from dra_driver.model.errors import InvalidValue, Refused
+
+
+class Reconciler:
+    """One instance, one thread. Every method may raise KubeError: look again later.
+
+    What is to be written is handed on (`controller.work.writes`); a pod or claim with a write under
+    way is left alone until that has ended, which brings it up again.
+    """
+
+    def __init__(self, api: Api, context: Context, fairness: Fairness) -> None:
+        self._api = api
+        self._fairness = fairness
+        self._volumes = Volumes(BoundVolumes(api), context.writes, context.agenda, context.clock)
+        cache = context.cache
+        self._fits = NodeFits(cache.nodes, lambda: cache.nodes_version)
+        self._context = context
+        self._grants = Grants(context)
+        self._reclaimer = Reclaimer(context)
+
+    def reconcile(self, key: Key) -> None:
+        """Look at the pod or claim and do what is to be done."""
+        if key.subject is Subject.CLAIM:
+            self._reconcile_claim(key)
+        else:
+            self._reconcile_pod(key)
+        self._context.narrator.waiting(len(self._context.queue))
+
+    def _reconcile_claim(self, key: Key) -> None:
+        claim = self._context.cache.claim(key)
+        if self._grants.is_uncertain(key):
+            self._grants.settle(key)
+        elif claim is not None and not self._context.writes.is_busy([_uid(claim)]):
+            self._reclaimer.release_orphan(key, claim)
+        self._context.narrator.written_past_us(key, claim)
+
+    def _reconcile_pod(self, key: Key) -> None:
+        context = self._context
+        pod = context.cache.pod(key)
+        if pod is None or not _may_wait(pod):
+            self._leave_line(key)
+            return
+        claims = context.cache.claims_of(pod)
+        if claims is None:
+            return  # the claim that is missing brings the pod up again
+        if context.writes.is_busy([pods.uid_of(pod), *map(_uid, claims.values())]):
+            return
+        state = context.cache.state()
+        try:
+            ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
+            # A pod may name a claim twice.
+            unallocated = {_uid(c): c for c in ours.values() if allocation(c) is None}
+            todo = list(unallocated.values())
+            wanted = [parse_claim(claim, state.classes) for claim in todo]
+            if todo:
+                admin_access.check_asked(wanted)
+                check_asked(pod, ours)
+        except (Refused, InvalidValue) as error:
+            self._leave_line(key)  # no node can serve it, so none is kept for it
+            self._wait(key, pod, claims.values(), str(error))
+            return
+        if not todo:
+            self._leave_line(key)
+            self._leave_to_scheduler(key, pod, ours)
+        elif self._is_undisturbed(key, todo):
+            self._serve(key, pod, wanted, claims, ours)
+
+    def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
+        if not pods.node_name(pod):
+            self._tell_of_sharing(pod, ours)
+        if pods.has_our_gate(pod):
+            self._grants.lift_gate(key, pod)
+        else:
+            self._reclaimer.watch_over(key, pod, list(ours.values()))
+
+    def _tell_of_sharing(self, pod: Object, ours: dict[str, Object]) -> None:
+        full = crowded_out(pod, ours.values())
+        if full is not None:
+            self._context.narrator.claim_full(pod, full)
+        for claim in ours.values():
+            user = self._first_user(claim)
+            if user is not None:
+                claims = self._context.cache.claims_of(user) or {}
+                theirs = {name: each for name, each in claims.items() if results(each)}
+                told = differs(pod, ours, user, theirs)
+                if told is not None:
+                    self._context.narrator.usage_differs(pod, told)
+                    return
+
+    def _first_user(self, claim: Object) -> Object | None:
+        """The pod for which the claim is prepared: of those that are bound, the first that it was
+        reserved for. To look at all of them, for each pod that waits, is too much for hundreds."""
+        namespace = claim["metadata"]["namespace"]
+        for entry in reserved_for(claim):
+            user = self._context.cache.pod(Key(Subject.POD, namespace, entry["name"]))
+            if user is not None and pods.uid_of(user) == entry["uid"] and pods.node_name(user):
+                return user
+        return None
+
+    def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
+        context, now = self._context, self._context.clock()
+        if any(self._grants.is_uncertain(Key.of_claim(claim)) for claim in todo):
+            return False  # settling it brings the pod up again
+        until = max(context.memory.quiet_until(_uid(claim)) for claim in todo)
+        if until > now:
+            context.agenda.add(key, until)
+        return until <= now
+
+    def _serve(
+        self,
+        key: Key,
+        pod: Object,
+        wanted: list[Wanted],
+        claims: dict[str, Object],
+        ours: dict[str, Object],
+    ) -> None:
+        context = self._context
+        volumes = () if pods.node_name(pod) else self._volumes.selectors(key, pod)
+        if volumes is None:
+            return  # they are being read
+        if any(context.memory.was_released(each.ref.uid) for each in wanted):
+            live = self._read_live(pod)
+            if live is None:
+                return
+            pod = live
+        state = context.cache.state()
+        allocated = [claim for claim in claims.values() if allocation(claim) is not None]
+        avoided = context.memory.avoided(pods.uid_of(pod), context.clock())
+        failed = context.memory.failed_nodes(pods.uid_of(pod))
+        # A node that failed is not tried again before every other one was.
+        where = self._candidates(pod, allocated, failed, volumes)
+        peers = self._peers(pod, wanted)
+        outcome = _decide(state, wanted, where, context.policy, peers)
+        if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
+            where = self._candidates(pod, allocated, avoided, volumes)
+            outcome = _decide(state, wanted, where, context.policy, peers)
+        if isinstance(outcome, Allocation):
+            self._grant(key, pod, wanted, outcome, ours)
+            return
+        for until in avoided.values():
+            context.agenda.add(key, until)
+        why = "another claim of the pod cannot be allocated"
+        if not self._reclaimer.release_all(key, pod, allocated, why):
+            todo = [each.claim for each in wanted]
+            self._wait(key, pod, todo, _words(outcome.reason, where))
+            self._wait_in_line(key, pod, wanted, where.fitting)
+
+    def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
+        """What matters of the pod's replicas to the decision."""
+        spreads = self._context.policy.for_claims(wanted).spreads(wanted)
+        return cards_of_replicas(pod, self._context.cache) if spreads else NO_PEERS
+
+    def _candidates(
+        self,
+        pod: Object,
+        allocated: list[Object],
+        avoided: Iterable[str],
+        volumes: Sequence[Object],
+    ) -> Candidates:
+        excluded = self._excluded(pod, avoided)
+        return candidates(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
+
+    def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
+        kept = self._fairness.kept_from(pod)
+        words = {kept.node: f"kept for {kept.key}"} if kept is not None else {}
+        return dict.fromkeys(avoided, "refused by the scheduler lately") | words
+
+    def _wait_in_line(
+        self, key: Key, pod: Object, wanted: list[Wanted], nodes: Collection[str]
+    ) -> None:
+        context, now = self._context, self._context.clock()
+        since = context.queue.enter(key, now)
+        self._fairness.waits(pod, since, now, wanted, nodes)
+        context.agenda.add(key, self._fairness.look_again_at(since, now))
+
+    def _leave_line(self, key: Key) -> None:
+        self._context.queue.leave(key)
+        if self._fairness.leaves(key):
+            self._context.wake_queue()
+
+    def _grant(
+        self,
+        key: Key,
+        pod: Object,
+        wanted: Sequence[Wanted],
+        granted: Allocation,
+        ours: dict[str, Object],
+    ) -> None:
+        try:
+            admin_access.check_granted(wanted, granted)
+            check_allocated(pod, ours, wanted, granted)
+        except Refused as error:
+            self._wait(key, pod, [each.claim for each in wanted], str(error))
+            return
+        self._leave_line(key)
+        self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
+
+    def _read_live(self, pod: Object) -> Object | None:
+        """The pod as it is now; None where it is another one, or ends."""
+        metadata = pod["metadata"]
+        try:
+            live = self._api.get(PODS, metadata["name"], namespace=metadata["namespace"])
+        except NotFound:
+            return None
+        self._context.cache.apply(PODS, Change.MODIFIED, live)
+        same = live["metadata"]["uid"] == metadata["uid"]
+        return live if same and _may_wait(live) else None
+
+    def _wait(self, key: Key, pod: Object, claims: Iterable[Object], reason: str) -> None:
+        context = self._context
+        context.queue.enter(key, context.clock())
+        untold_for = context.narrator.unsatisfied(pod, claims, reason)
+        if untold_for:
+            context.agenda.add(key, context.clock() + untold_for)
+
+
+def _may_wait(pod: Object) -> bool:
+    return not (pods.is_done(pod) or pods.is_deleting(pod) or pods.is_held_by_others(pod))
+
+
+def _decide(
+    state: State,
+    wanted: list[Wanted],
+    where: Candidates,
+    policy: Policy,
+    peers: Mapping[CardKey, int],
+) -> Allocation | Unsatisfied:
+    if where.preferred:
+        outcome = allocate(state, wanted, [where.preferred], policy=policy, peers=peers)
+        if isinstance(outcome, Allocation):
+            return outcome
+    return allocate(state, wanted, where.fitting, policy=policy, peers=peers)
+
+
+def _words(reason: str, where: Candidates) -> str:
+    if not where.fitting:
+        return f"no node fits the pod: {where.reason}"
+    return f"{reason} (of {where.reason})" if where.reason else reason
+
+
+def _uid(claim: Object) -> str:
+    return str(claim["metadata"]["uid"])

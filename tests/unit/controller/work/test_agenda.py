@@ -1,0 +1,70 @@
+"""What falls due, and in which order."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.work.agenda import Agenda, Key, Subject
+
+A, B = (Key(Subject.POD, "default", name) for name in "ab")
+
+
+def test_nothing_is_due_before_its_time() -> None:
+    agenda = Agenda()
+    agenda.add(A, 5.0)
+    assert agenda.pop(4.9) is None
+    assert agenda.next_due() == 5.0
+    assert agenda.pop(5.0) == A
+    assert agenda.next_due() is None
+
+
+def test_a_key_stands_once_at_its_earliest_time() -> None:
+    agenda = Agenda()
+    for at in (9.0, 3.0, 7.0):
+        agenda.add(A, at)
+    assert len(agenda) == 1
+    assert agenda.pop(10.0) == A
+    assert agenda.pop(10.0) is None
+
+
+def test_first_due_first_out() -> None:
+    agenda = Agenda()
+    agenda.add(B, 1.0)
+    agenda.add(A, 1.0)
+    agenda.add(A, 2.0)
+    assert [agenda.pop(3.0), agenda.pop(3.0), agenda.pop(3.0)] == [B, A, None]
+
+
+def test_of_those_that_are_due_the_least_rank_comes_first() -> None:
+    agenda = Agenda(lambda key: (0, "") if key == A else (1, ""))
+    agenda.add(B, 1.0)
+    agenda.add(A, 2.0)
+    assert agenda.pop(1.5) == B
+    agenda.add(B, 1.0)
+    assert [agenda.pop(3.0), agenda.pop(3.0)] == [A, B]
+
+
+def test_what_is_due_is_not_added_again() -> None:
+    agenda = Agenda()
+    agenda.add(A, 1.0)
+    agenda.add(B, 1.0)
+    assert agenda.pop(2.0) == A
+    agenda.add(B, 2.0)
+    assert agenda.next_due() == float("-inf")
+    assert [agenda.pop(2.0), agenda.pop(2.0)] == [B, None]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcde"), st.floats(0, 100))))
+def test_every_key_comes_out_once_in_order_of_time(planned: list[tuple[str, float]]) -> None:
+    agenda = Agenda()
+    earliest: dict[Key, float] = {}
+    for name, at in planned:
+        key = Key(Subject.CLAIM, "ns", name)
+        agenda.add(key, at)
+        earliest[key] = min(at, earliest.get(key, at))
+    popped = []
+    while (key_out := agenda.pop(100.0)) is not None:
+        popped.append(key_out)
+    assert sorted(popped) == sorted(earliest)
+    assert [earliest[key] for key in popped] == sorted(earliest.values())
