@@ -6,6 +6,7 @@ import json
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,8 @@ _CHUNK = 1 << 16
 
 class Door:
     """Carries bytes between a port of this machine and the server at `url`; shut at first.
-    While it is shut, the port refuses."""
+    While it is shut, the port refuses; `knocks` counts who came since it was last shut to be
+    counted. What is sent through waits `delay` seconds."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -29,6 +31,8 @@ class Door:
             self.port: int = listener.getsockname()[1]
         self._open: list[socket.socket] = []
         self._listener: socket.socket | None = None
+        self.knocks = 0
+        self.delay = 0.0
 
     def open(self) -> None:
         """Let connections through."""
@@ -42,6 +46,13 @@ class Door:
             self._listener = None
         while self._open:
             _end(self._open.pop())
+
+    def shut_and_count(self) -> None:
+        """As `shut`, but those who come are counted before they are sent away."""
+        self.shut()
+        self.knocks = 0
+        self._listener = socket.create_server((_HOST, self.port))
+        threading.Thread(target=self._turn_away, args=(self._listener,), daemon=True).start()
 
     def kubeconfig(self, of: Path, path: Path) -> Path:
         """Write to `path` the kubeconfig `of`, leading through here."""
@@ -63,26 +74,35 @@ class Door:
             except OSError:  # shut
                 return
             self._open += [caller, server]
-            threading.Thread(target=_carry, args=(caller, server), daemon=True).start()
+            threading.Thread(target=self._carry, args=(caller, server), daemon=True).start()
 
+    def _turn_away(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                caller, _ = listener.accept()
+            except OSError:  # shut
+                return
+            self.knocks += 1
+            _end(caller)
 
-def _carry(one: socket.socket, other: socket.socket) -> None:
-    """Until one side ends, or both are cut."""
-    towards: dict[socket.socket, Callable[[bytes], None]] = {
-        one: other.sendall,
-        other: one.sendall,
-    }
-    try:
-        with suppress(OSError, ValueError):  # cut
-            while True:
-                for source in select.select(list(towards), [], [])[0]:
-                    data = source.recv(_CHUNK)
-                    if not data:
-                        return
-                    towards[source](data)
-    finally:
-        _end(one)
-        _end(other)
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+        """Until one side ends, or both are cut."""
+        towards: dict[socket.socket, Callable[[bytes], None]] = {
+            one: other.sendall,
+            other: one.sendall,
+        }
+        try:
+            with suppress(OSError, ValueError):  # cut
+                while True:
+                    for source in select.select(list(towards), [], [])[0]:
+                        data = source.recv(_CHUNK)
+                        if not data:
+                            return
+                        time.sleep(self.delay)
+                        towards[source](data)
+        finally:
+            _end(one)
+            _end(other)
 
 
 def _end(connection: socket.socket) -> None:
