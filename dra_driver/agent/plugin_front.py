@@ -12,7 +12,7 @@ from dra_driver.agent.shared import Shared
 from dra_driver.agent.way import kubelet_version
 from dra_driver.config.card_rules import Offer
 from dra_driver.device_plugin.granter import Handover
-from dra_driver.device_plugin.hints import PlacedPods
+from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.device_plugin.reporter import Reporter
 from dra_driver.device_plugin.stock import NodeView
@@ -51,13 +51,9 @@ class PluginFront:
         self._shared = shared
         self._offering = offering
         self._takes_cdi: bool | None = None
-        placed = PlacedPods()
-        self._pods = Reflector(
-            shared.api,
-            PODS,
-            placed,
-            field_selector=f"spec.nodeName={settings.node_name},status.phase=Pending",
-        )
+        here = f"spec.nodeName={settings.node_name}"
+        pods = NodePods(lambda: shared.api.list(PODS, field_selector=here).items)
+        self._pods = Reflector(shared.api, PODS, pods, field_selector=here)
         self._plugin = DevicePlugin(
             view=self._view,
             keeper=shared.preparer.keeper,
@@ -67,7 +63,7 @@ class PluginFront:
             node_name=settings.node_name,
             kubelet_root=settings.kubelet_root,
             pod_uid=settings.pod_uid,
-            placed=placed,
+            pods=pods,
             effects=shared.effects,
         )
         checkpoint = Folders.of(settings.kubelet_root).checkpoint

@@ -7,13 +7,10 @@ devices alone.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from dra_driver.kube.api import Change
 from dra_driver.kubelet_api.device_plugin.record import Recorded
-from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
@@ -22,30 +19,6 @@ from dra_driver.model.plugin_device import RESOURCES
 from dra_driver.model.quantity import parse_quantity
 
 Cards = tuple[PciAddress, ...]
-
-
-class PlacedPods:
-    """The pods of this node that are about to start, as a watch tells of them. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pods: dict[str, Object] = {}
-
-    def on_replace(self, items: Sequence[Object]) -> None:
-        with self._lock:
-            self._pods = {pod["metadata"]["uid"]: pod for pod in items}
-
-    def on_event(self, change: Change, obj: Object) -> None:
-        with self._lock:
-            self._pods.pop(obj["metadata"]["uid"], None)
-            if change is not Change.DELETED:
-                self._pods[obj["metadata"]["uid"]] = obj
-
-    def hints(self, recorded: Collection[Recorded], mode: Mode, size: int) -> list[Cards]:
-        """See `hinted_cards`."""
-        with self._lock:
-            pods = list(self._pods.values())
-        return hinted_cards(pods, recorded, mode, size)
 
 
 def hinted_cards(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from dra_driver.device_plugin.granter import Granter, Handover
 from dra_driver.device_plugin.handler import ModeHandler
-from dra_driver.device_plugin.hints import PlacedPods
+from dra_driver.device_plugin.hints import hinted_cards
+from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints
 from dra_driver.device_plugin.releaser import DeviceSets, Releaser
 from dra_driver.device_plugin.stock import NodeView
@@ -51,15 +52,15 @@ class DevicePlugin:
         kubelet_root: Path,
         pod_uid: str = "",
         release_interval: float = 10.0,
-        placed: PlacedPods | None = None,
+        pods: NodePods | None = None,
         effects: Effects | None = None,
     ) -> None:
-        """`pod_uid` is the agent's own pod's: two agents can serve side by side. `placed` are the
-        pods that were placed here for certain cards."""
+        """`pod_uid` is the agent's own pod's: two agents can serve side by side. `pods` are
+        the node's."""
         effects = effects or Effects()
         folders = Folders.of(kubelet_root)
         self._changed = changed
-        self._placed = placed or PlacedPods()
+        self._pods = pods or NodePods()
         self._checkpoint = folders.checkpoint
         self._record = KubeletRecord(folders.pod_resources, folders.checkpoint, tell=self._tell)
         granter = Granter(
@@ -89,7 +90,7 @@ class DevicePlugin:
         self._releaser = Releaser(
             ledger=lambda: view().ledger,
             keeper=keeper,
-            recorded=lambda: device_sets(self._record.look()),
+            recorded=self._held,
             changed=self._on_change,
             interval=release_interval,
         )
@@ -133,7 +134,11 @@ class DevicePlugin:
         except KubeletError as error:
             logger.debug("it is not known which pods have their devices: %s", error)
             recorded = ()
-        return self._placed.hints(recorded, mode, size)
+        return hinted_cards(self._pods.waiting(), recorded, mode, size)
+
+    def _held(self, devices: DeviceSets) -> DeviceSets:
+        found = [each for each in self._record.look() if each.devices in devices]
+        return device_sets(self._pods.left(found))
 
     def _on_change(self) -> None:
         self._tell()
@@ -158,7 +163,7 @@ class DevicePlugin:
         self._siblings.look()
 
 
-def device_sets(recorded: tuple[Recorded, ...] | frozenset[Recorded]) -> DeviceSets:
+def device_sets(recorded: Iterable[Recorded]) -> DeviceSets:
     """What of the kubelet's record is ours."""
     ours = set(RESOURCES.values())
     return {each.devices for each in recorded if each.resource in ours}

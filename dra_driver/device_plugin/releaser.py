@@ -1,4 +1,4 @@
-"""Ends the grants that the kubelet no longer has on record."""
+"""Ends the grants whose containers are gone."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DeviceSets = Collection[frozenset[str]]
 class Releaser:
     """Looks every `interval` seconds, in a thread of its own.
 
-    `recorded` gives what the kubelet has on record now and raises GcuError where that is not known;
-    `changed` is called when something was released.
+    `recorded` gives which of these sets some container has now, and raises GcuError where that is
+    not known; `changed` is called when something was released.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Releaser:
         *,
         ledger: Callable[[], Ledger],
         keeper: Keeper,
-        recorded: Callable[[], DeviceSets],
+        recorded: Callable[[DeviceSets], DeviceSets],
         changed: Callable[[], None],
         interval: float = 10.0,
     ) -> None:
@@ -69,7 +69,7 @@ class Releaser:
         try:
             # Before the record is read: what is granted later is not in it.
             grants = _grants(self._ledger())
-            recorded = self._recorded() if grants else ()
+            recorded = self._recorded({*map(_devices, grants.values())}) if grants else ()
         except GcuError as error:
             if self.problem != str(error):
                 logger.warning("it is not known which containers have ended: %s", error)

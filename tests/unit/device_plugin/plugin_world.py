@@ -76,7 +76,7 @@ class PluginWorld(DrsWorld):
         return Releaser(
             ledger=agent.journal.snapshot,
             keeper=agent.preparer.keeper,
-            recorded=self.record,
+            recorded=lambda _asked: self.record(),
             changed=lambda: None,
         )
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from dra_driver.device_plugin.hints import PlacedPods, hinted_cards
+from dra_driver.device_plugin.hints import hinted_cards
 from dra_driver.device_plugin.preference import prefer_share, prefer_whole
-from dra_driver.kube.api import Change
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -80,22 +79,6 @@ def test_the_cards_of_pods_that_wait(
 ) -> None:
     found = hinted_cards(pods, served, Mode.DRS, 3)
     assert [str(card) for cards in found for card in cards] == hinted
-
-
-def test_a_watch_tells_of_the_pods() -> None:
-    placed = PlacedPods()
-
-    def hints() -> list[str]:
-        return [str(card) for cards in placed.hints((), Mode.DRS, 3) for card in cards]
-
-    placed.on_replace([pod("a", ONE, 3)])
-    placed.on_event(Change.ADDED, pod("b", TWO, 3))
-    assert hints() == [ONE, TWO]
-    placed.on_event(Change.DELETED, pod("a", ONE, 3))
-    placed.on_event(Change.MODIFIED, pod("b", ONE, 3))
-    assert hints() == [ONE]
-    placed.on_replace([])
-    assert hints() == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
@@ -27,10 +28,18 @@ WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in Mode)
 class Node:
     """A kubelet, and agents one after the other."""
 
-    def __init__(self, root: Path, *, cards: int = 2, release_interval: float = 0.05) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        cards: int = 2,
+        release_interval: float = 0.05,
+        pods: NodePods | None = None,
+    ) -> None:
+        self.pods = pods
         self.release_interval = release_interval
         self.world = PluginWorld(root / "node", tool=tool(cards))
-        self.kubelet = DeviceManager(root)
+        self.kubelet = DeviceManager(root, keeps_last=pods is not None)
         self.kubelet.start()
         self.agent: Agent
         self.plugin: DevicePlugin
@@ -52,6 +61,7 @@ class Node:
             node_name=NODE,
             kubelet_root=self.kubelet.folders.plugins.parent,
             release_interval=self.release_interval,
+            pods=self.pods,
         )
         self.plugin.start()
         self.kubelet.until(lambda: len(self.kubelet.registered) >= known + 3, "not registered")
@@ -113,6 +123,25 @@ def test_pods_are_packed(node: Node) -> None:
     node.becomes(1, 0, 6)
     with pytest.raises(AdmissionError, match="Requested: 1, Available: 0"):
         node.kubelet.admit("more", "main", SHARED, 1)
+
+
+def test_a_kubelet_that_keeps_the_last_pod_on_record(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    there = [{"metadata": {"namespace": "team", "name": "a", "uid": "uid-a"}}]
+    pods = NodePods(lambda: list(there))
+    pods.on_replace([])  # late
+    node = Node(tmp_path_factory.mktemp("k"), pods=pods)
+    try:
+        node.kubelet.admit("a", "main", DRS, 3)
+        node.becomes(1, 6, 12)
+        node.kubelet.end("a")
+        there.clear()
+        node.becomes(2, 12, 12)
+        assert (node.profiles(ONE), node.world.files()) == ([], {})
+    finally:
+        node.stop()
+        node.kubelet.stop()
 
 
 def test_a_size_without_profile_is_refused_in_words(node: Node) -> None:

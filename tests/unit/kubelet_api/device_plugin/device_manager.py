@@ -54,9 +54,15 @@ class Entry:
 
 
 class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerServicer):
-    """`active` are the pods that have not ended; a test ends one by taking it out."""
+    """`active` are the pods that have not ended; a test ends one by taking it out.
 
-    def __init__(self, root: Path) -> None:
+    With `keeps_last` the pod that was admitted last stays on record until another one is admitted,
+    whatever becomes of it (1.30.14, ``pendingAdmissionPod``).
+    """
+
+    def __init__(self, root: Path, *, keeps_last: bool = False) -> None:
+        self._keeps_last = keeps_last
+        self._last = ""
         self.folders = Folders.of(root)
         self.active: set[str] = set()
         self.entries: list[Entry] = []
@@ -134,6 +140,7 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
     ) -> api.ContainerAllocateResponse:
         """Admit one container of a pod; raises AdmissionError."""
         self.active.add(pod)
+        self._last = pod
         with self.news:
             self._drop_ended()
             chosen = self._choose(pod, resource, count)
@@ -228,7 +235,8 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
         return list(answer.container_responses[0].deviceIDs)
 
     def _drop_ended(self) -> None:
-        self.entries = [each for each in self.entries if each.pod in self.active]
+        kept = self.active | ({self._last} if self._keeps_last else set())
+        self.entries = [each for each in self.entries if each.pod in kept]
 
     def _containers(self, pod: str) -> Iterator[pods_api.ContainerResources]:
         for each in self.entries:

@@ -1,0 +1,91 @@
+"""Which pods wait, and which have ended, by two sources of which one may be late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.device_plugin.node_pods import NodePods
+from dra_driver.kube.api import Change
+from dra_driver.kube.errors import Unavailable
+from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.model.mode import Mode
+from dra_driver.model.plugin_device import RESOURCES
+
+STATIC = "0123456789abcdef" * 2
+
+
+def pod(name: str, phase: str = "Running", *states: str) -> Any:
+    """With a container in each of these states."""
+    return {
+        "metadata": {"namespace": "team", "name": name, "uid": f"uid-{name}"},
+        "status": {
+            "phase": phase,
+            "containerStatuses": [{"name": "main", "state": {state: {}}} for state in states],
+        },
+    }
+
+
+def recorded(who: str) -> Recorded:
+    return Recorded(who, "main", RESOURCES[Mode.DRS], frozenset(("one",)))
+
+
+@pytest.mark.parametrize(
+    ("told", "read", "who", "stays"),
+    [
+        ([pod("a")], [], "uid-a", True),
+        ([pod("a")], [], "team/a", True),
+        ([], [pod("a")], "uid-a", True),
+        ([], [pod("a")], "team/a", True),
+        ([], [], "uid-a", False),
+        ([], [], "team/a", False),
+        ([], [pod("b")], "uid-a", False),
+        ([], [pod("a", "Pending")], "uid-a", True),
+        ([pod("a", "Failed")], [pod("a", "Failed")], "uid-a", False),
+        ([], [pod("a", "Failed", "running")], "uid-a", True),
+        ([], [pod("a", "Succeeded", "terminated")], "uid-a", False),
+        ([], [], STATIC, True),
+    ],
+    ids=[
+        "it is there",
+        "by its name",
+        "the watch has not told of it yet",
+        "nor of its name",
+        "it is gone",
+        "its name is gone",
+        "another one is there",
+        "it waits",
+        "it failed",
+        "it failed, and runs on",
+        "it came to its end",
+        "static",
+    ],
+)
+def test_what_is_left(told: list[Any], read: list[Any], who: str, stays: bool) -> None:
+    pods = NodePods(lambda: read)
+    pods.on_replace(told)
+    assert list(pods.left([recorded(who)])) == [recorded(who)] * stays
+
+
+def test_before_the_watch_has_told_the_kubelets_word_stands() -> None:
+    assert list(NodePods(list).left([recorded("uid-a")])) == [recorded("uid-a")]
+
+
+def test_without_the_api_server_the_kubelets_word_stands() -> None:
+    def away() -> list[Any]:
+        raise Unavailable("the API server did not answer")
+
+    pods = NodePods(away)
+    pods.on_replace([])
+    assert list(pods.left([recorded("uid-a")])) == [recorded("uid-a")]
+
+
+def test_a_watch_tells_which_pods_wait() -> None:
+    pods = NodePods()
+    pods.on_replace([pod("a", "Pending"), pod("b")])
+    pods.on_event(Change.ADDED, pod("c", "Pending"))
+    assert [each["metadata"]["name"] for each in pods.waiting()] == ["a", "c"]
+    pods.on_event(Change.DELETED, pod("a", "Pending"))
+    pods.on_event(Change.MODIFIED, pod("c"))
+    assert pods.waiting() == []
