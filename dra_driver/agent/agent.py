@@ -161,7 +161,11 @@ class Agent:
             changed=self._wake,
         )
         self._device_plugin = PluginFront(
-            settings, shared, offering=lambda: self._is(Way.DEVICE_PLUGIN), changed=self._wake
+            settings,
+            shared,
+            metrics=self._metrics,
+            offering=lambda: self._is(Way.DEVICE_PLUGIN),
+            changed=self._wake,
         )
         self.registry.register(
             NodeCollector(devices=lambda: self._dra.devices, ledger=self._journal.snapshot)

@@ -7,6 +7,7 @@ import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -14,6 +15,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dra_driver.agent.forms import Devices
+from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
 from dra_driver.kubelet_api.handler import ClaimHandler, Prepared
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.device import parse_device_name
@@ -35,7 +37,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._durations = Histogram(
             "gcu_agent_request_duration_seconds",
-            "Time that calls of the kubelet took, each for the claims of a pod.",
+            "Time that calls of the kubelet took: for the claims of a pod, or for a container.",
             ["operation"],
             buckets=_CLAIM_SECONDS,
             registry=registry,
@@ -50,6 +52,12 @@ class Metrics:
             "gcu_agent_claim_errors",
             "Claims that were not prepared or unprepared, by the class of the error.",
             ["operation", "error"],
+            registry=registry,
+        )
+        self._refusals = Counter(
+            "gcu_agent_allocate_errors",
+            "Containers that got no devices of a resource, by the class of the error.",
+            ["resource", "error"],
             registry=registry,
         )
         self._efsmi = Histogram(
@@ -72,7 +80,7 @@ class Metrics:
         )
         for outcome in ("written", "conflict", "failed"):
             self._publications.labels(outcome)
-        for operation in ("prepare", "unprepare"):
+        for operation in ("prepare", "unprepare", "allocate"):
             self._durations.labels(operation)
             self._inflight.labels(operation)
 
@@ -89,6 +97,15 @@ class Metrics:
     def timed(self, handler: ClaimHandler) -> ClaimHandler:
         """The same handler, its calls measured."""
         return _Timed(handler, self._durations, self._inflight, self._errors)
+
+    def timed_devices(self, resource: str, handler: DeviceHandler) -> DeviceHandler:
+        """The same handler of a resource, each Allocate measured."""
+        return _TimedDevices(
+            handler,
+            self._durations.labels("allocate"),
+            self._inflight.labels("allocate"),
+            partial(self._refusals.labels, resource),
+        )
 
 
 class _Timed:
@@ -132,6 +149,31 @@ class _Timed:
             for answer in answers:
                 if isinstance(answer, GcuError):
                     self._errors.labels(operation, type(answer).__name__).inc()
+
+
+class _TimedDevices:
+    def __init__(
+        self,
+        handler: DeviceHandler,
+        durations: Histogram,
+        inflight: Gauge,
+        refusals: Callable[[str], Counter],
+    ) -> None:
+        """`refusals` gives the counter for a class of errors."""
+        self.devices = handler.devices
+        self.prefer = handler.prefer
+        self._handler = handler
+        self._durations = durations
+        self._inflight = inflight
+        self._refusals = refusals
+
+    def allocate(self, ids: Sequence[str]) -> ContainerEdits:
+        with self._inflight.track_inprogress(), self._durations.time():
+            try:
+                return self._handler.allocate(ids)
+            except GcuError as error:
+                self._refusals(type(error).__name__).inc()
+                raise
 
 
 class NodeCollector(Collector):

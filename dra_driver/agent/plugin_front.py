@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.shared import Shared
 from dra_driver.agent.way import kubelet_version
@@ -44,6 +45,7 @@ class PluginFront:
         settings: AgentSettings,
         shared: Shared,
         *,
+        metrics: Metrics,
         offering: Callable[[], bool],
         changed: Callable[[], None],
     ) -> None:
@@ -64,6 +66,7 @@ class PluginFront:
             kubelet_root=settings.kubelet_root,
             pod_uid=settings.pod_uid,
             pods=pods,
+            timed=metrics.timed_devices,
             effects=shared.effects,
         )
         checkpoint = Folders.of(settings.kubelet_root).checkpoint

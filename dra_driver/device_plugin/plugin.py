@@ -17,6 +17,7 @@ from dra_driver.device_plugin.preference import Hints
 from dra_driver.device_plugin.releaser import DeviceSets, Releaser
 from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_names
+from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
 from dra_driver.kubelet_api.device_plugin.resource import ResourceServer
 from dra_driver.kubelet_api.errors import KubeletError, SocketError
@@ -31,6 +32,8 @@ from dra_driver.node.ports import Hardware
 logger = logging.getLogger(__name__)
 
 _LOOK_EVERY: Final = 1.0
+
+Timed = Callable[[str, DeviceHandler], DeviceHandler]
 
 
 class DevicePlugin:
@@ -53,10 +56,11 @@ class DevicePlugin:
         pod_uid: str = "",
         release_interval: float = 10.0,
         pods: NodePods | None = None,
+        timed: Timed = lambda _resource, handler: handler,
         effects: Effects | None = None,
     ) -> None:
         """`pod_uid` is the agent's own pod's: two agents can serve side by side. `pods` are
-        the node's."""
+        the node's. `timed` gives the handler of a resource, its calls measured."""
         effects = effects or Effects()
         folders = Folders.of(kubelet_root)
         self._changed = changed
@@ -75,8 +79,11 @@ class DevicePlugin:
         self._servers: Mapping[Mode, ResourceServer] = {
             mode: ResourceServer(
                 RESOURCES[mode],
-                ModeHandler(
-                    mode, view=view, granter=granter, changed=self._on_change, hints=self._hints
+                timed(
+                    RESOURCES[mode],
+                    ModeHandler(
+                        mode, view=view, granter=granter, changed=self._on_change, hints=self._hints
+                    ),
                 ),
                 socket=socket,
                 kubelet=folders.kubelet,

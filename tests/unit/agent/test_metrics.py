@@ -13,6 +13,7 @@ from prometheus_client.exposition import generate_latest
 
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.metrics import Metrics, NodeCollector
+from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.handler import Prepared
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, JournalError, Refused
@@ -59,6 +60,36 @@ def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
     assert value("requests_inflight", operation="prepare") == 0
     assert value("claim_errors_total", operation="prepare", error="Refused") == 1
     assert value("claim_errors_total", operation="unprepare", error="GcuError") == 1
+
+
+def test_allocate(registry: CollectorRegistry) -> None:
+    class Devices:
+        def devices(self) -> Sequence[ListedDevice]:
+            return [ListedDevice("one")]
+
+        def prefer(
+            self, available: Sequence[str], included: Sequence[str], size: int
+        ) -> Sequence[str]:
+            return [*available, *included][:size]
+
+        def allocate(self, ids: Sequence[str]) -> ContainerEdits:
+            if not ids:
+                raise Refused("no")
+            return ContainerEdits(cdi_names=tuple(ids))
+
+    handler = Metrics(registry).timed_devices("example.com/gcu", Devices())
+    assert handler.devices() == [ListedDevice("one")]
+    assert handler.prefer(["a", "b"], ["c"], 3) == ["a", "b", "c"]
+    assert handler.allocate(["a"]) == ContainerEdits(cdi_names=("a",))
+    with pytest.raises(Refused):
+        handler.allocate([])
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"gcu_agent_{name}", labels)
+
+    assert value("request_duration_seconds_count", operation="allocate") == 2
+    assert value("requests_inflight", operation="allocate") == 0
+    assert value("allocate_errors_total", resource="example.com/gcu", error="Refused") == 1
 
 
 def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -> None:

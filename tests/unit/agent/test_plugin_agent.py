@@ -98,6 +98,8 @@ def test_an_instance_for_a_pod(place: Place) -> None:
     [content] = place.node.files().values()
     assert name.partition("=")[2] in content
     assert "TOPS_VISIBLE_DEVICES=DRS-" in content
+    counted = "gcu_agent_request_duration_seconds_count"
+    assert agent.registry.get_sample_value(counted, {"operation": "allocate"}) == 1
     place.becomes(1, 6, 12)
     with place.api.told:
         assert place.api.told.wait_for(
