@@ -20,6 +20,7 @@ _CHECKOUT: Final = Path(__file__).parents[2]
 _POD: Final = "pod-1"
 _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 20.0
+_TAIL: Final = 4000  # characters of a log
 # Looks by the simulated tool are its own time, and not what is measured.
 _NEVER: Final = 86400
 
@@ -43,8 +44,9 @@ class Plugin:
         sockets = Sockets.of(root / "kubelet", _POD)
         try:
             Kubelet(sockets.registration).wait(_START_SECONDS)
-        except BaseException:
+        except BaseException as error:
             self.stop()
+            error.add_note((root / "log").read_text(errors="replace")[-_TAIL:])
             raise
         self.caller = Caller(program, sockets.service)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from dra_driver.hardware.efsmi import EfsmiFailed, EfsmiHung
+from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.model.effects import Effects, Point
 from dra_driver.simulator import faults
 from dra_driver.simulator.boot import rebooted
@@ -24,13 +25,14 @@ from dra_driver.simulator.state import Card, Instance, Machine
 S60 = {"model": "S60"}
 
 
-class MemoryEfsmi:
-    """Plays `dra_driver.hardware.efsmi.Efsmi`; `machine` is the truth, `calls` all arguments,
-    `refusals` the commands that the machine itself refused, with its words."""
+class MemoryEfsmi(Efsmi):
+    """`machine` is the truth, `calls` all arguments, `refusals` the commands that the machine
+    itself refused, with its words."""
 
     def __init__(self, machine: Machine, effects: Effects | None = None) -> None:
-        self.machine = machine
         self.effects = effects or Effects()
+        super().__init__(Path("efsmi"), timeout=0.0, effects=self.effects)
+        self.machine = machine
         self.calls: list[tuple[str, ...]] = []
         self.refusals: list[tuple[str, str]] = []
         self._mutex = threading.Lock()
@@ -53,18 +55,6 @@ class MemoryEfsmi:
         if effect.exit_code:
             raise EfsmiFailed(effect.error, effect.exit_code)
         return effect.out.decode("utf-8", "replace")
-
-    def list_cards(self) -> str:
-        return self.run("-L")
-
-    def query(self) -> str:
-        return self.run("-q")
-
-    def query_json(self) -> str:
-        return self.run("-q", "--json-format")
-
-    def summary(self) -> str:
-        return self.run()
 
     def set_fault(self, fault: str, **keys: Any) -> None:
         spec = validated(FaultSpec, {"fault": fault, **keys}, of="the fault")
