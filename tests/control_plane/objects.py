@@ -32,6 +32,18 @@ def whole(bus: int, *taints: Object) -> Object:
     }
 
 
+def shared(bus: int) -> Object:
+    """A card's shared slices, six of them."""
+    slices = {"default": "1", "validRange": {"min": "1", "max": "6", "step": "1"}}
+    return {
+        "name": f"shared-0000-{bus:02x}-00-0",
+        "attributes": {"type": {"string": "shared"}, "card": {"string": f"0000:{bus:02x}:00.0"}},
+        "capacity": {"slices": {"value": "6", "requestPolicy": slices}},
+        "allowMultipleAllocations": True,
+        "taints": [TAINT],
+    }
+
+
 def resource_slice(node: str, devices: Sequence[Object]) -> Object:
     return {
         "apiVersion": "resource.k8s.io/v1",

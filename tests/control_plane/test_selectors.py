@@ -7,10 +7,12 @@ the claims ask for adminAccess, so that one device serves them all.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -18,17 +20,28 @@ from typing import Any, Final
 
 import pytest
 
-from dra_driver.kube.client import Client
+from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from dra_driver.model.claim import Object
+from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.device import SelectorInput
 from dra_driver.selector.selector import Selectors
 from tests.cluster.cluster import Cluster
+from tests.cluster.settings import Settings
+from tests.cluster.state import own_process
 from tests.cluster.waiting import wait_until
 from tests.control_plane.objects import pod_with, resource_slice
-from tests.unit.selector.expressions.table import DEVICE, DRIVER, THEMES, TOO_COSTLY, spelled
+from tests.unit.selector.expressions.list_attributes import LIST_ATTRIBUTES, LIST_DEVICE
+from tests.unit.selector.expressions.table import (
+    DEVICE,
+    DRIVER,
+    THEMES,
+    TOO_COSTLY,
+    Theme,
+    spelled,
+)
 
 pytestmark = pytest.mark.control_plane
 
@@ -188,12 +201,10 @@ class ScheduledClaims:
         self._api.delete(RESOURCE_CLAIMS, name, namespace=namespace)
 
 
-def cases(machines: dict[str, SelectorInput]) -> list[Case]:
-    """The table for the first machine; what reads devices, for the second as well."""
-    first, second = machines
-    asked = [
+def expected_of(theme: Theme) -> list[tuple[str, Verdict]]:
+    """Each expression with what the table says of it."""
+    return [
         (expression, expected)
-        for theme in THEMES.values()
         for expressions, expected in (
             (theme.matches, Verdict.MATCHES),
             (theme.differs, Verdict.DIFFERS),
@@ -201,6 +212,12 @@ def cases(machines: dict[str, SelectorInput]) -> list[Case]:
         )
         for expression in expressions
     ]
+
+
+def cases(machines: dict[str, SelectorInput]) -> list[Case]:
+    """The table for the first machine; what reads devices, for the second as well."""
+    first, second = machines
+    asked = [each for theme in THEMES.values() for each in expected_of(theme)]
     asked += [(expression, Verdict.FAILS) for expression in TOO_COSTLY]
     found = [
         Case(f"first-{n}", spelled(expression), first, expected)
@@ -240,3 +257,30 @@ def test_a_real_scheduler_comes_to_the_same_verdicts(
     assert min(counts[verdict] for verdict in Verdict) > 20
     assert not wrong, "\n".join(wrong)
     assert all(theirs[c.name] is Verdict.FAILS for c in asked if c.expression in never_stored)
+
+
+@pytest.fixture
+def with_lists(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
+    """A control plane where attributes can be lists, which is off by default."""
+    gates = {"DRAListTypeAttributes": True}
+    settings = Settings(f"lists-{os.getpid()}", keep_nodes_ready=True, feature_gates=gates)
+    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
+    yield cluster
+    cluster.down()
+
+
+def test_list_attributes_as_a_real_scheduler_sees_them(with_lists: Cluster) -> None:
+    with_lists.kubectl("create", "namespace", "lists")
+    with_lists.add_node_object("twin", {"machine": "twin"}, {"pods": "1000"})
+    asked = [
+        Case(f"list-{n}", spelled(expression), "twin", expected)
+        for n, (expression, expected) in enumerate(expected_of(LIST_ATTRIBUTES))
+    ]
+    with closing(connect(with_lists.kubeconfig, effects=Effects(), user_agent="tests/1")) as api:
+        published = api.create(RESOURCE_SLICES, resource_slice("twin", [LIST_DEVICE]))
+        theirs = ScheduledClaims(with_lists, api, "lists").verdicts(asked)
+    device = SelectorInput.of(DRIVER, published["spec"]["devices"][0])
+    selectors = Selectors()
+    told = {case.expression: theirs[case.name] for case in asked}
+    assert told == {case.expression: case.expected for case in asked}
+    assert told == {case.expression: ours(selectors, case, device) for case in asked}
