@@ -1,0 +1,89 @@
+"""What the documentation names is there, and what people meet is in the documentation."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+CHECKOUT: Final = Path(__file__).parents[2]
+PAGES: Final = sorted(
+    [*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"), *CHECKOUT.glob("charts/**/*.md")]
+)
+SOURCES: Final = sorted(
+    path
+    for folder in ("dra_driver", "controller", "tests", "bench", "scripts")
+    for path in (CHECKOUT / folder).rglob("*.py")
+)
+
+_LINK: Final = re.compile(r"\]\((?!https?://)([^)\s]+)\)")
+_FILE: Final = re.compile(r"`([\w./-]+\.py)(?:::\w+)?`")
+_TARGET: Final = re.compile(r"`(?:sudo )?make ([a-z][a-z-]*)\b")
+_REASON: Final = re.compile(r"Gcu[A-Z][A-Za-z]+")
+# Other words of that form: the kind of the opaque configuration, the root of the error classes.
+_NOT_REASONS: Final = frozenset({"GcuConfig", "GcuError"})
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(CHECKOUT))
+
+
+@cache
+def headings(page: Path) -> frozenset[str]:
+    """The anchors that GitHub makes of a page's headings."""
+    lines = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL).splitlines()
+    titles = (line.lstrip("#").strip().lower() for line in lines if line.startswith("#"))
+    return frozenset(re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles)
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    for link in _LINK.findall(page.read_text(encoding="utf-8")):
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            yield link
+
+
+def event_reasons() -> Iterator[str]:
+    """Those that the programs give: constants of modules, as ``NAME = "GcuSomething"``."""
+    for path in SOURCES:
+        if relative(path).startswith(("dra_driver/", "controller/")):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+                match value:
+                    case ast.Constant(value=str(text)) if _REASON.fullmatch(text):
+                        yield text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert list(dead_links(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_files_that_are_named_exist(page: Path) -> None:
+    known = [f"/{relative(path)}" for path in SOURCES]
+    named = _FILE.findall(page.read_text(encoding="utf-8"))
+    assert [name for name in named if not any(path.endswith(f"/{name}") for path in known)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_make_targets_that_are_named_exist(page: Path) -> None:
+    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+    known = set(re.findall(r"^([a-z][a-z-]*):", makefile, flags=re.MULTILINE))
+    measured = {f"bench-{path.parent.name}" for path in CHECKOUT.glob("bench/*/__main__.py")}
+    measured |= {f"bench-{path.stem}" for path in CHECKOUT.glob("bench/*.py")}
+    named = set(_TARGET.findall(page.read_text(encoding="utf-8"))) - {"bench-"}
+    assert named - known - measured == set()
+
+
+def test_every_event_has_its_place_in_the_users_pages() -> None:
+    pages = "".join(p.read_text(encoding="utf-8") for p in CHECKOUT.glob("docs/user/*.md"))
+    given, told = set(event_reasons()), set(_REASON.findall(pages))
+    assert len(given - _NOT_REASONS) > 10
+    assert (given ^ told) - _NOT_REASONS == set()
