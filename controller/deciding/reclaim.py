@@ -9,7 +9,7 @@ from controller.allocator.node_selector import selected_name
 from controller.cluster import pods
 from controller.deciding.context import Context
 from controller.deciding.writer import Stored
-from controller.rules.release import is_orphan, is_releasable
+from controller.rules.release import is_orphan, is_releasable, is_stranded
 from controller.work.agenda import Key
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import RESOURCE_CLAIMS
@@ -33,6 +33,7 @@ class Reclaimer:
         context = self._context
         if pods.node_name(pod):
             context.memory.forget_pod(pods.uid_of(pod))
+            self._follow(key, pod, claims)
             return
         if not self._reclaimable(pod, claims):
             return
@@ -60,6 +61,17 @@ class Reclaimer:
         """Take the claim's allocation back where nobody will ever use it."""
         if is_orphan(claim, self._context.cache.pods_of(claim)):
             self._begin(key, [claim], "the pod that it was allocated for is gone")
+
+    def _follow(self, key: Key, pod: Object, claims: Iterable[Object]) -> None:
+        """The pod is bound: take back what it can never use there, to be allocated on its node."""
+        stranded = [
+            claim
+            for claim in claims
+            if _node(claim) != pods.node_name(pod)
+            and is_stranded(claim, self._context.cache.pods_of(claim))
+        ]
+        if stranded:
+            self._begin(key, stranded, "the pods that reserved it are bound to other nodes")
 
     def _patience(self, verdict: str | None, before: str | None) -> float:
         """Seconds that the scheduler has, by its word now and by that of before the allocation. The

@@ -232,6 +232,46 @@ def test_the_last_users_end_is_no_failure_of_the_node() -> None:
     assert world.node_of("c") == "a"
 
 
+def test_a_claim_whose_pod_was_bound_elsewhere_follows_it() -> None:
+    """Reservation and binding were written by a scheduler that was late by minutes."""
+    world = granted()
+    assert world.node_of("c") == "a"
+    world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
+    world.put(PODS, pod("p", "c", nodeName="b"))
+    assert world.settle() == ["c status"]
+    assert "reservedFor" not in world.claim("c")["status"]
+    assert world.after(QUIET) == ["c status"]
+    assert world.node_of("c") == "b"
+
+
+@pytest.mark.parametrize(
+    "change", ["there", "one there", "one waits", "unknown", "unreserved", "deleting", "theirs"]
+)
+def test_a_claim_that_does_not_follow_its_pod(change: str) -> None:
+    world = granted()
+    found = reserved(world.claim("c"), "p")
+    where = "b"
+    users = found["status"]["reservedFor"]
+    match change:
+        case "there":
+            where = "a"
+        case "one there" | "one waits":
+            users.append({"resource": "pods", "name": "q", "uid": "uid-q"})
+            world.put(PODS, pod("q", "c", nodeName="a" if change == "one there" else ""))
+        case "unknown":
+            users.append({"resource": "pods", "name": "q", "uid": "uid-q"})
+        case "unreserved":
+            del found["status"]["reservedFor"]
+        case "deleting":
+            found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        case "theirs":
+            found["metadata"]["managedFields"] = written_by("kube-scheduler")
+    world.put(RESOURCE_CLAIMS, found)
+    world.put(PODS, pod("p", "c", nodeName=where))
+    assert world.settle() == []
+    assert world.after(QUIET) == []
+
+
 def test_a_waiting_pod_gets_what_an_orphan_gave_back() -> None:
     world = granted(slices=pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("d", [request()]))
