@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -18,6 +17,7 @@ from controller.leadership.fence import Fence, NotLeader
 from controller.work.agenda import Agenda, Key
 from controller.work.inbox import Event, Finished, Inbox, News, Replaced
 from controller.work.writes import Writes
+from dra_driver.background import Background
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import TooManyRequests
 from dra_driver.kube.resources import Resource
@@ -27,7 +27,7 @@ from dra_driver.telemetry.logs import new_call
 logger = logging.getLogger(__name__)
 
 
-class Worker:
+class Worker(Background):
     """Follows the cluster always, and acts only while the fence is open and every kind of object
     was listed once. Idle, it waits without a request."""
 
@@ -46,6 +46,7 @@ class Worker:
         clock: Callable[[], float],
         draw: Callable[[], float] = random.random,
     ) -> None:
+        super().__init__("worker", interrupt=inbox.wake)
         self._inbox = inbox
         self._cache = cache
         self._agenda = agenda
@@ -61,21 +62,6 @@ class Worker:
         self._failing: dict[Key, Backoff] = {}
         self._takeover_backoff = Backoff(first=0.1, draw=draw)
         self._takeover_at = 0.0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="worker", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout: float = 5.0) -> None:
-        """Finish the decision in hand, and no other."""
-        self._stopped.set()
-        self._inbox.wake()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
 
     def is_synced(self) -> bool:
         """Whether every kind of object was listed once."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
 from controller.leadership.fence import Fence, boottime
+from dra_driver.background import Background
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.resources import LEASES
@@ -28,7 +28,7 @@ class LeaseTimes:
     retry: float = 2.0
 
 
-class LeaderElector:
+class LeaderElector(Background):
     """Acquires and renews the lease in a thread of its own; opens and closes the fence.
 
     A term's name is ``leaseTransitions`` and the lease's own identity, so that a lease which was
@@ -52,6 +52,7 @@ class LeaderElector:
         now: Callable[[], datetime],
         clock: Callable[[], float] = boottime,
     ) -> None:
+        super().__init__("leader")
         self._api = api
         self._fence = fence
         self._namespace = namespace
@@ -65,29 +66,19 @@ class LeaderElector:
         self._seen_at = 0.0
         self._has_led = False
         self._give_back = True
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="leader", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
 
     def stop(self, timeout: float, *, give_back: bool = True) -> None:
         """Stop renewing, and write nothing any more. Unless `give_back`, the lease expires;
         else it is given back, so that the next one need not wait."""
         self._give_back = give_back
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
+        super().stop(timeout)
         self._fence.close()
 
     def run(self) -> None:
         """The thread's work; returns after `stop`."""
         while not self._stopped.is_set():
             self.step()
-            self._stopped.wait(self._times.retry)
+            self._wait(self._times.retry)
         # Here, as a server that does not answer must not hold up whoever stops us.
         if self._give_back:
             self.release()

@@ -282,7 +282,7 @@ class Agent:
         logger.info("%s", choice)
         self._reports.normal(WAY_CHOSEN, str(choice))
         if self._ways.may_change:
-            self._way_watch.start(choice)
+            self._way_watch.follow(choice)
 
     def _publish(self) -> None:
         if self._choice is not None and self._choice.has_dra:

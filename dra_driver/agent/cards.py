@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from dra_driver.agent.card_news import CardNews
+from dra_driver.background import Background
 from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.backoff import Backoff
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _PATIENCE: Final = 3  # looks that may fail in a row before the cards are tainted for it
 
 
-class Cards:
+class Cards(Background):
     """Looks at the machine at an interval and when the PCI bus has changed.
 
     A failed look keeps what was seen before: that the machine cannot be read says nothing
@@ -44,6 +44,7 @@ class Cards:
         news: CardNews,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__("cards")
         self._machine = machine
         self._sysfs = sysfs
         self._presence_interval = presence_interval
@@ -59,8 +60,6 @@ class Cards:
         self._due = float("-inf")
         self._looked = float("-inf")
         self._failures = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="cards", daemon=True)
         self.problem: str | None = "the hardware has not been read yet"
 
     @property
@@ -110,16 +109,7 @@ class Cards:
     def start(self) -> None:
         """Look once, then go on in a thread of its own. Never raises, as `look`."""
         self.look()
-        self._thread.start()
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def stop(self, timeout: float) -> None:
-        """End the thread; a look that takes longer than `timeout` seconds is not waited for."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
+        super().start()
 
     def look(self) -> None:
         """A full look now. Never raises: what went wrong is told in `problem`."""
@@ -171,8 +161,8 @@ class Cards:
         problem = self._foreign.get(card.address)
         return card if problem is None else replace(card, problems=(*card.problems, problem))
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._presence_interval):
+    def run(self) -> None:
+        while not self._wait(self._presence_interval):
             self.tick()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.masters import OtherMasters
 from dra_driver.agent.offers import Offers
 from dra_driver.agent.reports import CARD_FOREIGN, CARD_WITHOUT_DRS, RECOVERY_FAILED, Reports
+from dra_driver.background import Background, Wait
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError
 from dra_driver.model.card import Card, Problem
@@ -23,7 +23,7 @@ from dra_driver.telemetry.logs import new_call
 logger = logging.getLogger(__name__)
 
 
-class Caretaker:
+class Caretaker(Background):
     """Looks every `interval` seconds, in a thread of its own, and sooner while it is unknown what
     the node's cards are offered as. `changed` is called when something that is published or told
     of a claim may have become another."""
@@ -41,10 +41,11 @@ class Caretaker:
         rebuilt: Callable[[], None],
         interval: float,
         backoff: Backoff | None = None,
-        wait: Callable[[float], bool] | None = None,
+        wait: Wait | None = None,
     ) -> None:
         """`rebuilt` is called when nothing is left to adopt any more. `wait(seconds)` sleeps, and
         returns True when the caretaker was stopped."""
+        super().__init__("caretaker", wait=wait)
         self._cards = cards
         self._offers = offers
         self._masters = masters
@@ -59,21 +60,6 @@ class Caretaker:
         self._divided: Mapping[PciAddress, Problem] = {}
         # Set where the journal may have lost what it said of cards; see `Reconciler.run`.
         self.adopt = False
-        self._stop = threading.Event()
-        self._wait = wait or self._stop.wait
-        self._thread = threading.Thread(target=self.run, name="caretaker", daemon=True)
-
-    def start(self) -> None:
-        """Go on looking; the first look was made with `look`."""
-        self._thread.start()
-
-    def stop(self, timeout: float) -> None:
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
 
     def run(self) -> None:
         """The thread's work."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from dra_driver.background import Background, Wait
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError, NotFound, TooManyRequests, Unavailable
@@ -61,7 +62,7 @@ class _Subject:
         return device_statuses(self.holds, cards, before, failure=self.failure, now=now)
 
 
-class ClaimStatuses:
+class ClaimStatuses(Background):
     """Writes the statuses of the claims that are prepared in `ledger`, and of those that are
     `waiting` because it fails, in a thread of its own, whenever it is woken.
 
@@ -80,10 +81,11 @@ class ClaimStatuses:
         backoff: Backoff | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[float], bool] | None = None,
+        wait: Wait | None = None,
     ) -> None:
         """`wait(seconds)` sleeps, and returns True when the writer was stopped. `clock` is
         monotonic seconds."""
+        super().__init__("claim-status", wait=wait, interrupt=self.wake)
         self._api = api
         self._ledger = ledger
         self._cards = cards
@@ -94,22 +96,10 @@ class ClaimStatuses:
         self._told: dict[ClaimRef, Sequence[Object]] = {}
         self._setbacks: dict[ClaimRef, _Setback] = {}
         self._wake = threading.Event()
-        self._stop = threading.Event()
-        self._wait = wait or self._stop.wait
-        self._thread = threading.Thread(target=self.run, name="claim-status", daemon=True)
 
     def start(self) -> None:
         self._wake.set()
-        self._thread.start()
-
-    def stop(self, timeout: float) -> None:
-        self._stop.set()
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
+        super().start()
 
     def wake(self) -> None:
         """Something was prepared or unprepared, or a card has changed."""
@@ -121,7 +111,7 @@ class ClaimStatuses:
         while True:
             self._wake.wait(pause)
             self._wake.clear()
-            if self._stop.is_set():
+            if self._stopped.is_set():
                 return
             try:
                 pause = self.write()

@@ -12,6 +12,7 @@ from dra_driver.agent.published import PublishedSlices
 from dra_driver.agent.slices import Object
 from dra_driver.agent.turn import Turn
 from dra_driver.agent.writer import SliceWriter
+from dra_driver.background import Background, Wait
 from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import Conflict
@@ -36,7 +37,7 @@ def own_slices(node: str) -> str:
     return f"spec.nodeName={node},spec.driver={DRIVER}"
 
 
-class Publisher:
+class Publisher(Background):
     """Publishes what `devices` gives, again whenever it or the server's state has changed.
 
     `devices` gives the devices of each card that is there, None while the hardware has not been
@@ -62,11 +63,12 @@ class Publisher:
         turn: Turn | None = None,
         counted: Callable[[str], None] = lambda _: None,
         backoff: Backoff | None = None,
-        wait: Callable[[float], bool] | None = None,
+        wait: Wait | None = None,
     ) -> None:
         """`wait(seconds)` sleeps, and returns True when the publisher was stopped; without a `turn`
         there is nobody else. `counted` is told of each attempt that was written, met a conflict
         or failed, in that one word."""
+        super().__init__("publisher", wait=wait, interrupt=self.wake)
         self._api = api
         self._node_name = node_name
         self._devices = devices
@@ -77,14 +79,11 @@ class Publisher:
         self._stands_by = False
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._wake = threading.Event()
-        self._stop = threading.Event()
-        self._wait = wait or self._stop.wait
         self.published = PublishedSlices(self.wake)
         self._writer = SliceWriter(api, self.published)
         self._reflector = Reflector(
             api, RESOURCE_SLICES, self.published, field_selector=own_slices(node_name)
         )
-        self._thread = threading.Thread(target=self.run, name="publisher", daemon=True)
         self._server_checked = False
         self._node: Object | None = None
         self._written: Devices | None = None
@@ -117,21 +116,18 @@ class Publisher:
         """Follow the slices and publish, each in a thread of its own."""
         self._wake.set()
         self._reflector.start()
-        self._thread.start()
+        super().start()
 
     def stop(self, timeout: float) -> None:
         """End the threads within `timeout` seconds; the slices stay, as the node's cards do."""
         deadline = Deadline(timeout)
-        self._stop.set()
-        self._wake.set()
+        super().stop(deadline.left())
         self._reflector.stop(deadline.left())
-        if self._thread.is_alive():
-            self._thread.join(deadline.left())
-        if self._turn is not None and not self._thread.is_alive():
+        if self._turn is not None and not super().is_alive():
             self._turn.give()
 
     def is_alive(self) -> bool:
-        return self._thread.is_alive() and self._reflector.is_alive()
+        return super().is_alive() and self._reflector.is_alive()
 
     def wake(self) -> None:
         """Compare once more."""
@@ -142,7 +138,7 @@ class Publisher:
         while True:
             self._wake.wait(_ASK_EVERY if self._stands_by else _COMPARE_EVERY)
             self._wake.clear()
-            if self._stop.is_set():
+            if self._stopped.is_set():
                 return
             with new_call("publish"):
                 well = self._attempt()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 
 from dra_driver.agent.reports import NOT_SERVING, SERVING, Reports
+from dra_driver.background import Background
 
 logger = logging.getLogger(__name__)
 
 _LOOK_EVERY = 2.0
 
 
-class Standing:
+class Standing(Background):
     """Looks at `problem`, the text of the readiness probe, in a thread of its own.
 
     What lasts less than `patience` seconds is told nobody: a start or a kubelet's restart.
@@ -28,25 +28,13 @@ class Standing:
         patience: float = 15.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__("standing")
         self._problem = problem
         self._reports = reports
         self._patience = patience
         self._clock = clock
         self._since: float | None = None
         self._told: str | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="standing", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout: float) -> None:
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
 
     def look(self) -> None:
         """One look; tells each problem once, and that there is none any more."""
@@ -65,6 +53,6 @@ class Standing:
             self._reports.warning(NOT_SERVING, problem)
             self._told = problem
 
-    def _run(self) -> None:
-        while not self._stop.wait(_LOOK_EVERY):
+    def run(self) -> None:
+        while not self._wait(_LOOK_EVERY):
             self.look()

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
+from dra_driver.background import Background, Wait
 from dra_driver.kube.backoff import Backoff
 from dra_driver.model.errors import GcuError
 
@@ -20,7 +21,7 @@ Step = Callable[[], None]
 _STARTING = "the agent is starting"
 
 
-class Startup:
+class Startup(Background):
     """Runs `steps` in their order, in a thread of its own. A step may raise GcuError, and is
     then run again later; what it began it must have taken back."""
 
@@ -29,29 +30,18 @@ class Startup:
         steps: Sequence[Step],
         *,
         backoff: Backoff | None = None,
-        wait: Callable[[float], bool] | None = None,
+        wait: Wait | None = None,
     ) -> None:
         """`wait(seconds)` sleeps, and returns True when the start was stopped."""
+        super().__init__("startup", wait=wait)
         self._steps = steps
         self._backoff = backoff or Backoff()
-        self._stop = threading.Event()
-        self._wait = wait or self._stop.wait
-        self._thread = threading.Thread(target=self.run, name="startup", daemon=True)
         self.problem: str | None = _STARTING
         self.done = threading.Event()
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout: float) -> None:
-        """Begin no further step, and wait for the present one for at most `timeout` seconds."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
-
     def is_alive(self) -> bool:
         """Whether it still runs or has done its work; else a fault of ours ended it."""
-        return self._thread.is_alive() or self.done.is_set()
+        return super().is_alive() or self.done.is_set()
 
     def run(self) -> None:
         """The thread's work."""
@@ -61,7 +51,7 @@ class Startup:
                     return
             self._backoff.reset()
             self.problem = _STARTING
-            if self._stop.is_set():
+            if self._stopped.is_set():
                 return
         self.problem = None
         self.done.set()

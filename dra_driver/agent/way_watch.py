@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
 from dra_driver.agent.way import Choice
+from dra_driver.background import Background, Wait
 from dra_driver.model.errors import GcuError
 
 logger = logging.getLogger(__name__)
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 _LOOK_EVERY = 300.0
 
 
-class WayWatch:
+class WayWatch(Background):
     """Asks `choose` now and then, in a thread of its own, from `start` on; calls `changed` once
     when it says another way than that of the start."""
 
@@ -23,28 +23,22 @@ class WayWatch:
         choose: Callable[[], Choice],
         changed: Callable[[Choice], None],
         *,
-        wait: Callable[[float], bool] | None = None,
+        wait: Wait | None = None,
     ) -> None:
         """`wait(seconds)` sleeps, and returns True when the watch was stopped."""
+        super().__init__("way", wait=wait)
         self._choose = choose
         self._changed = changed
-        self._stop = threading.Event()
-        self._wait = wait or self._stop.wait
         self._present: Choice | None = None
-        self._thread = threading.Thread(target=self.run, name="way", daemon=True)
 
-    def start(self, present: Choice) -> None:
+    def follow(self, present: Choice) -> None:
+        """Start, with what was chosen."""
         self._present = present
-        self._thread.start()
+        self.start()
 
     def is_alive(self) -> bool:
         """Whether it still looks, or has seen what it looks for."""
-        return self._thread.is_alive() or self._present is None
-
-    def stop(self, timeout: float) -> None:
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
+        return super().is_alive() or self._present is None
 
     def run(self) -> None:
         """The thread's work."""

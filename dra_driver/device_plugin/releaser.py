@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from dra_driver.background import Background
 from dra_driver.model.errors import GcuError
 from dra_driver.model.owner import Grant
 from dra_driver.node.keeper import Keeper
@@ -22,7 +22,7 @@ DeviceSets = Collection[frozenset[str]]
 """The IDs that each container has."""
 
 
-class Releaser:
+class Releaser(Background):
     """Looks every `interval` seconds, in a thread of its own.
 
     `recorded` gives which of these sets some container has now, and raises GcuError where that is
@@ -38,27 +38,14 @@ class Releaser:
         changed: Callable[[], None],
         interval: float = 10.0,
     ) -> None:
+        super().__init__("releaser")
         self._ledger = ledger
         self._keeper = keeper
         self._recorded = recorded
         self._changed = changed
         self._interval = interval
         self._missed: Mapping[str, Holding] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="releaser", daemon=True)
         self.problem: str | None = None
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def stop(self, timeout: float) -> None:
-        """Begin no further look, and wait for the present one for at most `timeout` seconds."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
 
     def look(self) -> None:
         """One look; what is wrong with it is in `problem`.
@@ -97,8 +84,8 @@ class Releaser:
             # It is recorded as being unprepared, and the look at the node goes on with it.
             logger.warning("%s is not released yet: %s", held.owner.title, error)
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._interval):
+    def run(self) -> None:
+        while not self._wait(self._interval):
             with new_call("release"):
                 self.look()
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+from dra_driver.background import Background, Wait
 from dra_driver.device_plugin.node_report import node_annotations
 from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kube.api import Api
@@ -23,7 +24,7 @@ _COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records whose a grant is aft
 _ASSERT_EVERY: Final = 300.0  # seconds; somebody may have removed what was written
 
 
-class Reporter:
+class Reporter(Background):
     """Writes whenever what is to be told has changed, in a thread of its own; `wake` makes it look
     at once.
 
@@ -40,34 +41,19 @@ class Reporter:
         view: Callable[[], NodeView],
         recorded: Callable[[], Collection[Recorded]],
         clock: Callable[[], float],
-        wait: Callable[[float], bool] | None = None,
+        wait: Wait | None = None,
     ) -> None:
+        super().__init__("node-report", wait=wait, interrupt=self.wake)
         self._api = api
         self._node_name = node_name
         self._view = view
         self._recorded = recorded
         self._clock = clock
-        self._stop = threading.Event()
-        self._wait = wait or self._stop.wait
         self._backoff = Backoff(first=1.0, longest=60.0)
         self._woken = threading.Event()
         self._written: Mapping[str, str] | None = None
         self._written_at = 0.0
-        self._thread = threading.Thread(target=self.run, name="node-report", daemon=True)
         self.problem: str | None = "the Node has not been told of the cards yet"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout: float) -> None:
-        """End the thread within `timeout` seconds; what is written stays, as the cards do."""
-        self._stop.set()
-        self._woken.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
 
     def wake(self) -> None:
         """Look at once: something was given out, or released, or the cards changed."""
@@ -75,7 +61,7 @@ class Reporter:
 
     def run(self) -> None:
         """The thread's work; returns after `stop`."""
-        while not self._stop.is_set():
+        while not self._stopped.is_set():
             self._woken.clear()
             try:
                 self.look()

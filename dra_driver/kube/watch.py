@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from dra_driver.background import Background, Wait
 from dra_driver.kube.api import Api, Change, Watch
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import Gone, KubeError, TooManyRequests
@@ -30,7 +31,7 @@ class Handler(Protocol):
         """One object was ADDED, MODIFIED or DELETED (then `obj` is its last state)."""
 
 
-class Reflector:
+class Reflector(Background):
     """Lists, then watches from there; lists again only when the server no longer keeps the
     resourceVersion (410). After every failure it waits, longer each time, so that a refusing
     server sees a bounded number of requests; only a watch that worked resets the delay.
@@ -50,9 +51,10 @@ class Reflector:
         label_selector: str = "",
         field_selector: str = "",
         backoff: Backoff | None = None,
-        wait: Callable[[float], bool] | None = None,
+        wait: Wait | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__(f"reflector-{resource.plural}", wait=wait, interrupt=self._end_watch)
         self._api = api
         self._resource = resource
         self._handler = handler
@@ -60,32 +62,11 @@ class Reflector:
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._backoff = backoff or Backoff()
-        self._stopped = threading.Event()
-        self._wait = wait or self._stopped.wait
         self._clock = clock
         self._watch: Watch | None = None
         self._version = ""  # from where the next watch goes on; empty: list first
-        self._thread = threading.Thread(
-            target=self.run, name=f"reflector-{resource.plural}", daemon=True
-        )
         self.synced = threading.Event()
         self.problem: str | None = None
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout: float = 5.0) -> None:
-        """End the watch and wait up to `timeout` seconds for the thread."""
-        self._stopped.set()
-        watch = self._watch
-        if watch is not None:
-            watch.close()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
-
-    def is_alive(self) -> bool:
-        """False when the thread ended, which without `stop` only a faulty handler can cause."""
-        return self._thread.is_alive()
 
     def run(self) -> None:
         """The thread's work; returns after `stop`."""
@@ -104,6 +85,11 @@ class Reflector:
                 logger.warning("%s", self.problem)
                 least = error.retry_after if isinstance(error, TooManyRequests) else 0.0
             self._wait(max(least, self._backoff.next()))
+
+    def _end_watch(self) -> None:
+        watch = self._watch
+        if watch is not None:
+            watch.close()
 
     def _list(self) -> None:
         listing = self._api.list(

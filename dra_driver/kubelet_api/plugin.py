@@ -128,7 +128,7 @@ class KubeletPlugin:
         """
         end = self._clock() + grace
         self._stopping.set()
-        self._self_check.stop()
+        self._self_check.stop(timeout=0.0)  # a call that is out ends with its socket
         self._registrar.stop(grace)
         self._feed.stop()
         self._service.stop(max(0.0, end - self._clock()))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Final
 
 import grpc
 
+from dra_driver.background import Background
 from dra_driver.kubelet_api.generated import (
     dra_v1_pb2,
     dra_v1_pb2_grpc,
@@ -20,7 +20,7 @@ from dra_driver.kubelet_api.sockets import Sockets
 _OPTIONS: Final = (("grpc.use_local_subchannel_pool", 1),)
 
 
-class SelfCheck:
+class SelfCheck(Background):
     """Calls every `interval` seconds in a thread of its own, so that a probe only reads `problem`.
 
     `patience` is for how many seconds an answer may be out. It is long because calls wait their
@@ -31,22 +31,11 @@ class SelfCheck:
     def __init__(
         self, sockets: Sockets, *, interval: float = 10.0, patience: float = 120.0
     ) -> None:
+        super().__init__("self-check")
         self._sockets = sockets
         self._interval = interval
         self._patience = patience
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="self-check", daemon=True)
         self.problem: str | None = None
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def stop(self) -> None:
-        """Make no further call; one that is out is not waited for."""
-        self._stop.set()
 
     def look(self) -> None:
         """Make both calls, and put into `problem` what is wrong with them, or None."""
@@ -76,8 +65,8 @@ class SelfCheck:
             return f"the agent does not answer on {path}: {_words(error)}"
         return None
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._interval):
+    def run(self) -> None:
+        while not self._wait(self._interval):
             self.look()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 import pytest
@@ -57,7 +58,7 @@ def run(api: FakeApi, told: Told, *, budget: float) -> Time:
         wait=time.wait,
         clock=lambda: time.now,
     )
-    time.stop = reflector.stop
+    time.stop = partial(reflector.stop, 0)
     reflector.run()
     return time
 
@@ -165,7 +166,7 @@ def test_it_says_why_it_follows_nothing() -> None:
     assert reflector.problem is None
     reflector.start()
     assert reflector.synced.wait(5)
-    reflector.stop()
+    reflector.stop(5)
     assert problems == ["cannot follow pods: may not list"]
     assert reflector.problem is None
 
@@ -175,6 +176,6 @@ def test_stop_ends_an_open_watch() -> None:
     reflector = Reflector(cast("Api", FakeApi(listing, lambda _: watch)), PODS, Told())
     reflector.start()
     assert reflector.synced.wait(5)
-    reflector.stop()
+    reflector.stop(5)
     assert watch.closed.is_set()
     assert not reflector.is_alive()

@@ -115,8 +115,7 @@ def test_it_asks_by_itself_until_it_is_stopped(both: tuple[Sockets, Sockets]) ->
     for _ in range(1000):
         if check.problem is not None:
             break
-        check._stop.wait(0.01)
+        check._wait(0.01)
     assert check.problem is not None
-    check.stop()
-    check._thread.join(fake_kubelet.PATIENCE)
-    assert not check._thread.is_alive()
+    check.stop(fake_kubelet.PATIENCE)
+    assert not check.is_alive()

@@ -1,0 +1,46 @@
+"""Parts of a program that work in a thread of their own until they are stopped."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+# Sleeps for so many seconds; True when the part was stopped meanwhile.
+Wait = Callable[[float], bool]
+
+
+class Background(ABC):
+    """One such part; its work is `run`, and ends with the program whatever it does.
+
+    `wait` takes the place of real time where a test tells it. `interrupt` ends whatever else the
+    work waits for; `stop` calls it.
+    """
+
+    def __init__(
+        self, name: str, *, wait: Wait | None = None, interrupt: Callable[[], None] | None = None
+    ) -> None:
+        self._stopped = threading.Event()
+        self._wait = wait or self._stopped.wait
+        self._interrupt = interrupt
+        self._thread = threading.Thread(target=self.run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin; a part is started once."""
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        """Begin nothing further, and wait for what is in hand for at most `timeout` seconds."""
+        self._stopped.set()
+        if self._interrupt is not None:
+            self._interrupt()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def is_alive(self) -> bool:
+        """False before `start`, and when the work has ended, which without `stop` is a fault."""
+        return self._thread.is_alive()
+
+    @abstractmethod
+    def run(self) -> None:
+        """The thread's work; it returns soon after `stop`."""
