@@ -6,18 +6,24 @@ back but the hint, and that only until the node's agent tells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from controller.cluster import pods
+from controller.extender.asked import Asked, asked_of
 from controller.extender.held import Tenant
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
-from dra_driver.model.node_cards import NodeCard
+from dra_driver.model.node_cards import Hold, NodeCard
 
 ASSIGNED_MINOR: Final = "enflame.com/gcu-assigned-minor"
 ASSIGNED_INDEX: Final = "enflame.com/gcu-assigned-index"
 REQUEST_SIZE: Final = "enflame.com/gcu-request-size"
 ASSIGNED: Final = "enflame.com/gcu-assigned"
+ASSIGNED_CONTAINERS: Final = "assigned-containers"
 ASSIGNED_TIME: Final = "enflame.com/gcu-assigned-time"
 
 
@@ -36,6 +42,56 @@ def describe(tenant: Tenant, cards: Sequence[NodeCard], now_ns: int) -> Mapping[
         ASSIGNED_MINOR: str(card.minor),
         ASSIGNED_INDEX: str(card.index),
         REQUEST_SIZE: str(tenant.asked.total),
-        ASSIGNED: "false",  # the agent makes it true, when the kubelet has recorded the devices
+        ASSIGNED: "false",  # until the agent has told whose the devices are: see `assigned`
+        ASSIGNED_CONTAINERS: _json(
+            {name: {"allocated": False, "request": size} for name, size in tenant.asked.containers}
+        ),
         ASSIGNED_TIME: str(now_ns),
     }
+
+
+def assigned(pod: Object, cards: Sequence[NodeCard]) -> Mapping[str, str]:
+    """For a pod on the node of `cards`, what it really has; nothing before the node's agent has
+    told of all its containers, nor for whole cards."""
+    asked = _asked(pod)
+    if asked is None or asked.mode is Mode.WHOLE:
+        return {}
+    found = {
+        hold.container: (card, hold)
+        for card in cards
+        for hold in card.held
+        if hold.pod == pods.uid_of(pod)
+    }
+    if any(name not in found for name, _ in asked.containers):
+        return {}
+    card, _ = found[asked.containers[0][0]]
+    return {
+        ASSIGNED_MINOR: str(card.minor),
+        ASSIGNED_INDEX: str(card.index),
+        REQUEST_SIZE: str(asked.total),
+        ASSIGNED: "true",
+        ASSIGNED_CONTAINERS: _json(
+            {name: dict(_allocated(found[name][1])) for name, _ in asked.containers}
+        ),
+    }
+
+
+def _allocated(hold: Hold) -> Iterator[tuple[str, object]]:
+    yield "allocated", True
+    yield "request", hold.amount
+    if hold.instance:
+        yield "profileID", str(hold.instance.profile_id)
+        yield "profileName", hold.instance.profile
+        yield "instanceID", str(hold.instance.id)
+        yield "instanceUUID", hold.instance.uuid
+
+
+def _asked(pod: Object) -> Asked | None:
+    try:
+        return asked_of(pod)
+    except Refused:  # bound by hand, and refused by its node
+        return None
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

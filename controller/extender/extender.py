@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
+from controller.extender.assigned import Assignments
 from controller.extender.binder import Binder
 from controller.extender.certificates import CertificateFiles, Certificates
 from controller.extender.decide import fits
@@ -30,6 +31,7 @@ from dra_driver.kube.resources import NODES, PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.model.node_cards import NodeCard
 from dra_driver.telemetry.program import Deadline
 
 logger = logging.getLogger(__name__)
@@ -77,9 +79,16 @@ class Extender:
         self._server = ExtenderServer(
             settings.extender_port, Certificates(_files(settings)), service.answers
         )
-        pods = PodHandler(self._view, self._lock, self._waiting, self._metrics.refused_by_node)
+        self._assignments = Assignments(fenced, self._cards, clock=clock)
+        pods = PodHandler(
+            self._view,
+            self._lock,
+            self._waiting,
+            self._assignments,
+            self._metrics.refused_by_node,
+        )
         self._reflectors = [
-            Reflector(api, NODES, NodeHandler(self._view, self._lock)),
+            Reflector(api, NODES, NodeHandler(self._view, self._lock, self._assignments)),
             Reflector(api, PODS, pods),
         ]
         self._stopped = threading.Event()
@@ -152,6 +161,7 @@ class Extender:
         with self._lock:
             version = self._view.version
         self._waiting.look(version)
+        self._assignments.look()
 
     def _take_over(self) -> None:
         """In a new term, first learn what another replica bound: the watch may tell it late."""
@@ -176,6 +186,10 @@ class Extender:
     def _fits(self, pod: Object, nodes: Collection[str]) -> bool:
         with self._lock:
             return fits(self._view, self._policy, pod, nodes)
+
+    def _cards(self, node: str) -> Sequence[NodeCard]:
+        with self._lock:
+            return self._view.cards(node)
 
     def _run(self) -> None:
         while not self._stopped.wait(_LOOK_EVERY):

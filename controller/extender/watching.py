@@ -9,6 +9,7 @@ from prometheus_client import Counter
 
 from controller.cluster import pods
 from controller.extender.asked import concerns_us
+from controller.extender.assigned import Assignments
 from controller.extender.view import View
 from controller.extender.waiting import Waiting
 from dra_driver.kube.api import Change
@@ -21,9 +22,10 @@ _REFUSED_BY_NODE = "UnexpectedAdmissionError"
 class NodeHandler:
     """A `dra_driver.kube.watch.Handler`."""
 
-    def __init__(self, view: View, lock: threading.Lock) -> None:
+    def __init__(self, view: View, lock: threading.Lock, assignments: Assignments) -> None:
         self._view = view
         self._lock = lock
+        self._assignments = assignments
         self._known: set[str] = set()
 
     def on_replace(self, items: Sequence[Object]) -> None:
@@ -34,6 +36,8 @@ class NodeHandler:
             for each in items:
                 self._view.put_node(each)
             self._known = listed
+        for name in listed:
+            self._assignments.node_changed(name)
 
     def on_event(self, change: Change, obj: Object) -> None:
         name = obj["metadata"]["name"]
@@ -44,15 +48,22 @@ class NodeHandler:
             else:
                 self._known.add(name)
                 self._view.put_node(obj)
+        self._assignments.node_changed(name)
 
 
 class PodHandler:
     """A `dra_driver.kube.watch.Handler`; `refused` counts pods that their nodes did not admit."""
 
     def __init__(
-        self, view: View, lock: threading.Lock, waiting: Waiting, refused: Counter
+        self,
+        view: View,
+        lock: threading.Lock,
+        waiting: Waiting,
+        assignments: Assignments,
+        refused: Counter,
     ) -> None:
         self._view = view
+        self._assignments = assignments
         self._lock = lock
         self._waiting = waiting
         self._refused = refused
@@ -66,6 +77,9 @@ class PodHandler:
             for each in ours:
                 self._view.put_pod(each)
         self._waiting.keep(listed)
+        self._assignments.keep(listed)
+        for each in ours:
+            self._assignments.put(each)
 
     def on_event(self, change: Change, obj: Object) -> None:
         if not concerns_us(obj):
@@ -73,6 +87,10 @@ class PodHandler:
         uid = pods.uid_of(obj)
         if change is Change.DELETED or pods.node_name(obj):
             self._waiting.drop(uid)
+        if change is Change.DELETED:
+            self._assignments.drop(obj)
+        else:
+            self._assignments.put(obj)
         with self._lock:
             if change is Change.DELETED:
                 self._view.drop_pod(uid)

@@ -11,15 +11,19 @@ from typing import Final
 
 from dra_driver.device_plugin.stock import NodeView, granted_total, offered_total
 from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
-from dra_driver.model.node_cards import Hold, NodeCard, render_cards
+from dra_driver.model.node_cards import HeldInstance, Hold, NodeCard, render_cards
 from dra_driver.model.owner import Grant
 from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import ProfileTable
 
 # The vendor's (gcushare-device-plugin), which its inspect tool and others read.
 SHARED_CAPACITY: Final = "enflame.com/gcu-shared-capacity"
 DRS_CAPACITY: Final = "enflame.com/gcu-drs-capacity"
+
+GCUSHARE: Final = "enflame.com/gcushare"
 
 _UNKNOWN: Final = -1  # index and minor of a card that is gone from the bus
 
@@ -30,9 +34,8 @@ def node_cards(view: NodeView, recorded: Collection[Recorded]) -> tuple[NodeCard
     return tuple(_card(view, address, owners) for address in view.addresses)
 
 
-def node_annotations(view: NodeView, recorded: Collection[Recorded]) -> Mapping[str, str]:
+def node_annotations(view: NodeView, cards: tuple[NodeCard, ...]) -> Mapping[str, str]:
     """Ours, and the vendor's two, which say what the cards could be cut into."""
-    cards = node_cards(view, recorded)
     return {
         ANNOTATION_CARDS: render_cards(cards),
         SHARED_CAPACITY: _json({str(each.minor): each.slices for each in cards if each.slices}),
@@ -49,12 +52,22 @@ def node_annotations(view: NodeView, recorded: Collection[Recorded]) -> Mapping[
     }
 
 
+def node_labels(cards: Collection[NodeCard]) -> Mapping[str, str]:
+    """The vendor's, by which pods choose nodes that give out parts of cards. Where there are none
+    it is left as it is: people set it, too."""
+    return {GCUSHARE: "true"} if any(each.slices or each.total for each in cards) else {}
+
+
 def _card(
     view: NodeView, address: PciAddress, owners: Mapping[frozenset[str], Recorded]
 ) -> NodeCard:
     card = (view.cards or {}).get(address)
-    holders = [holding.owner for holding, _ in view.ledger.holders_of(address)]
-    grants = [owner for owner in holders if isinstance(owner, Grant)]
+    holders = view.ledger.holders_of(address)
+    grants = [
+        (holding.owner, hold.instance)
+        for holding, hold in holders
+        if isinstance(holding.owner, Grant)
+    ]
     # By what is offered, whatever the card is held as: the mode is told apart from it.
     offered = {
         mode: offered_total(view, card, mode) or 0 if card and view.offering else 0 for mode in Mode
@@ -70,8 +83,8 @@ def _card(
         slices=total[Mode.SHARED],
         profiles=tuple(each.name for each in table) if table and total[Mode.DRS] else (),
         total=total[Mode.DRS] if table else 0,
-        mode=grants[0].mode if grants else None,
-        held=tuple(_holds(grants, address, owners)),
+        mode=grants[0][0].mode if grants else None,
+        held=tuple(_holds(grants, address, owners, table)),
         problem=_problem(view, address, claimed=len(grants) < len(holders)),
         switch=card.pcie_switch or "" if card else "",
         numa=card.numa_node if card else None,
@@ -79,16 +92,27 @@ def _card(
 
 
 def _holds(
-    grants: Collection[Grant], card: PciAddress, owners: Mapping[frozenset[str], Recorded]
+    grants: Collection[tuple[Grant, Instance | None]],
+    card: PciAddress,
+    owners: Mapping[frozenset[str], Recorded],
+    table: ProfileTable | None,
 ) -> Iterator[Hold]:
     """A device that two grants have, as an init container's are handed on, counts once."""
     counted: set[str] = set()
-    for grant in grants:
+    for grant, instance in grants:
         new = {str(each) for each in grant.devices if each.card == card} - counted
         counted |= new
         if new:
             owner = owners.get(frozenset(map(str, grant.devices)))
-            yield Hold(owner.pod, owner.container, len(new)) if owner else Hold("", "", len(new))
+            pod, container = (owner.pod, owner.container) if owner else ("", "")
+            yield Hold(pod, container, len(new), _instance(instance, table))
+
+
+def _instance(instance: Instance | None, table: ProfileTable | None) -> HeldInstance | None:
+    ids = {profile.name: profile.id for profile in table or ()}
+    if instance is None or instance.profile not in ids:
+        return None
+    return HeldInstance(instance.profile, ids[instance.profile], instance.id, instance.uuid or "")
 
 
 def _problem(view: NodeView, address: PciAddress, *, claimed: bool) -> str:

@@ -1,4 +1,4 @@
-"""Keeps the annotations of the Node as the cards are."""
+"""Keeps the annotations of the Node, and the vendor's label, as the cards are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from dra_driver.background import Background, Wait
-from dra_driver.device_plugin.node_report import node_annotations
+from dra_driver.device_plugin.node_report import node_annotations, node_cards, node_labels
 from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
@@ -51,7 +51,7 @@ class Reporter(Background):
         self._clock = clock
         self._backoff = Backoff(first=1.0, longest=60.0)
         self._woken = threading.Event()
-        self._written: Mapping[str, str] | None = None
+        self._written: Mapping[str, Mapping[str, str]] | None = None
         self._written_at = 0.0
         self.problem: str | None = "the Node has not been told of the cards yet"
 
@@ -78,13 +78,13 @@ class Reporter(Background):
         view = self._view()
         if view.cards is None:
             return  # nothing has been read: that says nothing of the cards
-        wanted = node_annotations(view, self._owners(view))
+        cards = node_cards(view, self._owners(view))
+        wanted = {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
         now = self._clock()
         if wanted == self._written and now - self._written_at < _ASSERT_EVERY:
             return
         # The status alone: who may patch it cannot change the node's taints.
-        body = {"metadata": {"annotations": dict(wanted)}}
-        self._api.patch(NODES, self._node_name, body, subresource="status")
+        self._api.patch(NODES, self._node_name, {"metadata": wanted}, subresource="status")
         self._written, self._written_at = wanted, now
         self.problem = None
 

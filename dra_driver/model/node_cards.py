@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from dra_driver.model.errors import InvalidValue
@@ -20,14 +20,25 @@ _VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
+class HeldInstance:
+    """A container's DRS instance as efsmi calls it; `uuid` is empty where the tool tells none."""
+
+    profile: str
+    profile_id: int
+    id: int
+    uuid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """What one container holds of a card: slices of a shared card, the size of a DRS instance,
     or 1, the card. `pod` is a UID; it is empty as long as the kubelet has not recorded whose it
-    is, and then so is `container`."""
+    is, and then so is `container`. `instance` is None where there is none, or not known."""
 
     pod: str
     container: str
     amount: int
+    instance: HeldInstance | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +114,24 @@ def _card_to_json(card: NodeCard) -> dict[str, Any]:
 
 def _hold_to_json(hold: Hold) -> dict[str, Any]:
     owner = {"pod": hold.pod, "container": hold.container} if hold.pod else {}
-    return {**owner, "amount": hold.amount}
+    instance = {"instance": asdict(hold.instance)} if hold.instance else {}
+    return {**owner, "amount": hold.amount, **instance}
 
 
 def _hold_from_json(raw: Mapping[str, Any]) -> Hold:
-    return Hold(str(raw.get("pod", "")), str(raw.get("container", "")), int(raw["amount"]))
+    made = raw.get("instance")
+    return Hold(
+        str(raw.get("pod", "")),
+        str(raw.get("container", "")),
+        int(raw["amount"]),
+        _instance_from_json(made) if made else None,
+    )
+
+
+def _instance_from_json(raw: Mapping[str, Any]) -> HeldInstance:
+    return HeldInstance(
+        str(raw["profile"]), int(raw["profile_id"]), int(raw["id"]), str(raw["uuid"])
+    )
 
 
 def _card_from_json(raw: Mapping[str, Any]) -> NodeCard:

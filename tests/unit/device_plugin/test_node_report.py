@@ -10,14 +10,15 @@ import pytest
 
 from dra_driver.config.card_rules import Offer
 from dra_driver.device_plugin.granter import holds_of
-from dra_driver.device_plugin.node_report import node_annotations, node_cards
+from dra_driver.device_plugin.node_report import node_annotations, node_cards, node_labels
 from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import ClaimRef
+from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
-from dra_driver.model.node_cards import Hold, NodeCard, parse_cards
+from dra_driver.model.node_cards import HeldInstance, Hold, NodeCard, parse_cards
 from dra_driver.model.owner import Grant, Owner
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.profile import Profile, ProfileTable
@@ -131,9 +132,27 @@ def test_what_is_told_of_a_card(seen: NodeView, told: NodeCard) -> None:
     assert node_cards(seen, [recorded(TWO, "pod-a")]) == (told,)
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (Instance(4, "3g.20gb", "7f2d"), HeldInstance("3g.20gb", 1, 4, "7f2d")),
+        (Instance(4, "3g.20gb"), HeldInstance("3g.20gb", 1, 4)),
+        (Instance(4, "6g.40gb", "7f2d"), None),
+    ],
+    ids=["an instance", "of an older tool", "of a profile that is not known"],
+)
+def test_an_instance_is_told_as_the_tool_calls_it(
+    made: Instance, told: HeldInstance | None
+) -> None:
+    holds = tuple(replace(each, instance=made) for each in holds_of(THREE, POOL))
+    [found] = node_cards(view((THREE, holds)), [recorded(THREE, "pod-a")])
+    assert found.held == (Hold("pod-a", "main", 3, told),)
+
+
 def test_the_annotations_are_ours_and_the_vendors() -> None:
     cards = (card(CARDS[0], 3), card(CARDS[1], 1))
-    found = node_annotations(view(cards=cards), ())
+    seen = view(cards=cards)
+    found = node_annotations(seen, node_cards(seen, ()))
     assert [each.address for each in parse_cards(found["gcu.enflame.com/cards"])] == [*CARDS[:2]]
     minors = [each.minor for each in cards]
     assert json.loads(found["enflame.com/gcu-shared-capacity"]) == {str(each): 6 for each in minors}
@@ -143,3 +162,17 @@ def test_the_annotations_are_ours_and_the_vendors() -> None:
         ],
         "profiles": {"1g.6gb": "0", "3g.20gb": "1"},
     }
+
+
+@pytest.mark.parametrize(
+    ("cards", "labels"),
+    [
+        ([NodeCard(CARDS[0], 0, 0, slices=6)], {"enflame.com/gcushare": "true"}),
+        ([NodeCard(CARDS[0], 0, 0, total=6)], {"enflame.com/gcushare": "true"}),
+        ([NodeCard(CARDS[0], 0, 0)], {}),
+        ([], {}),
+    ],
+    ids=["slices", "instances", "whole cards alone", "no cards"],
+)
+def test_the_vendors_label(cards: list[NodeCard], labels: dict[str, str]) -> None:
+    assert node_labels(cards) == labels

@@ -7,7 +7,7 @@ import pytest
 
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.node_cards import Hold, NodeCard, parse_cards, render_cards
+from dra_driver.model.node_cards import HeldInstance, Hold, NodeCard, parse_cards, render_cards
 from dra_driver.model.pci import PciAddress
 
 FREE = NodeCard(PciAddress.parse("0000:0d:00.0"), index=0, minor=1)
@@ -20,7 +20,11 @@ USED = NodeCard(
     profiles=("1g.6gb", "3g.20gb"),
     total=6,
     mode=Mode.DRS,
-    held=(Hold("4f0e", "main", 3), Hold("4f0e", "side", 1), Hold("", "", 1)),
+    held=(
+        Hold("4f0e", "main", 3, HeldInstance("3g.20gb", 1, 4, "7f2d")),
+        Hold("4f0e", "side", 1),
+        Hold("", "", 1),
+    ),
     problem="lost",
     switch="0000:0a:00.0",
     numa=0,

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
-from controller.extender.annotations import describe
+import json
+from typing import Any
+
+import pytest
+
+from controller.extender.annotations import assigned, describe
 from controller.extender.asked import Asked
 from controller.extender.held import Tenant
 from dra_driver.model.mode import Mode
-from tests.unit.controller.extender.build import address, card
+from dra_driver.model.node_cards import HeldInstance, Hold
+from tests.unit.controller.extender.build import DRS, SHARED, WHOLE, address, card, hold, pod
 
 
 def tenant(mode: Mode, total: int, *cards: int) -> Tenant:
@@ -21,6 +27,7 @@ def test_a_shared_card_is_described_as_the_vendor_does() -> None:
         "enflame.com/gcu-assigned-index": "3",
         "enflame.com/gcu-request-size": "2",
         "enflame.com/gcu-assigned": "false",
+        "assigned-containers": '{"c0":{"allocated":false,"request":2}}',
         "enflame.com/gcu-assigned-time": "1700000000000000001",
     }
 
@@ -28,3 +35,53 @@ def test_a_shared_card_is_described_as_the_vendor_does() -> None:
 def test_whole_cards_have_our_own_annotation_alone() -> None:
     found = describe(tenant(Mode.WHOLE, 2, 1, 3), [card(1), card(3)], 1)
     assert found == {"gcu.enflame.com/assigned-cards": "0000:01:00.0,0000:03:00.0"}
+
+
+INSTANCE = HeldInstance("1g.6gb", 0, 2, "7f2d")
+DIVIDED = {
+    "allocated": True,
+    "request": 1,
+    "profileID": "0",
+    "profileName": "1g.6gb",
+    "instanceID": "2",
+    "instanceUUID": "7f2d",
+}
+
+
+@pytest.mark.parametrize(
+    ("limits", "mode", "held", "containers"),
+    [
+        ([{SHARED: 2}], Mode.SHARED, [hold("a", 2)], {"c0": {"allocated": True, "request": 2}}),
+        ([{DRS: 1}], Mode.DRS, [Hold("uid-a", "c0", 1, INSTANCE)], {"c0": DIVIDED}),
+        ([{DRS: 1}], Mode.DRS, [hold("a")], {"c0": {"allocated": True, "request": 1}}),
+        ([{SHARED: 1}, {SHARED: 1}], Mode.SHARED, [hold("a")], None),
+        ([{SHARED: 1}], Mode.SHARED, [hold("b"), Hold("", "", 1)], None),
+        ([{WHOLE: 1}], Mode.WHOLE, [hold("a")], None),
+        ([{SHARED: 1, DRS: 1}], Mode.SHARED, [hold("a")], None),
+        ([{"cpu": 1}], Mode.SHARED, [], None),
+    ],
+    ids=[
+        "slices",
+        "an instance",
+        "an instance that is not told of",
+        "one container of two",
+        "others",
+        "a whole card",
+        "a pod that no node serves",
+        "a pod of others",
+    ],
+)
+def test_what_a_pod_has(
+    limits: list[dict[str, int]], mode: Mode, held: list[Hold], containers: Any
+) -> None:
+    found = assigned(pod("a", *limits, on="n"), [card(1), card(3, mode, *held)])
+    if containers is None:
+        assert found == {}
+        return
+    assert json.loads(found["assigned-containers"]) == containers
+    assert {key: value for key, value in found.items() if key != "assigned-containers"} == {
+        "enflame.com/gcu-assigned": "true",
+        "enflame.com/gcu-assigned-minor": "13",
+        "enflame.com/gcu-assigned-index": "3",
+        "enflame.com/gcu-request-size": str(containers["c0"]["request"]),
+    }

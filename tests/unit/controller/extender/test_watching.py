@@ -7,14 +7,16 @@ import threading
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller.extender.assigned import Assignments
 from controller.extender.metrics import Metrics
 from controller.extender.view import UNTOLD, View
 from controller.extender.waiting import Waiting
 from controller.extender.watching import NodeHandler, PodHandler
 from dra_driver.kube.api import Change
 from dra_driver.model.claim import Object
+from dra_driver.model.mode import Mode
 from tests.unit.controller.extender.api import PodApi
-from tests.unit.controller.extender.build import SHARED, address, card, node, pod
+from tests.unit.controller.extender.build import SHARED, address, card, hold, node, pod
 
 HINT = str(address(1))
 
@@ -27,9 +29,12 @@ class World:
         self.waiting = Waiting(
             PodApi().api(), fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0
         )
+        self.api = PodApi()
+        assignments = Assignments(self.api.api(), self.view.cards, clock=lambda: 0.0)
+        self.look = assignments.look
         refused = Metrics(self.registry).refused_by_node
-        self.nodes = NodeHandler(self.view, lock)
-        self.pods = PodHandler(self.view, lock, self.waiting, refused)
+        self.nodes = NodeHandler(self.view, lock, assignments)
+        self.pods = PodHandler(self.view, lock, self.waiting, assignments, refused)
 
     def refused(self) -> float | None:
         return self.registry.get_sample_value("gcu_extender_refused_by_node_total")
@@ -92,3 +97,17 @@ def test_pods_that_their_node_did_not_admit_are_counted_once(world: World) -> No
     world.pods.on_event(Change.MODIFIED, failed)
     world.pods.on_event(Change.MODIFIED, failed)
     assert world.refused() == 1
+
+
+def test_pods_are_told_when_their_node_tells_of_them(world: World) -> None:
+    world.pods.on_event(Change.ADDED, pod("a", {SHARED: 1}, on="n", cards=HINT))
+    world.look()
+    assert not world.api.patches
+    told = card(1, Mode.SHARED, hold("a"))
+    world.nodes.on_event(Change.MODIFIED, node("n", told))
+    world.look()
+    assert [name for name, _ in world.api.patches] == ["a"]
+    world.pods.on_event(Change.DELETED, pod("a", {SHARED: 1}, on="n", cards=HINT))
+    world.nodes.on_event(Change.MODIFIED, node("n", told, card(2)))
+    world.look()
+    assert len(world.api.patches) == 1

@@ -1,0 +1,103 @@
+"""What is written to pods, when, and what becomes of a write that fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.extender.assigned import Assignments
+from dra_driver.kube.errors import Conflict, NotFound, Unavailable
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.node_cards import NodeCard
+from tests.unit.controller.extender.api import PodApi
+from tests.unit.controller.extender.build import SHARED, card, hold, pod
+
+POD = pod("a", {SHARED: 2}, on="n")
+TOLD = card(1, Mode.SHARED, hold("a", 2))
+
+
+class World:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.api = PodApi()
+        self.cards: list[NodeCard] = [TOLD]
+        self.assignments = Assignments(
+            self.api.api(), lambda _node: self.cards, clock=lambda: self.now
+        )
+
+    def look(self) -> int:
+        """Gives how many writes there were."""
+        before = len(self.api.patches)
+        self.assignments.look()
+        return len(self.api.patches) - before
+
+    def written(self) -> Object:
+        """The pod as the last write made it."""
+        _, patch = self.api.patches[-1]
+        return {**POD, "metadata": {**POD["metadata"], **patch["metadata"]}}
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.assignments.put(POD)
+    return world
+
+
+def test_a_pod_is_told_once_and_named_by_its_uid(world: World) -> None:
+    assert world.look() == 1
+    name, patch = world.api.patches[-1]
+    assert (name, patch["metadata"]["uid"]) == ("a", "uid-a")
+    world.assignments.put(world.written())
+    world.assignments.node_changed("n")
+    assert world.look() == 0
+
+
+def test_what_was_changed_by_somebody_is_written_again(world: World) -> None:
+    world.look()
+    world.assignments.put(POD)
+    assert world.look() == 1
+
+
+def test_nothing_is_written_while_nothing_changes(world: World) -> None:
+    world.look()
+    assert world.look() == 0
+    world.assignments.node_changed("another")
+    assert world.look() == 0
+
+
+def test_another_instance_is_told(world: World) -> None:
+    world.look()
+    world.assignments.put(world.written())
+    world.cards = [card(2, Mode.SHARED, hold("a", 2))]
+    world.assignments.node_changed("n")
+    assert world.look() == 1
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_is_left_alone(world: World, phase: str) -> None:
+    world.assignments.put(pod("a", {SHARED: 2}, on="n", phase=phase))
+    assert world.look() == 0
+
+
+def test_a_pod_that_a_list_does_not_have_is_left_alone(world: World) -> None:
+    world.assignments.keep(["uid-b"])
+    assert world.look() == 0
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), Refused("another one leads")], ids=repr)
+def test_a_write_that_failed_is_tried_again_after_a_pause(world: World, error: GcuError) -> None:
+    world.api.refusals["patch"] = [error]
+    assert world.look() == 0
+    assert world.look() == 0
+    world.now += 60
+    assert world.look() == 1
+
+
+@pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another UID")], ids=repr)
+def test_a_pod_that_is_gone_is_not_tried_again(world: World, error: GcuError) -> None:
+    world.api.refusals["patch"] = [error]
+    world.look()
+    world.now += 60
+    assert world.look() == 0
