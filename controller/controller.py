@@ -30,12 +30,15 @@ from controller.work.memory import Memory
 from controller.work.writes import Writes
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
+from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES
 from dra_driver.kube.watch import Reflector
-from dra_driver.model.names import DRIVER
+from dra_driver.model.names import DRIVER, LABEL_MADE_FOR_LIMITS
 from dra_driver.selector.selector import Selectors
 from dra_driver.telemetry.program import Deadline
 
 _EVENT_SPACING = 30.0  # seconds between two different reasons told about one pod
+# Of claim templates only our own are our business.
+_LABELS = {RESOURCE_CLAIM_TEMPLATES: f"{LABEL_MADE_FOR_LIMITS}=true"}
 _END = 10.0  # seconds to stop, and for writes that are under way
 
 
@@ -96,7 +99,10 @@ class Controller:
             agenda=context.agenda,
             triggers=Triggers(cache, context.memory, queue),
             reconciler=Reconciler(
-                fenced, context, Fairness(cache.state(), patience=settings.fairness_patience)
+                fenced,
+                context,
+                Fairness(cache.state(), patience=settings.fairness_patience),
+                template_retention=settings.template_retention,
             ),
             takeover=Takeover(
                 api=fenced,
@@ -124,7 +130,13 @@ class Controller:
             now=now,
         )
         self._reflectors = [
-            Reflector(api, each, InboxHandler(self._inbox, each)) for each in WATCHED
+            Reflector(
+                api,
+                each,
+                InboxHandler(self._inbox, each),
+                label_selector=_LABELS.get(each, ""),
+            )
+            for each in WATCHED
         ]
 
     def start(self) -> None:

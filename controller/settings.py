@@ -85,6 +85,12 @@ class ControllerSettings(Settings):
         600.0, gt=0, description="Most seconds until a refused node is tried again."
     )
 
+    template_retention: float = Field(
+        600.0,
+        ge=0,
+        description="Seconds that a claim template made for limits outlives the last pod that "
+        "names it.",
+    )
     fairness_patience: float = Field(
         300.0,
         gt=0,

@@ -12,7 +12,14 @@ from controller.allocator.device import Device
 from controller.allocator.request import MOST_RESULTS, ExactRequest, Wanted
 from controller.allocator.state import State, Verdict
 from controller.allocator.tally import Tally, Total
-from dra_driver.model.names import ATTR_TYPE, CAPACITY_SLICES, DRIVER, TAINT_UNHEALTHY
+from dra_driver.model.names import (
+    ATTR_PROFILES,
+    ATTR_TYPE,
+    CAPACITY_SLICES,
+    CLASS_DRS,
+    DRIVER,
+    TAINT_UNHEALTHY,
+)
 
 _MODES = {"whole": "held as a whole", "shared": "in shared mode", "drs": "in DRS mode"}
 
@@ -57,12 +64,21 @@ def _about(
         known = sum(len(_devices(state, node)) for node in nodes)
         return error or (
             f"{_plural(known, 'device')}, none selected by DeviceClass {exact.class_name} and "
-            f"the request; {_asked(exact)}"
+            f"the request; {_asked(exact)}{_profiles(state, exact, nodes)}"
         )
     parts = [f"{n} {word}" for word, n in sorted(total.words.items(), key=_by_count) if n]
     text = f"{_plural(selected, _noun(total.types))}: {', '.join(parts)}"
     text += _why_not_free(wanted, exact, total, several=several)
     return f"{text}; {error}" if error else text
+
+
+def _profiles(state: State, exact: ExactRequest, nodes: Collection[str]) -> str:
+    """What the sizes of instances could be: a limit's size is that of a profile."""
+    if exact.class_name != CLASS_DRS:
+        return ""
+    devices = (device for node in nodes for device in _devices(state, node))
+    known = sorted({device.text(ATTR_PROFILES) for device in devices} - {""})
+    return f"; the profiles of cards are {' or '.join(known)}" if known else ""
 
 
 def _why_not_free(wanted: Wanted, exact: ExactRequest, total: Total, *, several: bool) -> str:

@@ -17,6 +17,7 @@ from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
@@ -24,7 +25,14 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors
 
-WATCHED = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
+WATCHED = (
+    RESOURCE_SLICES,
+    DEVICE_CLASSES,
+    NODES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    PODS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,17 @@ class ClusterCache:
 
     def claim(self, key: Key) -> Object | None:
         return self._objects[RESOURCE_CLAIMS].get((key.namespace, key.name))
+
+    def template(self, key: Key) -> Object | None:
+        """A claim template of ours."""
+        return self._objects[RESOURCE_CLAIM_TEMPLATES].get((key.namespace, key.name))
+
+    def pods_of_template(self, key: Key) -> Iterator[Object]:
+        """The pods that name the claim template, those that have ended left out."""
+        for name in self._pod_index.users_of_template((key.namespace, key.name)):
+            pod = self._objects[PODS].get(name)
+            if pod is not None and not pods.is_done(pod):
+                yield pod
 
     def claims(self) -> Iterator[Object]:
         return iter(self._objects[RESOURCE_CLAIMS].values())

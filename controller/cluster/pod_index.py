@@ -1,4 +1,5 @@
-"""Which pods name a claim, and which are replicas of one workload: names, kept as pods change."""
+"""Which pods name a claim or a claim template of ours, and which are replicas of one workload:
+names, kept as pods change."""
 
 from __future__ import annotations
 
@@ -30,6 +31,10 @@ class PodIndex:
         """The pods that name the claim."""
         return self._pods.get(_claim(*claim), _NOBODY)
 
+    def users_of_template(self, template: Name) -> Collection[Name]:
+        """The pods that name the claim template."""
+        return self._pods.get(_template(*template), _NOBODY)
+
     def replicas(self, workload: str) -> Collection[Name]:
         """The pods that the workload of that UID has made."""
         return self._pods.get(_workload(workload), _NOBODY)
@@ -40,6 +45,8 @@ def _terms(name: Name, pod: Object | None) -> Iterator[_Term]:
         return
     for claim in filter(None, pods.claim_names(pod).values()):
         yield _claim(name[0], claim)
+    for template in pods.template_names(pod):
+        yield _template(name[0], template)
     workload = pods.workload(pod)
     if workload is not None:
         yield _workload(workload)
@@ -47,6 +54,10 @@ def _terms(name: Name, pod: Object | None) -> Iterator[_Term]:
 
 def _claim(namespace: str, name: str) -> _Term:
     return "claim", namespace, name
+
+
+def _template(namespace: str, name: str) -> _Term:
+    return "template", namespace, name
 
 
 def _workload(uid: str) -> _Term:

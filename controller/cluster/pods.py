@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from controller.work.agenda import Key, Subject
-from dra_driver.model.names import SCHEDULING_GATE
+from dra_driver.model.names import LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
 
 Pod = Mapping[str, Any]
 _UNALLOCATED = "cannot allocate all claims"  # in kube-scheduler's words
@@ -51,6 +51,22 @@ def claim_names(pod: Pod) -> dict[str, str | None]:
         elif made[name] is not None:
             found[name] = made[name]
     return found
+
+
+def template_names(pod: Pod) -> frozenset[str]:
+    """Names of the ResourceClaimTemplates that the pod refers to, and that may be ours."""
+    references = pod["spec"].get("resourceClaims") or ()
+    names = (each.get("resourceClaimTemplateName") or "" for each in references)
+    return frozenset(name for name in names if name.startswith(LIMITS_TEMPLATE_PREFIX))
+
+
+def waits_for_template(pod: Pod, template: str) -> bool:
+    """Whether a claim of the pod is yet to be made from the template of that name."""
+    made = claim_names(pod)
+    return not is_deleting(pod) and any(
+        each.get("resourceClaimTemplateName") == template and made.get(each["name"], "") is None
+        for each in pod["spec"].get("resourceClaims") or ()
+    )
 
 
 def is_done(pod: Pod) -> bool:

@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 _REASON_FAILED = "GcuAllocationFailed"
 _REASON_USAGE = "GcuUsageDiffers"
 _REASON_FULL = "GcuClaimFull"
+_REASON_TEMPLATE = "GcuTemplateMissing"
 _REASON_PAST_US = "GcuAllocatedByOther"
 
 
@@ -115,6 +116,16 @@ class Narrator:
             reason=_REASON_FULL,
             note=told,
             action="Allocate",
+        )
+
+    def no_template(self, pod: Object, told: str) -> None:
+        """The claim template that the pod's limits became is not the one that it should be."""
+        self._recorder.record(
+            _typed(pod, PODS),
+            kind=EventType.WARNING,
+            reason=_REASON_TEMPLATE,
+            note=told,
+            action="MakeTemplate",
         )
 
     def allocated(self, count: int) -> None:

@@ -16,6 +16,7 @@ from controller.cluster.volumes import BoundVolumes, Volumes
 from controller.deciding.context import Context
 from controller.deciding.grants import Grants
 from controller.deciding.reclaim import Reclaimer
+from controller.deciding.templates import TemplateKeeper
 from controller.rules import admin_access
 from controller.rules.crowding import crowded_out
 from controller.rules.fairness import Fairness
@@ -36,7 +37,9 @@ class Reconciler:
     way is left alone until that has ended, which brings it up again.
     """
 
-    def __init__(self, api: Api, context: Context, fairness: Fairness) -> None:
+    def __init__(
+        self, api: Api, context: Context, fairness: Fairness, *, template_retention: float
+    ) -> None:
         self._api = api
         self._fairness = fairness
         self._volumes = Volumes(BoundVolumes(api), context.writes, context.agenda, context.clock)
@@ -45,11 +48,14 @@ class Reconciler:
         self._context = context
         self._grants = Grants(context)
         self._reclaimer = Reclaimer(context)
+        self._templates = TemplateKeeper(api, context, retention=template_retention)
 
     def reconcile(self, key: Key) -> None:
-        """Look at the pod or claim and do what is to be done."""
+        """Look at what the key names, and do what is to be done."""
         if key.subject is Subject.CLAIM:
             self._reconcile_claim(key)
+        elif key.subject is Subject.TEMPLATE:
+            self._templates.reconcile(key)
         else:
             self._reconcile_pod(key)
         self._context.narrator.waiting(len(self._context.queue))

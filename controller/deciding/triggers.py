@@ -10,7 +10,7 @@ from controller.cluster.cache import Changed, ClusterCache, matters
 from controller.rules.release import cleared_by_scheduler
 from controller.work.agenda import Key, Subject
 from controller.work.memory import Memory
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation
 from dra_driver.model.names import FINALIZER
 
@@ -31,6 +31,8 @@ class Triggers:
             yield from self._pod(changed.old, changed.new)
         elif changed.resource is RESOURCE_CLAIMS:
             yield from self._claim(changed.old, changed.new, now)
+        elif changed.resource is RESOURCE_CLAIM_TEMPLATES:
+            yield Key.of_template(changed.new or changed.old or {})
         elif matters(changed):
             yield from self._waiting
 
@@ -38,6 +40,8 @@ class Triggers:
         pod = new or old
         assert pod is not None  # a change has at least one side
         yield pods.key_of(pod)
+        for name in pods.template_names(pod):
+            yield Key(Subject.TEMPLATE, pod["metadata"]["namespace"], name)
         if new is None or pods.is_done(new):
             self._memory.forget_pod(pods.uid_of(pod))
             for name in filter(None, pods.claim_names(pod).values()):

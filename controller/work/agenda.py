@@ -13,11 +13,12 @@ from dra_driver.model.claim import Object
 class Subject(StrEnum):
     POD = "pod"
     CLAIM = "claim"
+    TEMPLATE = "template"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
-    """A pod or a claim by name; what it is now is read when its turn comes."""
+    """A pod, a claim or a claim template by name; what it is now is read when its turn comes."""
 
     subject: Subject
     namespace: str
@@ -26,6 +27,11 @@ class Key:
     @classmethod
     def of_claim(cls, claim: Object) -> Key:
         return cls(Subject.CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
+
+    @classmethod
+    def of_template(cls, template: Object) -> Key:
+        metadata = template["metadata"]
+        return cls(Subject.TEMPLATE, metadata["namespace"], metadata["name"])
 
     def __str__(self) -> str:
         return f"{self.subject} {self.namespace}/{self.name}"

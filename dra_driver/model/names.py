@@ -47,6 +47,9 @@ ALLOCATOR_CONTROLLER: Final = "controller"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 ANNOTATION_TERM: Final = f"{DRIVER}/allocator-term"
 SCHEDULING_GATE: Final = f"{DRIVER}/allocation"
+# Claim templates for pods with the vendor's limits (docs/adr/0015).
+LIMITS_TEMPLATE_PREFIX: Final = "enflame-"
+LABEL_MADE_FOR_LIMITS: Final = f"{DRIVER}/made-for-limits"
 
 # Clusters without DRA (docs/dev/extender.md): on a Node what its agent tells of its cards, on a
 # Pod the cards it was placed for, comma-separated PCI addresses.

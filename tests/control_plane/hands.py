@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client
@@ -29,6 +29,8 @@ from tests.control_plane.objects import claim, pod_with, resource_slice
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 _THREADS = 8
+
+T = TypeVar("T")
 
 
 class Hands:
@@ -58,10 +60,10 @@ class Hands:
         claims = self._api.list(RESOURCE_CLAIMS, namespace=self._namespace).items
         self.for_all(self._drop, [claim["metadata"]["name"] for claim in claims])
 
-    def for_all(self, call: Callable[[str], object], names: Iterable[str]) -> None:
+    def for_all(self, call: Callable[[T], object], items: Iterable[T]) -> None:
         """Some at a time; raises what one of them raised."""
         with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(call, names))
+            list(pool.map(call, items))
 
     def clear(self, found: Object) -> Object:
         """Take the claim's allocation away, as kube-scheduler does when it gives one up."""

@@ -7,15 +7,14 @@ import pytest
 from dra_driver.agent.slices import dropped_fields
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.card import Card, Ecc
 from dra_driver.model.claim import Object
 from dra_driver.model.device import whole_device
 from dra_driver.model.device_shares import MAX_SLICES, drs_device, shared_device
 from dra_driver.model.instance import Instance
-from dra_driver.model.pci import PciAddress
-from dra_driver.model.profile import Profile, ProfileTable
+from dra_driver.model.profile import ProfileTable
 from dra_driver.node.records import Hold
 from dra_driver.node.status import device_statuses
+from tests.control_plane.cards import card, table
 from tests.control_plane.objects import claim, resource_slice
 
 pytestmark = pytest.mark.control_plane
@@ -23,31 +22,8 @@ pytestmark = pytest.mark.control_plane
 NOW = "2026-05-01T10:00:00Z"
 
 
-def card(bus: int) -> Card:
-    return Card(
-        address=PciAddress(0, bus, 0, 0),
-        index=0,
-        minor=0,
-        model="S60",
-        uuid=f"TPUA100000{bus:02}",
-        serial="A1",
-        memory_mib=42976,
-        driver_version="1.5.20260710",
-        ecc=Ecc(current=True, pending=True),
-        virtualization=None,
-        numa_node=0,
-        pcie_root="pci0000:00",
-        pcie_switch="0000:02:00.0",
-        nodes=(),
-    )
-
-
 def tables() -> list[ProfileTable]:
-    sizes = ((1, 3, 6), (1, 2, 4), (2,), tuple(range(1, 13)))
-    return [
-        ProfileTable.of(Profile(f"{n}g.{7 * n}gb", n, 12 // n, 7000 * n, 4 * n) for n in of)
-        for of in sizes
-    ]
+    return [table(*sizes) for sizes in ((1, 3, 6), (1, 2, 4), (2,), range(1, 13))]
 
 
 def test_the_server_keeps_every_form_of_a_card(api: Client) -> None:

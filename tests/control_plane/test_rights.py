@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from controller.rules.limits import template_for
 from dra_driver.agent.publisher import Publisher, own_slices
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
@@ -15,6 +16,7 @@ from dra_driver.kube.events import EventRecorder, EventType
 from dra_driver.kube.resources import (
     NODES,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
@@ -164,7 +166,7 @@ WANTED_BY_NOBODY = [
         "resource.k8s.io/resourceclaims/driver",
         "default",
     ),
-    Access("get create update delete", "resource.k8s.io/resourceclaimtemplates", "default"),
+    Access("update patch deletecollection", "resource.k8s.io/resourceclaimtemplates", "default"),
     Access("patch deletecollection", "resource.k8s.io/resourceslices"),
     Access("create update escalate bind", "rbac.authorization.k8s.io/clusterroles"),
     Access("create update", "rbac.authorization.k8s.io/clusterrolebindings"),
@@ -182,6 +184,7 @@ WANTED_BY_ANOTHER = {
         Access("update", "resource.k8s.io/resourceclaims/status", "default"),
         Access("update", "resource.k8s.io/resourceclaims/binding", "default"),
         Access("create", "coordination.k8s.io/leases", DRIVER_NAMESPACE),
+        Access("get create delete", "resource.k8s.io/resourceclaimtemplates", "default"),
     ],
     "controller": [
         Access("create update delete", "resource.k8s.io/resourceslices"),
@@ -234,6 +237,42 @@ def test_the_agent_may_not_write_a_claim(api: Client, agent: Client, namespace: 
     for subresource in ("", "status"):
         with pytest.raises(Forbidden):
             agent.replace(RESOURCE_CLAIMS, made, subresource=subresource)
+
+
+def legacy_template(namespace: str, **metadata: object) -> Object:
+    """As the controller makes it for pods with limits; `metadata` replaces ours."""
+    made = template_for(namespace, "enflame-shared-gcu-2")
+    assert made is not None
+    return made | {"metadata": made["metadata"] | metadata}
+
+
+TEMPLATES_OF_OTHERS: dict[str, dict[str, object]] = {
+    "without the label": {"labels": {}},
+    "by another name": {"name": "cards"},
+}
+
+
+@pytest.mark.parametrize("metadata", TEMPLATES_OF_OTHERS.values(), ids=TEMPLATES_OF_OTHERS)
+def test_the_controller_writes_no_claim_templates_of_others(
+    api: Client, controller_kubeconfig: Path, namespace: str, metadata: dict[str, object]
+) -> None:
+    client = connect(controller_kubeconfig, effects=Effects(), user_agent="tests/1")
+    theirs = legacy_template(namespace, **metadata)
+    made = api.create(RESOURCE_CLAIM_TEMPLATES, theirs)["metadata"]
+    with pytest.raises(KubeError, match="its own claim templates for limits, and no others"):
+        client.create(RESOURCE_CLAIM_TEMPLATES, theirs, dry_run=True)
+    with pytest.raises(KubeError, match="its own claim templates for limits, and no others"):
+        client.delete(RESOURCE_CLAIM_TEMPLATES, made["name"], namespace=namespace)
+    client.close()
+
+
+def test_the_controller_makes_and_deletes_its_own(
+    controller_kubeconfig: Path, namespace: str
+) -> None:
+    client = connect(controller_kubeconfig, effects=Effects(), user_agent="tests/1")
+    made = client.create(RESOURCE_CLAIM_TEMPLATES, legacy_template(namespace))["metadata"]
+    client.delete(RESOURCE_CLAIM_TEMPLATES, made["name"], namespace=namespace)
+    client.close()
 
 
 def test_the_agent_knows_its_node(agent: Client) -> None:

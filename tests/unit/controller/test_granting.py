@@ -6,10 +6,10 @@ import copy
 
 import pytest
 
+from controller.cluster.cache import WATCHED
 from controller.work.inbox import Replaced
 from dra_driver.kube.errors import Conflict, TooManyRequests, Unavailable
 from dra_driver.kube.resources import (
-    DEVICE_CLASSES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -64,7 +64,7 @@ def test_a_claim_with_opaque_parameters_is_protected_without_sending_them_back()
 
 
 def test_nothing_is_written_before_everything_was_listed() -> None:
-    world = World(listed=(RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS))
+    world = World(listed=[each for each in WATCHED if each is not PODS])
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
     world.worker.turn(0)

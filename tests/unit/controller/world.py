@@ -32,12 +32,13 @@ from controller.work.inbox import Event, Inbox, Replaced
 from controller.work.memory import Memory
 from controller.work.writes import Writes
 from dra_driver.kube.api import NOTHING, Api, Change, Listing
-from dra_driver.kube.errors import Conflict, KubeError, NotFound
+from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.events import EventType
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
@@ -49,6 +50,7 @@ from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, device, 
 
 QUIET, PATIENCE, RETRY = 5.0, 30.0, 60.0
 FAIRNESS = 300.0
+RETENTION = 600.0
 LIMIT = 4  # writes at a time
 POLICY = Policy()
 _SELECTORS = Selectors()
@@ -85,6 +87,24 @@ class Port:
         if subresource == "status" and allocation(stored) is not None:
             stored["metadata"]["managedFields"] = written_by(MANAGER)
         return self.keep(resource, stored)
+
+    def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
+        name = body["metadata"]["name"]
+        self.writes.append(f"{name} create")
+        if self.refuse:
+            raise self.refuse.pop(0)
+        if (resource, name) in self.live:
+            raise AlreadyExists("there is one", status=409)
+        return self.keep(resource, _with_uid(body))
+
+    def delete(
+        self, resource: Resource, name: str, *, namespace: str, uid: str, resource_version: str
+    ) -> None:
+        self.writes.append(f"{name} delete")
+        found = self.get(resource, name)["metadata"]
+        if (found["uid"], found["resourceVersion"]) != (uid, resource_version):
+            raise Conflict("another one", status=409)
+        del self.live[resource, name]
 
     def add_metadata(
         self,
@@ -221,7 +241,12 @@ class World:
             cache=cache,
             agenda=self.agenda,
             triggers=Triggers(cache, context.memory, queue),
-            reconciler=Reconciler(api, context, Fairness(cache.state(), patience=FAIRNESS)),
+            reconciler=Reconciler(
+                api,
+                context,
+                Fairness(cache.state(), patience=FAIRNESS),
+                template_retention=RETENTION,
+            ),
             takeover=Takeover(
                 api=api,
                 writer=context.writer,
@@ -245,6 +270,7 @@ class World:
             (RESOURCE_SLICES, slices),
             (DEVICE_CLASSES, [*CLASSES.values(), OTHER_CLASS]),
             (NODES, [node("a"), node("b")]),
+            (RESOURCE_CLAIM_TEMPLATES, []),
             (RESOURCE_CLAIMS, []),
             (PODS, []),
         ):

@@ -56,6 +56,7 @@ def device(
             found["allowMultipleAllocations"] = True
             found["capacity"] = {"slices": {"value": str(slices), "requestPolicy": policy}}
         case "drs":
+            attributes["profiles"] = {"string": "1g.6gb,3g.20gb,6g.40gb"}
             policy = {"default": "1", "validValues": ["1", "3", "6"]}
             found["allowMultipleAllocations"] = True
             found["capacity"] = {"size": {"value": "6", "requestPolicy": policy}}

@@ -25,6 +25,7 @@ PHRASES = (
     "unhealthy",
     "tainted",
     "none selected by DeviceClass",
+    "the profiles of cards are",
     "on one node)",
     "with the same",
     "but not all requests fit together",

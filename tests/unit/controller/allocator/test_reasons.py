@@ -7,6 +7,7 @@ import pytest
 from controller.allocator.allocate import Unsatisfied, allocate
 from controller.allocator.holdings import holds_of
 from controller.allocator.request import parse_claim
+from controller.rules.limits import template_for
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
     UNHEALTHY,
@@ -29,6 +30,15 @@ from tests.unit.controller.allocator.decide import (
     decide,
     names,
 )
+
+
+def limits(template: str) -> list[Object]:
+    """The requests of a claim template for limits."""
+    made = template_for("default", template)
+    assert made is not None
+    requests: list[Object] = made["spec"]["spec"]["devices"]["requests"]
+    return requests
+
 
 REASONS = {
     "nothing published": ([], [], [claim("c")], "no ResourceSlice of gcu.enflame.com is published"),
@@ -79,6 +89,15 @@ REASONS = {
         [],
         [claim("c", [request(selector='device.attributes["gcu.enflame.com"].model == "T20"')])],
         "2 devices, none selected by DeviceClass gcu.enflame.com and the request; 1 asked",
+    ),
+    "an instance of a size without a profile": (
+        pool("a", [device("drs", 0), device("drs", 1)]),
+        [],
+        [claim("c", limits("enflame-drs-gcu-2"))],
+        (
+            "2 devices, none selected by DeviceClass drs-gcu.enflame.com and the request; 1 asked; "
+            "the profiles of cards are 1g.6gb,3g.20gb,6g.40gb"
+        ),
     ),
     "a foreign taint": (
         pool(

@@ -1,0 +1,83 @@
+"""Claim templates for pods that ask by the vendor's limits; the name says all. Pure.
+
+Admission turns a pod's limits into a reference to a template (charts/gcu-dra-driver,
+policy-legacy-resources.yaml): ``enflame-shared-gcu-2-1`` is for a pod with two containers, of which
+the first has ``enflame.com/shared-gcu: 2`` and the second 1. docs/adr/0015 has the scheme.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES
+from dra_driver.model.claim import Object
+from dra_driver.model.names import (
+    ATTR_CARD,
+    ATTR_PROFILES,
+    CAPACITY_SIZE,
+    CAPACITY_SLICES,
+    CLASS_DRS,
+    CLASS_SHARED,
+    CLASS_WHOLE,
+    DRIVER,
+    LABEL_MADE_FOR_LIMITS,
+)
+
+_MOST_CARDS: Final = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
+_NAME: Final = re.compile(r"enflame-(gcu|shared-gcu|drs-gcu)((?:-[1-9][0-9]{0,2}){1,32})")
+_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
+    {"gcu": CLASS_WHOLE, "shared-gcu": CLASS_SHARED, "drs-gcu": CLASS_DRS}
+)
+
+
+def template_for(namespace: str, name: str) -> Object | None:
+    """The ResourceClaimTemplate of that name, as it is to be made; None for any other name."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    amounts = [int(each) for each in match[2][1:].split("-")]
+    device_class = _CLASSES[match[1]]
+    if device_class == CLASS_WHOLE and sum(amounts) > _MOST_CARDS:
+        return None
+    requests = [
+        {"name": f"gcu-{i}", "exactly": _exactly(device_class, amount)}
+        for i, amount in enumerate(amounts)
+    ]
+    devices: dict[str, Any] = {"requests": requests}
+    if len(requests) > 1 and device_class != CLASS_WHOLE:
+        # The vendor's rule: a pod's slices, and its instances, are of one card.
+        devices["constraints"] = [{"matchAttribute": f"{DRIVER}/{ATTR_CARD}"}]
+    return {
+        "apiVersion": RESOURCE_CLAIM_TEMPLATES.api_version,
+        "kind": RESOURCE_CLAIM_TEMPLATES.kind,
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "labels": {LABEL_MADE_FOR_LIMITS: "true"},
+        },
+        "spec": {"spec": {"devices": devices}},
+    }
+
+
+def is_ours(template: Object) -> bool:
+    """Whether this controller made the template: others' are never touched."""
+    labels = template["metadata"].get("labels") or {}
+    return bool(labels.get(LABEL_MADE_FOR_LIMITS) == "true")
+
+
+def _exactly(device_class: str, amount: int) -> Object:
+    if device_class == CLASS_WHOLE:
+        return {"deviceClassName": device_class, "count": amount}
+    name = CAPACITY_SLICES if device_class == CLASS_SHARED else CAPACITY_SIZE
+    exactly: Object = {
+        "deviceClassName": device_class,
+        "capacity": {"requests": {name: str(amount)}},
+    }
+    if device_class == CLASS_DRS:
+        # A claim's size is rounded up to the next profile; a limit's is that of the instance.
+        expression = f'device.attributes["{DRIVER}"].{ATTR_PROFILES}.matches("(^|,){amount}g[.]")'
+        exactly["selectors"] = [{"cel": {"expression": expression}}]
+    return exactly

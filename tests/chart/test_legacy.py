@@ -1,0 +1,76 @@
+"""The policies for pods with the vendor's limits; what they do is tried on a real API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.model.names import LABEL_MADE_FOR_LIMITS
+from tests.chart.helm import Helm, Values, environment
+
+pytestmark = pytest.mark.control_plane
+
+NAME = "legacy-resources.gcu.enflame.com"
+
+
+def policies(helm: Helm, values: Values | None = None, *flags: str) -> list[str]:
+    """The kinds of what is rendered under that name."""
+    rendered = helm.render(values, *flags)
+    return sorted(each["kind"] for each in rendered if each["metadata"]["name"] == NAME)
+
+
+def test_both_are_there_with_their_bindings(helm: Helm) -> None:
+    assert policies(helm) == [
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ]
+
+
+WITHOUT: dict[str, tuple[Values, tuple[str, ...]]] = {
+    "switched off": ({"legacyResources": {"enabled": False}}, ()),
+    "device plugins": ({"mode": "device-plugin"}, ()),
+    "no DRA": ({}, ("--kube-version=1.30.14",)),
+}
+
+
+@pytest.mark.parametrize(("values", "flags"), WITHOUT.values(), ids=WITHOUT)
+def test_where_limits_stay_limits(helm: Helm, values: Values, flags: tuple[str, ...]) -> None:
+    assert policies(helm, values, *flags) == []
+
+
+def test_namespaces_are_chosen_by_their_labels(helm: Helm) -> None:
+    chosen = helm.render({"legacyResources": {"namespaceLabels": {"gcu": "claims"}}})
+    for kind in ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"):
+        constraints = chosen.one(kind, NAME)["spec"]["matchConstraints"]
+        assert constraints["namespaceSelector"] == {"matchLabels": {"gcu": "claims"}}
+        assert "namespaceSelector" not in helm.render().one(kind, NAME)["spec"]["matchConstraints"]
+
+
+def test_the_schedulers_are_those_of_the_values(helm: Helm) -> None:
+    values: Values = {
+        "extender": {"schedulerNames": ["a", "b"]},
+        "legacyResources": {"schedulerName": "c"},
+    }
+    spec = helm.render(values).one("MutatingAdmissionPolicy", NAME)["spec"]
+    [condition], [mutation] = spec["matchConditions"], spec["mutations"]
+    assert 'in ["a","b"]' in condition["expression"]
+    assert 'value: "c"' in mutation["jsonPatch"]["expression"]
+
+
+def test_limits_that_fail_to_become_claims_keep_the_pod_out(helm: Helm) -> None:
+    """It would wait for ever."""
+    for kind in ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"):
+        assert helm.render().one(kind, NAME)["spec"]["failurePolicy"] == "Fail"
+
+
+def test_the_policy_for_templates_knows_the_label(helm: Helm) -> None:
+    policy = helm.render().one("ValidatingAdmissionPolicy", "controller-templates")
+    [validation] = policy["spec"]["validations"]
+    assert f'"{LABEL_MADE_FOR_LIMITS}"' in validation["expression"]
+
+
+def test_the_controller_is_told_how_long_templates_stay(helm: Helm) -> None:
+    rendered = helm.render({"legacyResources": {"templateRetention": 5}})
+    [container] = rendered.controller["containers"]
+    assert environment(container)["GCU_TEMPLATE_RETENTION"] == "5"

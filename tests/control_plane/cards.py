@@ -1,0 +1,47 @@
+"""A card as the agent reads it, and the three devices that it is published as."""
+
+from __future__ import annotations
+
+from dra_driver.model.card import Card, Ecc
+from dra_driver.model.claim import Object
+from dra_driver.model.device import whole_device
+from dra_driver.model.device_shares import drs_device, shared_device
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import Profile, ProfileTable
+
+
+def card(bus: int) -> Card:
+    return Card(
+        address=PciAddress(0, bus, 0, 0),
+        index=0,
+        minor=0,
+        model="S60",
+        uuid=f"TPUA100000{bus:02}",
+        serial="A1",
+        memory_mib=42976,
+        driver_version="1.5.20260710",
+        ecc=Ecc(current=True, pending=True),
+        virtualization=None,
+        numa_node=0,
+        pcie_root="pci0000:00",
+        pcie_switch="0000:02:00.0",
+        nodes=(),
+    )
+
+
+def table(*sizes: int) -> ProfileTable:
+    """A card of twelve, cut into instances of these sizes."""
+    return ProfileTable.of(Profile(f"{n}g.{7 * n}gb", n, 12 // n, 7000 * n, 4 * n) for n in sizes)
+
+
+def in_all_modes(*buses: int) -> list[Object]:
+    """The devices of these cards: whole, six slices, instances of 1, 3 and 6."""
+    return [
+        device
+        for each in map(card, buses)
+        for device in (
+            whole_device(each, allocator="controller", sips=24),
+            shared_device(each, 6, allocator="controller", sips=24),
+            drs_device(each, table(1, 3, 6), allocator="controller"),
+        )
+    ]
