@@ -2,8 +2,9 @@
 
 ``python -m bench.looks`` measures pods that demand nothing of nodes, that failed on some, and that
 have volumes, each with a claim that can be served and with one that cannot, on 5,000 nodes in three
-zones, half of whose slices are held. Between two looks a claim ends and another one takes its
-place, and a node's heartbeat comes. Times are those of the deciding thread.
+zones, half of whose slices are held. Pods that ask for more cpu than is left ("crowded") find room
+on one node in ten, on one at all, and on none. Between two looks a claim ends and another one takes
+its place, and a node's heartbeat comes. Times are those of the deciding thread.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from bench.report import percentile, result, table
 from controller.allocator.allocate import allocate, catch_up
 from controller.allocator.request import parse_claim
 from controller.cluster.candidates import NodeFits, candidates
+from controller.cluster.room import Rooms
 
 LOOKS = 150
 WARM_UP = 20
 ZONES = "abc"
+ROOMY = 4_321  # the node with the most cpu left
 Object = dict[str, Any]
 
 
@@ -36,8 +39,17 @@ def node(number: int) -> Object:
     return {
         "metadata": {"name": name, "labels": labels},
         "spec": {},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"},
+        },
     }
+
+
+def pod(name: str, cpu: str, on: str = "") -> Object:
+    asked = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+    spec = {"containers": [{"name": "main", "resources": asked}], "nodeName": on}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
 def selector(key: str, value: str) -> Object:
@@ -46,13 +58,22 @@ def selector(key: str, value: str) -> Object:
     return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
 
 
-KINDS: dict[str, tuple[int, Sequence[Object]]] = {
-    "plain": (0, ()),
-    "failed on 3": (3, ()),
-    "zonal volume": (0, [selector("topology.kubernetes.io/zone", "a")]),
-    "local volume": (0, [selector("kubernetes.io/hostname", fleet.node_name(7))]),
-    "both": (3, [selector("topology.kubernetes.io/zone", "a")]),
+KINDS: dict[str, tuple[int, Sequence[Object], str]] = {
+    "plain": (0, (), "4"),
+    "failed on 3": (3, (), "4"),
+    "zonal volume": (0, [selector("topology.kubernetes.io/zone", "a")], "4"),
+    "local volume": (0, [selector("kubernetes.io/hostname", fleet.node_name(7))], "4"),
+    "both": (3, [selector("topology.kubernetes.io/zone", "a")], "4"),
+    "crowded": (0, (), "40"),
+    "crowded but one": (0, (), "60"),
+    "crowded everywhere": (0, (), "70"),
 }
+"""How many nodes failed, the volumes, and how many cpus the pod asks for."""
+
+
+def _held_cpu(number: int) -> str:
+    """Of each of the node's eight pods."""
+    return "0" if number == ROOMY else "1" if number % 10 == 0 else "5"
 
 
 class Looks:
@@ -63,21 +84,28 @@ class Looks:
             fleet.node_name(number): node(number) for number in range(nodes)
         }
         self._fits = NodeFits(self._nodes, lambda: 1)
+        self._rooms = Rooms()
+        for number, (name, each) in enumerate(self._nodes.items()):
+            self._rooms.set_node(name, each)
+            for nth in range(8):
+                held = pod(f"{name}-{nth}", _held_cpu(number), name)
+                self._rooms.set_pod(("default", held["metadata"]["name"]), held)
 
     def measure(self, kind: str, shape: str) -> list[float]:
         """Microseconds of each look."""
-        failed, volumes = KINDS[kind]
+        failed, volumes, cpu = KINDS[kind]
         names = sorted(self._nodes)
         times = []
         for _ in range(WARM_UP + LOOKS):
             self._disturb()
-            pod = {"metadata": {"name": "p", "namespace": "default"}, "spec": {}}
+            waiting = pod("p", cpu)
             excluded = dict.fromkeys(self._draw.sample(names, failed), "refused lately")
             claim = SHAPES[shape](self._draw)
             started = time.thread_time_ns()
             wanted = parse_claim(claim, self._cluster.state.classes)
-            where = candidates(pod, self._fits, (), excluded=excluded, volumes=volumes)
-            allocate(self._cluster.state, [wanted], where.fitting)
+            where = candidates(waiting, self._fits, (), excluded=excluded, volumes=volumes)
+            roomy = self._rooms.roomy_for(waiting)
+            allocate(self._cluster.state, [wanted], where.fitting, roomy=roomy)
             times.append((time.thread_time_ns() - started) / 1_000)
         return times[WARM_UP:]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from controller.allocator.holdings import Hold, Holdings, holds_of
 from controller.allocator.inventory import Inventory
+from controller.allocator.node_selector import selected_name
 from controller.allocator.state import State
 from controller.cluster import nodes, pods
 from controller.cluster.pod_index import Name, PodIndex
+from controller.cluster.room import Rooms
 from controller.work.agenda import Key, Subject
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
@@ -22,7 +25,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import Object
+from dra_driver.model.claim import Object, allocation
 from dra_driver.selector.selector import Selectors
 
 WATCHED = (
@@ -45,7 +48,7 @@ class Changed:
 
 
 class ClusterCache:
-    """Objects by kind and name, and what follows from them: inventory and holdings.
+    """Objects by kind and name, and what follows from them: inventory, holdings, room on nodes.
 
     An older version never replaces a newer one of the same object: what a write of ours answered
     is put in at once, and the watch brings older ones after it.
@@ -59,6 +62,8 @@ class ClusterCache:
         self._holdings = Holdings()
         self._holds: dict[Name, tuple[Hold, ...]] = {}
         self._assumed: dict[Name, Object] = {}
+        self._nodes_of_claims: dict[Name, str] = {}
+        self._rooms = Rooms()
         self._inventory = Inventory()
         self._state = State(
             self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
@@ -74,6 +79,8 @@ class ClusterCache:
             for name in known.keys() - listed.keys()
             if (change := self.apply(resource, Change.DELETED, known[name]))
         ]
+        if resource is PODS:
+            self._rooms.keep_pods(listed.keys())
         for each in listed.values():
             change = self.apply(resource, Change.MODIFIED, each)
             if change is not None:
@@ -82,8 +89,14 @@ class ClusterCache:
 
     def apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
         """One object; gives what changed, or None where it was known already."""
-        if resource is PODS and not pods.concerns_us(obj):
-            change = Change.DELETED  # the cluster's other pods are none of our business
+        if resource is not PODS or pods.concerns_us(obj):
+            return self._apply(resource, change, obj)
+        # The cluster's other pods are none of our business, but for the room that they take.
+        changed = self._apply(PODS, Change.DELETED, obj)
+        self._rooms.set_pod(_name(obj), None if change is Change.DELETED else obj)
+        return changed
+
+    def _apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
         name = _name(obj)
         old = self._objects[resource].get(name)
         if change is Change.DELETED:
@@ -133,6 +146,10 @@ class ClusterCache:
 
     def claims(self) -> Iterator[Object]:
         return iter(self._objects[RESOURCE_CLAIMS].values())
+
+    def roomy_for(self, pod: Object) -> AbstractSet[str]:
+        """The nodes that have cpu, memory and a place left for the pod."""
+        return self._rooms.roomy_for(pod)
 
     @property
     def nodes(self) -> Mapping[str, Object]:
@@ -194,7 +211,18 @@ class ClusterCache:
             if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
                 self._nodes_version += 1
             _put(self._nodes, name[1], new)
+            self._rooms.set_node(name[1], new)
         _put(objects, name, new)
+        if resource is PODS:
+            self._seat(name)
+
+    def _seat(self, name: Name) -> None:
+        """Count what the pod asks for, as long as it waits where its claims are allocated."""
+        pod, node = self._objects[PODS].get(name), ""
+        if pod is not None:
+            claims = ((name[0], each) for each in pods.claim_names(pod).values() if each)
+            node = next(filter(None, map(self._nodes_of_claims.get, claims)), "")
+        self._rooms.set_pod(name, pod, awaited_on=node)
 
     def _publish(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
@@ -210,6 +238,11 @@ class ClusterCache:
             self._holds[name] = holds_of(new)
             for hold in self._holds[name]:
                 self._holdings.add(hold)
+        node = _node_of(new)
+        if self._nodes_of_claims.get(name) != node:
+            _put(self._nodes_of_claims, name, node)
+            for pod in self._pod_index.users(name):
+                self._seat(pod)
 
 
 def matters(changed: Changed) -> bool:
@@ -219,11 +252,16 @@ def matters(changed: Changed) -> bool:
     return nodes.relevant(changed.old) != nodes.relevant(changed.new)
 
 
-def _put(known: dict[Any, Object], name: Any, new: Object | None) -> None:
+def _put(known: dict[Any, Any], name: Any, new: object) -> None:
     if new is None:
         known.pop(name, None)
     else:
         known[name] = new
+
+
+def _node_of(claim: Object | None) -> str | None:
+    """The node on which the claim is allocated, where that is one."""
+    return selected_name((allocation(claim or {}) or {}).get("nodeSelector"))
 
 
 def _name(obj: Object) -> Name:

@@ -1,6 +1,7 @@
 """May a pod run on a node, as far as the pod and the node themselves say? Pure.
 
-cpu, memory and ports are left to kube-scheduler: preemption may free them.
+cpu and memory only rank nodes (`controller.cluster.room`), and ports are left to kube-scheduler:
+preemption may free them.
 """
 
 from __future__ import annotations

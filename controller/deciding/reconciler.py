@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from controller.allocator.allocate import NO_PEERS, Allocation, Unsatisfied, allocate
 from controller.allocator.device import CardKey
 from controller.allocator.ownership import is_ours
-from controller.allocator.policy import Policy
 from controller.allocator.request import Wanted, parse_claim
-from controller.allocator.state import State
 from controller.cluster import pods
 from controller.cluster.candidates import Candidates, NodeFits, candidates
 from controller.cluster.volumes import BoundVolumes, Volumes
@@ -163,11 +162,18 @@ class Reconciler:
         failed = context.memory.failed_nodes(pods.uid_of(pod))
         # A node that failed is not tried again before every other one was.
         where = self._candidates(pod, allocated, failed, volumes)
-        peers = self._peers(pod, wanted)
-        outcome = _decide(state, wanted, where, context.policy, peers)
+        decide = partial(
+            allocate,
+            state,
+            wanted,
+            policy=context.policy,
+            peers=self._peers(pod, wanted),
+            roomy=context.cache.roomy_for(pod),
+        )
+        outcome = _decide(decide, where)
         if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
             where = self._candidates(pod, allocated, avoided, volumes)
-            outcome = _decide(state, wanted, where, context.policy, peers)
+            outcome = _decide(decide, where)
         if isinstance(outcome, Allocation):
             self._grant(key, pod, wanted, outcome, ours)
             return
@@ -253,17 +259,13 @@ def _may_wait(pod: Object) -> bool:
 
 
 def _decide(
-    state: State,
-    wanted: list[Wanted],
-    where: Candidates,
-    policy: Policy,
-    peers: Mapping[CardKey, int],
+    decide: Callable[[Collection[str]], Allocation | Unsatisfied], where: Candidates
 ) -> Allocation | Unsatisfied:
     if where.preferred:
-        outcome = allocate(state, wanted, [where.preferred], policy=policy, peers=peers)
+        outcome = decide([where.preferred])
         if isinstance(outcome, Allocation):
             return outcome
-    return allocate(state, wanted, where.fitting, policy=policy, peers=peers)
+    return decide(where.fitting)
 
 
 def _words(reason: str, where: Candidates) -> str:

@@ -223,3 +223,25 @@ def test_the_worked_example(
     wanted = claim("c", [asked], constraints=[SAME_SWITCH] if near else [])
     chosen = [name.removesuffix("-00-0") for name in names(mode, *buses)]
     assert decide(EXAMPLE, EXAMPLE_HELD, wanted) == (node, chosen)
+
+
+MANY = [f"n{number:02}" for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("roomy", "chosen"),
+    [
+        pytest.param(set(), "n00", id="none"),
+        pytest.param({"n07"}, "n07", id="one"),
+        pytest.param({"n07", "n05"}, "n05", id="the better of two"),
+        pytest.param({"n19", "elsewhere"}, "n00", id="one that has no card left"),
+        pytest.param(set(MANY) - {"n00", "n01"}, "n02", id="all but the best"),
+        pytest.param(set(MANY), "n00", id="all"),
+    ],
+)
+def test_roomy_nodes_come_before_all_others(roomy: set[str], chosen: str) -> None:
+    slices = [each for name in MANY for each in pool(name, cards(1))]
+    found = state(slices, [allocated("w", "n19", *names("whole", 0))], selectors=SELECTORS)
+    outcome = allocate(found, [parse_claim(claim("c"), found.classes)], MANY, roomy=roomy)
+    assert isinstance(outcome, Allocation)
+    assert outcome.node == chosen

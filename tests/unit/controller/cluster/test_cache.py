@@ -8,8 +8,9 @@ from controller.allocator.device import DeviceId
 from controller.cluster.cache import ClusterCache
 from controller.work.agenda import Key, Subject
 from dra_driver.kube.api import Change
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object
+from dra_driver.model.names import SCHEDULING_GATE
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import pod
@@ -91,3 +92,63 @@ def test_pods_are_found_by_their_claims(cache: ClusterCache) -> None:
 def test_pods_without_claims_are_not_kept(cache: ClusterCache) -> None:
     assert cache.apply(PODS, Change.ADDED, at(1, pod("p"))) is None
     assert cache.pod(Key(Subject.POD, "default", "p")) is None
+
+
+def put_node(cache: ClusterCache) -> None:
+    status = {"allocatable": {"cpu": "8", "memory": "1Gi", "pods": "1"}}
+    cache.apply(NODES, Change.ADDED, at(1, {"metadata": {"name": "a"}, "status": status}))
+
+
+def is_taken(cache: ClusterCache) -> bool:
+    """Whether the node's only place for a pod is."""
+    return "a" not in cache.roomy_for(pod("someone"))
+
+
+def test_pods_without_claims_take_room(cache: ClusterCache) -> None:
+    put_node(cache)
+    assert not is_taken(cache)
+    cache.apply(PODS, Change.ADDED, at(1, pod("p", nodeName="a")))
+    assert is_taken(cache)
+    cache.apply(PODS, Change.DELETED, at(2, pod("p", nodeName="a")))
+    assert not is_taken(cache)
+    cache.replace(PODS, [at(3, pod("q", nodeName="a"))])
+    assert is_taken(cache)
+    cache.replace(PODS, [])
+    assert not is_taken(cache)
+
+
+def test_a_pod_that_loses_our_gate_still_takes_room(cache: ClusterCache) -> None:
+    put_node(cache)
+    gated = pod("p", schedulingGates=[{"name": SCHEDULING_GATE}])
+    cache.apply(PODS, Change.ADDED, at(1, gated))
+    assert not is_taken(cache)
+    assert cache.apply(PODS, Change.MODIFIED, at(2, pod("p", nodeName="a"))) is not None
+    assert is_taken(cache)
+
+
+def test_a_pod_takes_room_where_its_claims_are(cache: ClusterCache) -> None:
+    put_node(cache)
+    cache.apply(PODS, Change.ADDED, at(1, pod("p", "c")))
+    cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(1, claim("c")))
+    assert not is_taken(cache)
+    cache.assume(at(1, on_a("c")))
+    assert is_taken(cache)
+    cache.forget(at(1, claim("c")))
+    assert not is_taken(cache)
+    cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(2, on_a("c")))
+    assert is_taken(cache)
+    cache.apply(PODS, Change.DELETED, at(2, pod("p", "c")))
+    assert not is_taken(cache)
+    cache.apply(PODS, Change.ADDED, at(3, pod("q", "c"), "q"))
+    assert is_taken(cache)
+    cache.apply(PODS, Change.MODIFIED, at(4, pod("q", "c", nodeName="b"), "q"))
+    assert not is_taken(cache)
+
+
+def on_a(name: str) -> Object:
+    """The claim, allocated to node `a` alone."""
+    found = held() | {"metadata": claim(name)["metadata"]}
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["a"]}]
+    selector = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    written = found["status"]["allocation"] | {"nodeSelector": selector}
+    return found | {"status": found["status"] | {"allocation": written}}
