@@ -5,8 +5,8 @@ next decision finds a changed cluster. A decision is to parse the claim and to c
 index up to date after a grant and a claim's end is told beside it, as `event`: the controller does
 it between decisions where there is time, else within the next one.
 
-`start_s` is what it takes to read the listed (decoded) objects, up to and including the first
-decision of each shape. Times are those of the thread: neighbours on the machine do not count.
+`rss_mib`, `rss_peak_mib` and `start_s` are those of `bench.memory`: what the controller takes of
+such a cluster's lists. Times are those of the thread: neighbours on the machine do not count.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ import argparse
 import gc
 import json
 import random
-import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from bench import fleet
 from bench.report import percentile, result, table
+from bench.shapes import SHAPES
 from controller.allocator.allocate import Allocation, allocate, catch_up
 from controller.allocator.holdings import Holdings, holds_of
 from controller.allocator.inventory import Inventory
@@ -38,19 +37,6 @@ SIZES = (100, 1_000, 5_000)
 DECISIONS = 2_000
 WARM_UP = 200
 CLAIMS_PER_NODE = 8  # held when a measurement starts: 40,000 claims on 5,000 nodes
-SHAPES: dict[str, Callable[[random.Random], Object]] = {
-    "shared": lambda _: fleet.claim([fleet.request("shared", 2)]),
-    "mixed": lambda draw: fleet.claim(
-        [fleet.request(draw.choice(("shared", "drs")), draw.choice((1, 3)))]
-    ),
-    "whole": lambda _: fleet.claim([fleet.request("whole")]),
-    "whole8": lambda _: fleet.claim(
-        [fleet.request("whole", cards=8)], [{"matchAttribute": "gcu.enflame.com/model"}]
-    ),
-    "impossible": lambda _: fleet.claim(
-        [fleet.request("whole", cards=8)], [{"matchAttribute": fleet.NUMA}]
-    ),
-}
 
 
 class Cluster:
@@ -122,14 +108,13 @@ def _held(node: int, card: int, mode: str, amount: int) -> Object:
 
 
 def measure(nodes: int) -> dict[str, Any]:
-    """The figures of one size; start from a fresh process to tell its memory."""
+    """The times of one size."""
     draw = random.Random(nodes)
-    started = time.perf_counter()
     cluster = Cluster(nodes, draw)
     for make in SHAPES.values():
         for _ in range(3):
             cluster.decide(make(draw))
-    figures: dict[str, Any] = {"start_s": round(time.perf_counter() - started, 2)}
+    figures: dict[str, Any] = {}
     gc.collect()
     gc.freeze()
     for name, make in SHAPES.items():
@@ -137,8 +122,6 @@ def measure(nodes: int) -> dict[str, Any]:
         for what, part in zip(("", "_event"), zip(*times, strict=True), strict=True):
             figures[f"{name}{what}_p50_us"] = round(percentile(part, 0.5), 1)
             figures[f"{name}{what}_p99_us"] = round(percentile(part, 0.99), 1)
-    figures["rss_mib"] = _rss_mib()
-    figures["rss_peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return figures
 
 
@@ -160,9 +143,12 @@ def _one(cluster: Cluster, claim: Object) -> tuple[float, float]:
     return (decided - started) / 1_000, (time.thread_time_ns() - noted) / 1_000
 
 
-def _rss_mib() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() // 2**20
+def _apart(module: str, nodes: int) -> dict[str, Any]:
+    """The figures of a process of its own."""
+    command = [sys.executable, "-m", module, "--nodes", str(nodes)]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found: dict[str, Any] = json.loads(told.splitlines()[-1])
+    return found
 
 
 def main() -> None:
@@ -174,9 +160,7 @@ def main() -> None:
         return
     figures: dict[str, dict[str, Any]] = {}
     for nodes in SIZES:
-        command = [sys.executable, "-m", "bench.allocator", "--nodes", str(nodes)]
-        told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        figures[str(nodes)] = json.loads(told.splitlines()[-1])
+        figures[str(nodes)] = _apart("bench.allocator", nodes) | _apart("bench.memory", nodes)
     rows = [[name, *(figures[str(each)][name] for each in SIZES)] for name in figures["100"]]
     table(
         f"One decision, 50 % load, {DECISIONS} decisions (CPU time)",

@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench import fleet
-from bench.allocator import SHAPES, Cluster
+from bench.allocator import Cluster
 from bench.report import percentile, result, table
+from bench.shapes import SHAPES
 from controller.allocator.allocate import allocate, catch_up
 from controller.allocator.request import parse_claim
 from controller.cluster.candidates import NodeFits, candidates

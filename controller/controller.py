@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
 from controller.cluster.cache import WATCHED, ClusterCache
+from controller.cluster.kept import Kept
 from controller.deciding.context import Context
 from controller.deciding.narrator import Narrator
 from controller.deciding.reconciler import Reconciler
@@ -30,7 +31,7 @@ from controller.work.memory import Memory
 from controller.work.writes import Writes
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
-from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES
+from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.names import DRIVER, LABEL_MADE_FOR_LIMITS
 from dra_driver.selector.selector import Selectors
@@ -70,7 +71,7 @@ class Controller:
             now=now,
         )
         narrator = Narrator(self._recorder, registry)
-        cache = ClusterCache(Selectors())
+        cache, kept = ClusterCache(Selectors()), Kept()
         queue = Queue(cache.pod)
         fenced = FencedApi(api, self._fence)
         limit = settings.writes_in_flight
@@ -111,6 +112,7 @@ class Controller:
                 inbox=self._inbox,
                 state=cache.state(),
                 for_each=writes.for_each,
+                keep=kept.of(RESOURCE_CLAIMS),
             ),
             writes=writes,
             fence=self._fence,
@@ -135,6 +137,7 @@ class Controller:
                 each,
                 InboxHandler(self._inbox, each),
                 label_selector=_LABELS.get(each, ""),
+                keep=kept.of(each),
             )
             for each in WATCHED
         ]

@@ -16,7 +16,6 @@ from controller.settings import ControllerSettings
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
-from dra_driver.kube.decoding import SharingDecoder
 from dra_driver.kube.preflight import check_server, serves_dra
 from dra_driver.model.effects import Effects
 from dra_driver.telemetry import logs
@@ -50,7 +49,6 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
         effects=Effects(),
         user_agent=f"{MANAGER}/{VERSION}",
         at_once=settings.writes_in_flight + _OTHER_REQUESTS,
-        decode=SharingDecoder(),
     )
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)

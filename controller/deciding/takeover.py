@@ -17,7 +17,7 @@ from controller.allocator.state import State
 from controller.deciding.writer import ClaimWriter
 from controller.leadership.fence import Fence
 from controller.work.inbox import Event, Inbox
-from dra_driver.kube.api import Api, Change
+from dra_driver.kube.api import Api, Change, Keep, whole
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object, allocation
@@ -33,7 +33,8 @@ ForEach = Callable[[Callable[[Object], None], Iterable[Object]], None]
 
 
 class Takeover:
-    """`for_each` calls a function for every item, several at a time where that is allowed."""
+    """`for_each` calls a function for every item, several at a time where that is allowed; `keep`
+    gives what is kept of a claim."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Takeover:
         inbox: Inbox,
         state: State,
         for_each: ForEach,
+        keep: Keep = whole,
     ) -> None:
         self._api = api
         self._writer = writer
@@ -51,6 +53,7 @@ class Takeover:
         self._inbox = inbox
         self._state = state
         self._for_each = for_each
+        self._keep = keep
         self._done: str | None = None
 
     def is_complete(self) -> bool:
@@ -61,7 +64,7 @@ class Takeover:
         """What was read and written is in the inbox afterwards. Raises KubeError: try again;
         what is marked already is not marked twice."""
         term = self._fence.accept()
-        listed = self._api.list(RESOURCE_CLAIMS).items
+        listed = self._api.list(RESOURCE_CLAIMS, keep=self._keep).items
         for claim in listed:
             self._learn(claim)
         open_claims = [

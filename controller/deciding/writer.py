@@ -14,6 +14,7 @@ from uuid import uuid4
 from controller.allocator.request import Wanted
 from controller.allocator.results import allocation_status
 from controller.allocator.search import Grant
+from controller.cluster.kept import is_whole
 from dra_driver.kube.api import NOTHING, Api, PatchType
 from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
@@ -103,17 +104,18 @@ class ClaimWriter:
         return Stored(claims, lifted)
 
     def release(self, claims: Sequence[Object], why: str) -> Stored:
-        """Take the allocations away. The caller has made sure that nobody reserved the claims; a
+        """Take the allocations away. The caller has made sure that nobody uses the claims; a
         reservation in the meantime is a conflict."""
         stored: list[Object] = []
         for claim in claims:
-            status = {
-                key: value
-                for key, value in (claim.get("status") or {}).items()
-                if key not in {"allocation", "devices", "reservedFor"}
-            }
             try:
-                stored.append(self._put_status(claim | {"status": status}))
+                whole = self._whole(claim)
+                status = {
+                    key: value
+                    for key, value in whole["status"].items()
+                    if key not in {"allocation", "devices", "reservedFor"}
+                }
+                stored.append(self._put_status(whole | {"status": status}))
             except NotFound:
                 continue
             except GcuError as error:
@@ -156,6 +158,16 @@ class ClaimWriter:
     def _read(self, claim: Object) -> Object:
         metadata = claim["metadata"]
         return self._api.get(RESOURCE_CLAIMS, metadata["name"], namespace=metadata["namespace"])
+
+    def _whole(self, claim: Object) -> Object:
+        """All of the claim that was decided on, to be written. Raises Conflict where it is another
+        one by now."""
+        if is_whole(claim):
+            return claim
+        live = self._read(claim)
+        if live["metadata"]["resourceVersion"] != claim["metadata"]["resourceVersion"]:
+            raise Conflict(f"claim {ClaimRef.of(claim)} has changed since it was decided on")
+        return live
 
     def _put_status(self, claim: Object) -> Object:
         return self._api.replace(RESOURCE_CLAIMS, claim, subresource="status")

@@ -5,7 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from dra_driver.kube.api import NOTHING, Api, Listing, PatchType, ServerVersion, Watch
+from dra_driver.kube.api import (
+    NOTHING,
+    Api,
+    Keep,
+    Listing,
+    PatchType,
+    ServerVersion,
+    Watch,
+    whole,
+)
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
@@ -135,12 +144,14 @@ class FencedApi:
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
+        keep: Keep = whole,
     ) -> Listing:
         return self._api.list(
             resource,
             namespace=namespace,
             label_selector=label_selector,
             field_selector=field_selector,
+            keep=keep,
         )
 
     def watch(

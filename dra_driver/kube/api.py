@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -14,6 +14,13 @@ from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+Keep = Callable[[Object], Object]  # gives what is to be kept of an object
+
+
+def whole(obj: Object) -> Object:
+    """All of an object is kept."""
+    return obj
 
 
 class Change(StrEnum):
@@ -92,8 +99,10 @@ class Api(Protocol):
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
+        keep: Keep = whole,
     ) -> Listing:
-        """All objects, read in pages. Raises Gone when the list expired between two pages."""
+        """What `keep` gives of all objects, read in pages; of a page no more is left when the next
+        one is read. Raises Gone when the list expired between two pages."""
 
     def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         """POST; the namespace is the body's own. Raises AlreadyExists.

@@ -7,22 +7,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 from dra_driver.kube import exact
 from dra_driver.kube.access import Access, in_pod
-from dra_driver.kube.api import NOTHING, Change, Listing, PatchType, ServerVersion, WatchEvent
+from dra_driver.kube.api import (
+    NOTHING,
+    Change,
+    Keep,
+    Listing,
+    PatchType,
+    ServerVersion,
+    WatchEvent,
+    whole,
+)
 from dra_driver.kube.connections import FAILURES, Connections, Stream
 from dra_driver.kube.errors import KubeError, NotFound, Unavailable, from_response
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects, Point
-
-Decode = Callable[[bytes], Any]
 
 _READ_SECONDS = 30.0
 _PAGE = 500
@@ -35,15 +41,14 @@ def connect(
     effects: Effects,
     user_agent: str,
     at_once: int = 8,
-    decode: Decode = json.loads,
 ) -> Client:
     """A client for the cluster of `kubeconfig`, or of the pod we run in where it is None, which
-    has no more than `at_once` requests under way, watches aside. `decode` reads the server's JSON.
+    has no more than `at_once` requests under way, watches aside.
 
     Nothing is sent yet. Raises InvalidValue where there is no usable configuration.
     """
     connections = Connections(_access(kubeconfig), at_once=at_once)
-    return Client(connections, effects=effects, user_agent=user_agent, decode=decode)
+    return Client(connections, effects=effects, user_agent=user_agent)
 
 
 def _access(kubeconfig: Path | None) -> Access:
@@ -64,10 +69,8 @@ class Client:
         *,
         effects: Effects,
         user_agent: str,
-        decode: Decode = json.loads,
     ) -> None:
         self._connections = connections
-        self._decode = decode
         self._effects = effects
         self._user_agent = user_agent
 
@@ -81,6 +84,7 @@ class Client:
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
+        keep: Keep = whole,
     ) -> Listing:
         items: list[Object] = []
         query = _selectors(label_selector, field_selector) | {"limit": str(_PAGE)}
@@ -88,7 +92,7 @@ class Client:
             page = self._json("GET", resource.path(namespace), query)
             # Items of a list carry neither; a watch's objects do, so that both look the same.
             items += (
-                {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+                keep({"apiVersion": resource.api_version, "kind": resource.kind, **item})
                 for item in page.get("items") or ()
             )
             metadata = page["metadata"]
@@ -184,7 +188,7 @@ class Client:
                 raise error
         except FAILURES as error:
             raise _no_answer(call, error) from error
-        return ClientWatch(stream, f"watch of {path}", self._decode)
+        return ClientWatch(stream, f"watch of {path}")
 
     def server_version(self) -> ServerVersion:
         return ServerVersion.parse(self._json("GET", "/version"))
@@ -215,7 +219,7 @@ class Client:
         with around:
             answer = self._send(method, path, query, body=body, media_type=media_type)
         try:
-            decoded: Object = self._decode(answer)
+            decoded: Object = json.loads(answer)
         except ValueError as error:
             raise _no_answer(f"{method} {path}", error) from error
         return decoded
@@ -258,10 +262,9 @@ class Client:
 class ClientWatch:
     """The lines of one watch, decoded as they come."""
 
-    def __init__(self, stream: Stream, name: str, decode: Decode = json.loads) -> None:
+    def __init__(self, stream: Stream, name: str) -> None:
         self._stream = stream
         self._name = name
-        self._decode = decode
         self._closed = False
 
     def __iter__(self) -> Iterator[WatchEvent]:
@@ -296,7 +299,7 @@ class ClientWatch:
             yield from filter(None, lines)
 
     def _event(self, line: bytes) -> WatchEvent:
-        decoded = self._decode(line)
+        decoded = json.loads(line)
         found: Object = decoded["object"]
         if decoded["type"] == "ERROR":
             status = int(found.get("code") or 500)

@@ -121,6 +121,8 @@ def test_a_list_of_many_pages(api: Client, namespace: str) -> None:
     found = api.list(CONFIG_MAPS, namespace=namespace)
     assert len({each["metadata"]["name"] for each in found.items}) == 502  # and the cluster's CA
     assert {(each["apiVersion"], each["kind"]) for each in found.items} == {("v1", "ConfigMap")}
+    kept = api.list(CONFIG_MAPS, namespace=namespace, keep=lambda obj: obj["metadata"])
+    assert kept.items == tuple(each["metadata"] for each in found.items)
 
 
 def test_a_watch_tells_what_happens(api: Client, namespace: str) -> None:

@@ -244,6 +244,31 @@ def test_a_claim_whose_pod_was_bound_elsewhere_follows_it() -> None:
     assert world.node_of("c") == "b"
 
 
+def test_of_a_claim_in_use_all_is_written() -> None:
+    """What the controller does not keep of it is read before."""
+    world = granted()
+    found = reserved(world.claim("c"), "p")
+    found["metadata"]["labels"] = {"team": "a"}
+    found["spec"]["devices"]["constraints"] = [{"matchAttribute": "gcu.enflame.com/model"}]
+    world.put(RESOURCE_CLAIMS, found)
+    world.put(PODS, pod("p", "c", nodeName="b"))
+    assert world.settle() == ["c status"]
+    for part in ("metadata", "spec"):
+        written = {k: v for k, v in world.claim("c")[part].items() if k != "resourceVersion"}
+        assert written == {k: v for k, v in found[part].items() if k != "resourceVersion"}
+
+
+def test_a_claim_in_use_that_has_changed_is_not_released() -> None:
+    world = granted()
+    found = reserved(world.claim("c"), "p")
+    world.put(RESOURCE_CLAIMS, found)
+    found["status"]["reservedFor"].append({"resource": "pods", "name": "q", "uid": "uid-q"})
+    world.put(PODS, pod("p", "c", nodeName="b"))
+    world.hide(RESOURCE_CLAIMS, found)
+    assert world.settle() == []
+    assert world.node_of("c") == "a"
+
+
 @pytest.mark.parametrize(
     "change", ["there", "one there", "one waits", "unknown", "unreserved", "deleting", "theirs"]
 )

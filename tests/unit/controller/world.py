@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
 from controller.cluster.cache import WATCHED, ClusterCache
+from controller.cluster.kept import Kept
 from controller.deciding.context import Context
 from controller.deciding.narrator import Narrator
 from controller.deciding.reconciler import Reconciler
@@ -31,7 +32,7 @@ from controller.work.agenda import Agenda
 from controller.work.inbox import Event, Inbox, Replaced
 from controller.work.memory import Memory
 from controller.work.writes import Writes
-from dra_driver.kube.api import NOTHING, Api, Change, Listing
+from dra_driver.kube.api import NOTHING, Api, Change, Keep, Listing, whole
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.events import EventType
 from dra_driver.kube.resources import (
@@ -122,11 +123,13 @@ class Port:
         }
         return self.keep(resource, obj | {"metadata": changed})
 
-    def list(self, resource: Resource, **_: str) -> Listing:
+    def list(self, resource: Resource, *, keep: Keep = whole, **_: str) -> Listing:
         self.lists += 1
         if self.refuse_lists:
             raise self.refuse_lists.pop(0)
-        found = [copy.deepcopy(obj) for (kind, _), obj in self.live.items() if kind is resource]
+        found = [
+            keep(copy.deepcopy(obj)) for (kind, _), obj in self.live.items() if kind is resource
+        ]
         return Listing(tuple(found), str(self.version))
 
     def patch(self, resource: Resource, name: str, body: Object, **_: Any) -> Object:
@@ -208,6 +211,7 @@ class World:
         self.time = 1000.0
         self.port = port or Port()
         self.ears = Ears()
+        self.kept = Kept()
         self.inbox = Inbox()
         self.fence = Fence(lambda: self.time)
         self.lead()
@@ -254,6 +258,7 @@ class World:
                 inbox=self.inbox,
                 state=cache.state(),
                 for_each=writes.for_each,
+                keep=self.kept.of(RESOURCE_CLAIMS),
             ),
             writes=writes,
             fence=self.fence,
@@ -275,8 +280,9 @@ class World:
             (PODS, []),
         ):
             if resource in listed:
-                kept = [self.port.keep(resource, _with_uid(each)) for each in items]
-                self.inbox.put(Replaced(resource, kept))
+                listed_ones = [self.port.keep(resource, _with_uid(each)) for each in items]
+                keep = self.kept.of(resource)
+                self.inbox.put(Replaced(resource, [keep(each) for each in listed_ones]))
         self.worker.turn(0)  # it leads, and begins its term
 
     def lead(self, term: str = "1") -> None:
@@ -286,7 +292,7 @@ class World:
     def put(self, resource: Resource, obj: Object) -> Object:
         """Someone created or changed the object, and the watch tells."""
         stored = self.hide(resource, obj)
-        self.inbox.put(Event(resource, Change.MODIFIED, stored))
+        self.inbox.put(Event(resource, Change.MODIFIED, self.kept.of(resource)(stored)))
         return stored
 
     def hide(self, resource: Resource, obj: Object) -> Object:
@@ -295,7 +301,7 @@ class World:
 
     def remove(self, resource: Resource, name: str) -> None:
         gone = self.port.live.pop((resource, name))
-        self.inbox.put(Event(resource, Change.DELETED, gone))
+        self.inbox.put(Event(resource, Change.DELETED, self.kept.of(resource)(gone)))
 
     def metric(self, name: str) -> float:
         found = self._registry.get_sample_value(name)

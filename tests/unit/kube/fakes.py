@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from dra_driver.kube.api import Change, Listing, WatchEvent
+from dra_driver.kube.api import Change, Keep, Listing, WatchEvent, whole
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
@@ -47,9 +48,10 @@ class FakeApi:
         self._watches = watches
         self.calls: list[str] = []
 
-    def list(self, resource: Resource, **selectors: str) -> Listing:
+    def list(self, resource: Resource, *, keep: Keep = whole, **selectors: str) -> Listing:
         self.calls.append("list")
-        return self._lists()
+        found = self._lists()
+        return replace(found, items=tuple(map(keep, found.items)))
 
     def watch(self, resource: Resource, *, resource_version: str, **more: object) -> FakeWatch:
         self.calls.append(f"watch {resource_version}")

@@ -1,0 +1,31 @@
+"""One object for equal values.
+
+A cluster's objects are alike: attributes of devices, taints, tolerations, the containers of
+replicas. Who keeps tens of thousands of them has each such part once.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Hashable
+from typing import Any, Final
+
+_MOST_KNOWN: Final = 1 << 15  # what is unlike all others is known as well, in vain
+_WITHOUT_REFERENCES: Final = 2  # marshal's version: equal values have equal bytes
+
+
+class Sharing:
+    """Safe for several threads. What it gives must never be altered: it is a part of several
+    objects."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Any] = {}
+
+    def __call__(self, value: Any) -> Any:
+        """A value as JSON has it, equal to `value` to the order of its fields; parts of it are not
+        shared by themselves."""
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        # Unlike == the bytes tell 1, 1.0 and True apart, and one order of fields from another.
+        key = value if type(value) is str else marshal.dumps(value, _WITHOUT_REFERENCES)
+        return self._known.setdefault(key, value)
