@@ -100,7 +100,7 @@ class Device:
             kind=_kind(
                 json.dumps([entry.get(key) for key in _KIND_FIELDS], sort_keys=True),
             ),
-            card=None if card is None else (pool, card),
+            card=None if card is None else _card(pool, card),
             siblings=siblings,
             place=_place(*(_text(entry, name) for name in _PLACE_ATTRIBUTES)),
             counters=tuple(
@@ -134,6 +134,12 @@ def card_of(entry: Entry) -> str | None:
 _KIND_FIELDS = ("allowMultipleAllocations", "capacity", "taints")
 _PLACE_ATTRIBUTES = (names.ATTR_PCIE_SWITCH, names.ATTR_PCIE_ROOT, names.ATTR_NUMA_NODE)
 _place = lru_cache(4096)(Place)
+
+
+# The devices of a card come one after the other.
+@lru_cache(64)
+def _card(pool: str, card: str) -> CardKey:
+    return pool, card
 
 
 @lru_cache(1024)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 
 from controller.allocator.amount import Amount
 from controller.allocator.device import DeviceId
@@ -32,7 +34,7 @@ class Use:
         if consumed is None:
             self.whole += by
             return
-        share = frozenset(consumed.items())
+        share = _share(tuple(consumed.items()))
         self.shares[share] += by
         if not self.shares[share]:
             del self.shares[share]
@@ -47,13 +49,22 @@ def holds_of(claim: Object) -> tuple[Hold, ...]:
     return tuple(
         Hold(
             DeviceId(result.pool, result.device),
-            None
-            if result.share_id is None
-            else {name: Amount.parse(text).value for name, text in result.consumed.items()},
+            None if result.share_id is None else _consumption(tuple(result.consumed.items())),
         )
         for result in results(claim)
         if not result.admin_access
     )
+
+
+# Tens of thousands of claims consume in a few ways: each has one object.
+@lru_cache(1024)
+def _consumption(entries: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
+    return MappingProxyType({name: Amount.parse(text).value for name, text in entries})
+
+
+@lru_cache(1024)
+def _share(consumed: tuple[tuple[str, int], ...]) -> frozenset[tuple[str, int]]:
+    return frozenset(consumed)
 
 
 class PoolHoldings:

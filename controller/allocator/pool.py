@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from controller.allocator.amount import Amount
@@ -79,8 +80,14 @@ def _devices(pool: str, slices: Sequence[Slice]) -> Iterator[Device]:
         for entry in spec.get("devices") or ():
             scope = NodeScope.parse(entry) if spec.get("perDeviceNodeSelection") else shared_scope
             others = on_card.get(card_of(entry) or "", ())
-            siblings = tuple(other for other in others if other != entry["name"])
+            siblings = _alike(tuple(other for other in others if other != entry["name"]))
             yield Device.parse(pool, scope, entry, siblings)
+
+
+@lru_cache(4096)
+def _alike(siblings: tuple[str, ...]) -> tuple[str, ...]:
+    """The same for devices of the same names: a pool has those of most others."""
+    return siblings
 
 
 def _counters(pool: str, slices: Sequence[Slice]) -> dict[tuple[str, str], int]:

@@ -28,11 +28,11 @@ _IDENTITY: Final = (
     "apiVersion",
     "kind",
     "metadata.name",
-    "metadata.namespace",
     "metadata.uid",
     "metadata.resourceVersion",
     "metadata.deletionTimestamp",
 )
+_PLACE: Final = ("metadata.namespace",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,14 @@ _POD: Final = _parts(
         "status.resourceClaimStatuses",
     ),
     (
+        *_PLACE,
         "metadata.ownerReferences",
         "spec.affinity.nodeAffinity",
         "spec.containers",
         "spec.initContainers",
         "spec.nodeName",
         "spec.nodeSelector",
+        "spec.resourceClaims",  # made from templates they are alike
         "spec.schedulingGates",
         "spec.tolerations",
         "spec.volumes",
@@ -108,14 +110,16 @@ _RESERVED_CLAIM: Final = _parts(
         "metadata.ownerReferences.controller",
         "metadata.ownerReferences.kind",
         "metadata.ownerReferences.uid",
+        "spec.devices.requests",
         "status.allocation.devices.results.adminAccess",
         "status.allocation.devices.results.shareID",
         "status.reservedFor.name",
         "status.reservedFor.uid",
     ),
     (
+        *_PLACE,
         "metadata.managedFields",
-        "spec.devices.requests",
+        "spec",
         "status.allocation.devices.results.consumedCapacity",
         "status.allocation.devices.results.device",
         "status.allocation.devices.results.driver",

@@ -10,7 +10,7 @@ import marshal
 from collections.abc import Hashable
 from typing import Any, Final
 
-_MOST_KNOWN: Final = 1 << 15  # what is unlike all others is known as well, in vain
+_MOST_KNOWN: Final = 1 << 14  # what is unlike all others is known as well, in vain
 _WITHOUT_REFERENCES: Final = 2  # marshal's version: equal values have equal bytes
 
 
