@@ -79,7 +79,8 @@ def measure(nodes: int) -> dict[str, Any]:
     spent = reader.spent + time.thread_time() - started
     _decide(cache, _DECISIONS)
     rows.append(["decisions", _DECISIONS * len(SHAPES), _rss_mib() - before])
-    reader.read(RESOURCE_CLAIMS, nodes, kept.of(RESOURCE_CLAIMS))
+    keep = kept.of(RESOURCE_CLAIMS)
+    reader.read(RESOURCE_CLAIMS, nodes, lambda each: cache.known(RESOURCE_CLAIMS, keep(each)))
     gc.collect()
     table("Kept, in MiB", ["", "objects", "RSS"], [["the program", "", empty], *rows])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

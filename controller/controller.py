@@ -72,6 +72,7 @@ class Controller:
         )
         narrator = Narrator(self._recorder, registry)
         cache, kept = ClusterCache(Selectors()), Kept()
+        keep_claim = kept.of(RESOURCE_CLAIMS)
         queue = Queue(cache.pod)
         fenced = FencedApi(api, self._fence)
         limit = settings.writes_in_flight
@@ -112,7 +113,7 @@ class Controller:
                 inbox=self._inbox,
                 state=cache.state(),
                 for_each=writes.for_each,
-                keep=kept.of(RESOURCE_CLAIMS),
+                keep=lambda claim: cache.known(RESOURCE_CLAIMS, keep_claim(claim)),
             ),
             writes=writes,
             fence=self._fence,

@@ -110,6 +110,12 @@ class ClusterCache:
         self._store(resource, name, new)
         return Changed(resource, old, new)
 
+    def known(self, resource: Resource, obj: Object) -> Object:
+        """The object as it is here already, where it is the same version; else as it is given. So
+        a list of what is known takes no memory of its own."""
+        found = self._objects[resource].get(_name(obj))
+        return found if found is not None and _version(found) == _version(obj) else obj
+
     def assume(self, claim: Object) -> None:
         """Count the claim as if it were allocated so, whatever is told of it, until `forget`:
         the write is under way."""
@@ -266,6 +272,10 @@ def _node_of(claim: Object | None) -> str | None:
 
 def _name(obj: Object) -> Name:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _version(obj: Object) -> tuple[str, str]:
+    return obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]
 
 
 def _is_newer(obj: Object, old: Object) -> bool:

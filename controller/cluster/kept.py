@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from dra_driver.kube.api import Keep
@@ -16,6 +17,7 @@ from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
@@ -74,6 +76,7 @@ _POD: Final = _parts(
         "spec.priority",
         "spec.resourceClaims.name",
         "spec.resourceClaims.resourceClaimName",
+        "spec.resourceClaims.resourceClaimTemplateName",
         "spec.volumes.ephemeral.volumeClaimTemplate.metadata",  # that it is there is enough
         "spec.volumes.name",
         "spec.volumes.persistentVolumeClaim.claimName",
@@ -143,6 +146,14 @@ _SLICE: Final = _parts(
     ("spec.devices.*", "spec.devices.attributes.*"),
 )
 _CLASS: Final = _parts((*_IDENTITY, "spec"), ())
+_TEMPLATE: Final = _parts((*_IDENTITY, "metadata.labels"), _PLACE)
+_OTHERS: Final = {
+    PODS: _POD,
+    NODES: _NODE,
+    RESOURCE_SLICES: _SLICE,
+    DEVICE_CLASSES: _CLASS,
+    RESOURCE_CLAIM_TEMPLATES: _TEMPLATE,
+}
 
 
 def is_whole(claim: Object) -> bool:
@@ -161,8 +172,7 @@ class Kept:
         """Gives what is kept of one object of the kind."""
         if resource is RESOURCE_CLAIMS:
             return self._claim
-        part = {PODS: _POD, NODES: _NODE, RESOURCE_SLICES: _SLICE, DEVICE_CLASSES: _CLASS}[resource]
-        return lambda obj: self._cut(part, obj)
+        return partial(self._cut, _OTHERS[resource])
 
     def _claim(self, claim: Object) -> Object:
         if is_whole(claim):

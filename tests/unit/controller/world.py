@@ -258,7 +258,9 @@ class World:
                 inbox=self.inbox,
                 state=cache.state(),
                 for_each=writes.for_each,
-                keep=self.kept.of(RESOURCE_CLAIMS),
+                keep=lambda claim: cache.known(
+                    RESOURCE_CLAIMS, self.kept.of(RESOURCE_CLAIMS)(claim)
+                ),
             ),
             writes=writes,
             fence=self.fence,

@@ -16,12 +16,20 @@ from bench import fleet, lists
 from controller.allocator.holdings import holds_of
 from controller.allocator.inventory import Inventory
 from controller.cluster import nodes, pods
+from controller.cluster.cache import WATCHED
 from controller.cluster.kept import Kept
 from controller.cluster.volumes import BoundVolumes
 from controller.rules.authorship import allocated_by_us, writer_of_allocation
+from controller.rules.limits import is_ours, template_for
 from controller.rules.release import is_releasable
 from dra_driver.kube.api import Api
-from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.kube.resources import (
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from dra_driver.model.claim import ClaimRef, Object, all_results, reserved_for
 from dra_driver.model.usage_sets import usage_sets
 
@@ -41,6 +49,7 @@ def waiting_pod() -> Object:
         "resourceClaims": [
             {"name": "gcu", "resourceClaimName": "claim-7"},
             {"name": "made", "resourceClaimTemplateName": "t"},
+            {"name": "limits", "resourceClaimTemplateName": "enflame-gcu-1"},
         ],
         "initContainers": [{"name": "first", "resources": {"claims": [{"name": "made"}]}}],
         "volumes": [
@@ -94,6 +103,8 @@ def uses(pod: Object) -> object:
         pods.nominated_node,
         pods.concerns_us,
         pods.claim_names,
+        pods.template_names,
+        lambda pod: pods.waits_for_template(pod, "enflame-gcu-1"),
         pods.is_done,
         pods.is_deleting,
         pods.gates,
@@ -169,6 +180,18 @@ def test_what_may_be_written_back_is_not_cut(claim: Object) -> None:
     kept = Kept().of(RESOURCE_CLAIMS)(claim)
     assert kept is claim
     assert kept == before
+
+
+def test_every_kind_that_is_watched_is_kept() -> None:
+    named: Object = {"metadata": {"name": "n", "uid": "u"}, "spec": {}}
+    for each in WATCHED:
+        assert Kept().of(each)(named)["metadata"] == named["metadata"]
+
+
+def test_of_a_template() -> None:
+    made = template_for("default", "enflame-gcu-1")
+    assert made is not None
+    assert is_ours(Kept().of(RESOURCE_CLAIM_TEMPLATES)(made))
 
 
 def test_of_a_node() -> None:
