@@ -21,6 +21,10 @@ Object = dict[str, Any]
 
 CLAIMS_PER_NODE: Final = 8
 _PAGE: Final = 500  # objects, as dra_driver.kube.client reads
+_RESOURCES: Final = {
+    "limits": {"cpu": "1", "memory": "2Gi"},
+    "requests": {"cpu": "1", "memory": "2Gi"},
+}
 
 
 def pages(kind: Resource, nodes: int) -> Iterator[bytes]:
@@ -179,7 +183,7 @@ def pod(number: int) -> Object:
             "name": f"c{n}",
             "image": f"images.example.com/team/app-{app}:1",
             "env": env,
-            "resources": {"limits": {"cpu": "1"}, "claims": [{"name": "gcu"}]},
+            "resources": _RESOURCES | {"claims": [{"name": "gcu"}]},
             "volumeMounts": mounts,
             "terminationMessagePath": "/dev/termination-log",
             "imagePullPolicy": "IfNotPresent",
@@ -239,6 +243,8 @@ def pod(number: int) -> Object:
                     "name": f"c{n}",
                     "ready": True,
                     "containerID": f"containerd://{number * 3 + n:064x}",
+                    "resources": _RESOURCES,
+                    "allocatedResources": _RESOURCES["requests"],
                     "state": {"running": {"startedAt": started}},
                 }
                 for n in range(3)

@@ -7,6 +7,7 @@ default: a resize of a running pod counts with the greatest of what is asked, gi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 from controller.allocator.amount import NANO, Amount
@@ -57,7 +58,13 @@ def asked_by(pod: Mapping[str, Any]) -> Room:
     """What the pod takes of its node, itself included."""
     spec = pod["spec"]
     asked = _pod_level(pod, _containers(pod)).plus(Room.of(spec.get("overhead")))
-    return asked._replace(pods=NANO)
+    return _alike(asked._replace(pods=NANO))
+
+
+@lru_cache(4096)
+def _alike(asked: Room) -> Room:
+    """One object for replicas: all pods of the cluster are counted."""
+    return asked
 
 
 def _containers(pod: Mapping[str, Any]) -> Room:

@@ -18,6 +18,7 @@ from controller.allocator.inventory import Inventory
 from controller.cluster import nodes, pods
 from controller.cluster.cache import WATCHED
 from controller.cluster.kept import Kept
+from controller.cluster.pod_requests import Room, asked_by
 from controller.cluster.volumes import BoundVolumes
 from controller.rules.authorship import allocated_by_us, writer_of_allocation
 from controller.rules.limits import is_ours, template_for
@@ -51,7 +52,15 @@ def waiting_pod() -> Object:
             {"name": "made", "resourceClaimTemplateName": "t"},
             {"name": "limits", "resourceClaimTemplateName": "enflame-gcu-1"},
         ],
-        "initContainers": [{"name": "first", "resources": {"claims": [{"name": "made"}]}}],
+        "initContainers": [
+            {
+                "name": "first",
+                "restartPolicy": "Always",
+                "resources": {"claims": [{"name": "made"}]},
+            }
+        ],
+        "overhead": {"memory": "120Mi"},
+        "resources": {"requests": {"memory": "9Gi", "cpu": "1"}},
         "volumes": [
             {"name": "a", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}},
             {"name": "b", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
@@ -60,6 +69,8 @@ def waiting_pod() -> Object:
     }
     found["status"] |= {
         "nominatedNodeName": "node-1",
+        "allocatedResources": {"cpu": "50"},
+        "resources": {"requests": {"memory": "10Gi"}},
         "resourceClaimStatuses": [{"name": "made", "resourceClaimName": "made-7"}],
         "conditions": [
             {
@@ -69,6 +80,28 @@ def waiting_pod() -> Object:
                 "message": "0/3 nodes are available",
             }
         ],
+    }
+    return found
+
+
+def resized_pod() -> Object:
+    """One whose containers have other resources than they were given first."""
+    found = copy.deepcopy(lists.pod(7))
+    found["spec"]["initContainers"] = [
+        {
+            "name": name,
+            "restartPolicy": restart,
+            "resources": {"requests": {"cpu": "5"}},
+        }
+        for name, restart in (("sidecar", "Always"), ("first", "OnFailure"))
+    ]
+    statuses = [*found["status"]["containerStatuses"], {"name": "sidecar"}]
+    for each in statuses:
+        each["resources"] = {"requests": {"cpu": "8"}}
+        each["allocatedResources"] = {"memory": "30Gi"}
+    found["status"] |= {
+        "containerStatuses": statuses[:-1],
+        "initContainerStatuses": statuses[-1:],
     }
     return found
 
@@ -93,7 +126,11 @@ def uses(pod: Object) -> object:
     return usage_sets(pod, {"gcu": "u1", "made": "u2"}, dict.fromkeys(("u1", "u2"), frozenset("r")))
 
 
-@pytest.mark.parametrize("make", [waiting_pod, lambda: lists.pod(3)], ids=["waiting", "running"])
+@pytest.mark.parametrize(
+    "make",
+    [waiting_pod, lambda: lists.pod(3), resized_pod],
+    ids=["waiting", "running", "resized"],
+)
 @pytest.mark.parametrize(
     "view",
     [
@@ -112,6 +149,7 @@ def uses(pod: Object) -> object:
         pods.urgency,
         pods.workload,
         nodes.demand,
+        asked_by,
         volumes,
         uses,
     ],
@@ -199,6 +237,7 @@ def test_of_a_node() -> None:
     node["spec"] |= {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]}
     kept = Kept().of(NODES)(copy.deepcopy(node))
     assert nodes.relevant(kept) == nodes.relevant(node)
+    assert Room.of(kept["status"]["allocatable"]) == Room.of(node["status"]["allocatable"])
     assert kept["metadata"]["name"] == node["metadata"]["name"]
 
 
@@ -220,7 +259,7 @@ def test_of_a_slice() -> None:
         pytest.param(
             RESOURCE_CLAIMS, lists.claim(1), ["f:reservedFor", "Timestamp", "f:spec"], id="claim"
         ),
-        pytest.param(NODES, lists.node(1), ["images", "f:", "Heartbeat", "capacity"], id="node"),
+        pytest.param(NODES, lists.node(1), ["images", "f:", "Heartbeat", 'capacity"'], id="node"),
     ],
 )
 def test_what_is_not_read_is_not_kept(kind: Any, obj: Object, gone: list[str]) -> None:
