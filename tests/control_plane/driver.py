@@ -35,7 +35,7 @@ class Driver:
         cluster.helm("install", release, str(CHART), *scope, f"--values={values}")
         driver = cls(cluster)
         for claim, account in ((_tolerating_claim(), ""), (_foreign_slice(), driver.user("agent"))):
-            wait_until(partial(driver._refused, claim, account), 30.0, "the policies to be heeded")
+            wait_until(partial(driver._refused, claim, account), 60.0, "the policies to be heeded")
         return driver
 
     def uninstall(self) -> None:

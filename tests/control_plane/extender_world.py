@@ -144,7 +144,7 @@ class ExtenderWorld:
     def pod(self, namespace: str, name: str) -> Object:
         return self.api.get(PODS, name, namespace=namespace)
 
-    def bound(self, namespace: str, name: str, timeout: float = 30.0) -> str:
+    def bound(self, namespace: str, name: str, timeout: float = 60.0) -> str:
         """The node of the pod, once it has one."""
         return wait_until(
             lambda: str(self.pod(namespace, name)["spec"].get("nodeName") or ""),
@@ -168,7 +168,7 @@ class ExtenderWorld:
         def seen() -> str:
             return "\n".join(self.reasons(namespace, name))
 
-        wait_until(told, 30.0, f"{words!r} in an event of {name}", seen=seen)
+        wait_until(told, 60.0, f"{words!r} in an event of {name}", seen=seen)
 
     def taken(self, namespace: str, names: Sequence[str]) -> Counter[tuple[str, str]]:
         """How many slices the pods were placed on, by node and card; of bound pods alone."""

@@ -66,14 +66,14 @@ class Rig:
 
     def wait(self, *shown: tuple[int, int]) -> tuple[Object, ...]:
         """The slices, once they are so."""
-        wait_until(lambda: self.shown() == list(shown), 10.0, f"slices {shown}", seen=self._seen)
+        wait_until(lambda: self.shown() == list(shown), 60.0, f"slices {shown}", seen=self._seen)
         return self.slices()
 
     def wait_problem(self, publisher: Publisher, text: str) -> None:
         def told() -> bool:
             return text in str(publisher.problem)
 
-        wait_until(told, 10.0, f"the problem {text!r}", seen=lambda: str(publisher.problem))
+        wait_until(told, 60.0, f"the problem {text!r}", seen=lambda: str(publisher.problem))
 
     def _seen(self) -> str:
         return f"{self.shown()}, problems {[each.problem for each in self._started]}"

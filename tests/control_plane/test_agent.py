@@ -110,11 +110,11 @@ def start(place: Place) -> Iterator[Callable[[], ProgramProcess]]:
 def register(place: Place, process: ProgramProcess) -> None:
     """Play the kubelet, and wait until the agent is ready."""
     registration = place.sockets.registration
-    wait_until(registration.exists, 30.0, "the registration socket", seen=process.log)
+    wait_until(registration.exists, 60.0, "the registration socket", seen=process.log)
     fake_kubelet.notify(registration, registered=True)
     wait_until(
         lambda: process.probe("/readyz") == (200, "ok"),
-        30.0,
+        60.0,
         "the agent ready",
         seen=lambda: process.probe("/readyz")[1],
     )
@@ -179,7 +179,7 @@ def test_readiness_tells_the_truth(
             status, body = process.probe("/readyz")
             return status == 503 and text in body
 
-        wait_until(told, 30.0, f"not ready: {text}", seen=process.log)
+        wait_until(told, 60.0, f"not ready: {text}", seen=process.log)
 
     process.wait_for_log("probes on port")
     wait_unready("the GCU kernel driver is not loaded")
@@ -190,7 +190,7 @@ def test_readiness_tells_the_truth(
     wait_unready("the kubelet refused to register gcu.enflame.com: too new")
     register(place, process)
     assert process.probe("/healthz") == (200, "ok")
-    wait_until(lambda: slices(api, place), 20.0, "the slices")
+    wait_until(lambda: slices(api, place), 60.0, "the slices")
 
 
 def test_a_node_that_does_not_serve_is_told_on_the_node(
@@ -206,7 +206,7 @@ def test_a_node_that_does_not_serve_is_told_on_the_node(
             if each["reason"] == "GcuNotServing" and each["regarding"]["name"] == place.node
         ]
 
-    [note] = wait_until(told, 40.0, "an event on the node")
+    [note] = wait_until(told, 60.0, "an event on the node")
     assert "kernel driver is not loaded" in note
 
 
@@ -216,7 +216,7 @@ def test_a_tool_that_hangs_does_not_hold_up_the_end(
     called = place.root / "called"
     place.machine.efsmi_path.write_text(f"#!/bin/sh\ntouch {called}\nexec sleep 30\n")
     process = start()
-    wait_until(called.exists, 30.0, "a call of efsmi", seen=process.log)
+    wait_until(called.exists, 60.0, "a call of efsmi", seen=process.log)
     assert "the agent is starting" in process.probe("/readyz")[1]
     assert process.probe("/healthz") == (200, "ok")
     begun = time.monotonic()
@@ -233,10 +233,10 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
     agent = Agent(settings, cast("Api", tapped), effects=Effects())
     agent.start()
     try:
-        wait_until(place.sockets.registration.exists, 30.0, "the registration socket")
+        wait_until(place.sockets.registration.exists, 60.0, "the registration socket")
         fake_kubelet.notify(place.sockets.registration, registered=True)
-        wait_until(lambda: agent.ready() is None, 30.0, "ready", seen=lambda: str(agent.ready()))
-        wait_until(lambda: "create events" in tapped.requests, 30.0, "the event")
+        wait_until(lambda: agent.ready() is None, 60.0, "ready", seen=lambda: str(agent.ready()))
+        wait_until(lambda: "create events" in tapped.requests, 60.0, "the event")
         assert sorted(tapped.requests) == [
             "create events",  # which way the node is served in
             "create resourceslices",
@@ -252,8 +252,8 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
         wait_until(lambda: len(place.machine.record()) > before + 12, 60.0, "looks at the cards")
         assert tapped.requests == []
         place.machine.set_card(CARDS[0], health=False)
-        wait_until(lambda: "unhealthy" in str(slices(api, place)), 30.0, "the taint")
-        wait_until(lambda: "create events" in tapped.requests, 30.0, "the event")
+        wait_until(lambda: "unhealthy" in str(slices(api, place)), 60.0, "the taint")
+        wait_until(lambda: "create events" in tapped.requests, 60.0, "the event")
         assert sorted(tapped.requests) == ["create events", "get nodes", "replace resourceslices"]
     finally:
         agent.stop()

@@ -81,7 +81,7 @@ def test_metadata_is_added_beside_any_opaque_parameters(
     # The finalizer is upstream's to take away, and no client that speaks JSON could.
     api.delete(RESOURCE_CLAIMS, "one", namespace=namespace)
     wait_until(
-        lambda: not api.list(RESOURCE_CLAIMS, namespace=namespace).items, 30.0, "the claim's end"
+        lambda: not api.list(RESOURCE_CLAIMS, namespace=namespace).items, 60.0, "the claim's end"
     )
 
 

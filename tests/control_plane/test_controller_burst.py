@@ -39,7 +39,7 @@ def test_the_controller_restarts_in_a_burst_of_five_hundred(
         if number in {150, 300}:
             running.kill() if number == 300 else running.stop()
             running = start_controller(patience, *short, name=f"replica-{number}")
-    wait_until(lambda: len(bound_pods(scene)) == 500, 90.0, "500 pods bound")
+    wait_until(lambda: len(bound_pods(scene)) == 500, 180.0, "500 pods bound")
     nodes = bound_pods(scene)
     held = {}
     for found in scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace).items:

@@ -26,7 +26,7 @@ def start(scene: Scene) -> None:
 
 
 def bound_with_both(scene: Scene, node: str) -> None:
-    assert scene.eyes.bound("user", timeout=60.0) == node
+    assert scene.eyes.bound("user") == node
     assert scene.eyes.node_of("ours") == node
     assert results(scene.eyes.claim("theirs"), OTHER)
 

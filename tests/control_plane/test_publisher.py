@@ -78,7 +78,7 @@ def test_a_restart_with_nothing_changed_writes_nothing(rig: Rig) -> None:
     rig.stop()
     rig.tapped.requests.clear()
     publisher = rig.start()
-    wait_until(lambda: publisher.problem is None, 10.0, "the second publisher content")
+    wait_until(lambda: publisher.problem is None, 60.0, "the second publisher content")
     assert sorted(rig.tapped.requests) == [
         "get nodes",
         "list resourceslices",
@@ -91,11 +91,11 @@ def test_a_restart_with_nothing_changed_writes_nothing(rig: Rig) -> None:
 def test_comparing_costs_no_request(rig: Rig) -> None:
     publisher = rig.start()
     rig.wait((1, 2))
-    wait_until(lambda: publisher.problem is None, 10.0, "the publisher content")
+    wait_until(lambda: publisher.problem is None, 60.0, "the publisher content")
     rig.tapped.requests.clear()
     for _ in range(3):
         publisher.wake()
-        wait_until(lambda: not publisher._wake.is_set(), 10.0, "a comparison")
+        wait_until(lambda: not publisher._wake.is_set(), 60.0, "a comparison")
     assert publisher.publish() is not None
     assert rig.tapped.requests == []
 
@@ -117,7 +117,7 @@ def test_changes_of_one_and_of_several_slices(rig: Rig) -> None:
     publish(*many)
     rig.wait((3, 64), (3, 1))
     publish(*many[:-1], whole(64, UNHEALTHY))
-    wait_until(lambda: "unhealthy" in str(rig.slices()), 10.0, "the taint")
+    wait_until(lambda: "unhealthy" in str(rig.slices()), 60.0, "the taint")
     assert rig.shown() == [(3, 64), (3, 1)]
     publish()
     rig.wait((4, 0))
@@ -142,7 +142,7 @@ def test_deleted_slices_are_published_again(rig: Rig, api: Client) -> None:
     rig.start()
     [before] = rig.wait((1, 2))
     api.delete(RESOURCE_SLICES, before["metadata"]["name"])
-    wait_until(lambda: rig.shown() == [(1, 2)], 10.0, "the slice again")
+    wait_until(lambda: rig.shown() == [(1, 2)], 60.0, "the slice again")
     assert rig.slices()[0]["metadata"]["uid"] != before["metadata"]["uid"]
 
 
@@ -173,7 +173,7 @@ def test_somebodys_change_is_put_back(
         [found] = rig.slices()
         return timeless(found) == timeless(ours)
 
-    wait_until(is_ours, 10.0, "our slice again", seen=lambda: str(rig.slices()))
+    wait_until(is_ours, 60.0, "our slice again", seen=lambda: str(rig.slices()))
 
 
 @pytest.mark.parametrize("name", ["{node}-stale", "{node}-gcu.enflame.com-000"])
@@ -191,7 +191,7 @@ def test_what_another_version_left_goes(rig: Rig, api: Client, name: str, pool: 
             (f"gcu.enflame.com/{rig.node}", [whole(1), whole(2)])
         ]
 
-    wait_until(only_ours, 10.0, "our slice alone", seen=lambda: str(rig.slices()))
+    wait_until(only_ours, 60.0, "our slice alone", seen=lambda: str(rig.slices()))
 
 
 def test_slices_of_others_are_left_alone(rig: Rig, api: Client) -> None:
@@ -214,10 +214,10 @@ def test_slices_go_with_their_node_and_come_with_the_next(
     publisher = rig.start()
     rig.wait((1, 2))
     api.delete(NODES, rig.node)
-    wait_until(lambda: rig.slices() == (), 30.0, "the garbage collector")
+    wait_until(lambda: rig.slices() == (), 60.0, "the garbage collector")
     rig.wait_problem(publisher, f'nodes "{rig.node}" not found')
     control_plane.add_node_object(rig.node)
-    wait_until(lambda: rig.shown() == [(1, 2)], 20.0, "the slice again")
+    wait_until(lambda: rig.shown() == [(1, 2)], 60.0, "the slice again")
     assert publisher.problem is None
 
 
@@ -227,9 +227,9 @@ def test_without_hardware_what_is_published_stays(rig: Rig) -> None:
     rig.stop()
     rig.devices = None
     publisher = rig.start()
-    wait_until(lambda: publisher.published.slices, 10.0, "the list")
+    wait_until(lambda: publisher.published.slices, 60.0, "the list")
     publisher.wake()
-    wait_until(lambda: not publisher._wake.is_set(), 10.0, "a comparison")
+    wait_until(lambda: not publisher._wake.is_set(), 60.0, "a comparison")
     assert rig.slices() == before
     assert publisher.problem == "the cards have not been published yet"
 
@@ -312,7 +312,7 @@ def test_a_server_that_is_away_gets_the_slices_when_it_is_back(rig: Rig) -> None
     rig.wait_problem(publisher, "the API server did not answer")
     rig.tapped.away = False
     rig.wait((1, 2))
-    wait_until(lambda: publisher.problem is None, 10.0, "no problem")
+    wait_until(lambda: publisher.problem is None, 60.0, "no problem")
 
 
 def test_a_server_without_taints_is_refused_and_keeps_nothing() -> None:
@@ -337,7 +337,7 @@ def test_a_server_without_taints_is_refused_and_keeps_nothing() -> None:
         bare["metadata"]["name"] = "n1-gcu.enflame.com-000"
         admin.create(RESOURCE_SLICES, bare)
         rig.wait_problem(rig.start(), "DRADeviceTaints")
-        wait_until(lambda: rig.slices() == (), 10.0, "nothing left")
+        wait_until(lambda: rig.slices() == (), 60.0, "nothing left")
         with pytest.raises(NotFound):
             admin.get(RESOURCE_SLICES, "n1-gcu.enflame.com-000")
         rig.stop()

@@ -95,7 +95,7 @@ def test_the_agent_tells_in_events(api: Client, agent: Client, namespace: str) -
     recorder.start()
     regarding = api.create(RESOURCE_CLAIMS, claim("one", namespace))
     recorder.record(regarding, kind=EventType.WARNING, reason="Tried", note="said", action="Try")
-    wait_until(lambda: events_about(api, namespace, "one"), 10.0, "the event")
+    wait_until(lambda: events_about(api, namespace, "one"), 60.0, "the event")
     recorder.stop()
 
 
