@@ -119,7 +119,7 @@ class Machines:
                 node["spec"].get("taints") for node in nodes if node["metadata"]["name"] in made
             )
 
-        wait_until(untainted, 30.0, "the nodes without the not-ready taint")
+        wait_until(untainted, 60.0, "the nodes without the not-ready taint")
         return made
 
     def remove(self, name: str) -> None:
@@ -154,23 +154,23 @@ class Eyes:
     def pod(self, name: str) -> Object:
         return self._api.get(PODS, name, namespace=self.namespace)
 
-    def bound(self, name: str, timeout: float = 30.0) -> str:
+    def bound(self, name: str, timeout: float = 60.0) -> str:
         """The node that the pod was bound to."""
         return wait_until(
             lambda: str(self.pod(name)["spec"].get("nodeName") or ""), timeout, f"pod {name} bound"
         )
 
-    def allocated(self, name: str, timeout: float = 20.0) -> Object:
+    def allocated(self, name: str, timeout: float = 60.0) -> Object:
         """The claim, once it is allocated."""
         wait_until(lambda: self._allocation(name), timeout, f"claim {name} allocated")
         return self.claim(name)
 
-    def released(self, name: str, timeout: float = 20.0) -> Object:
+    def released(self, name: str, timeout: float = 60.0) -> Object:
         """The claim, once it is not allocated."""
         wait_until(lambda: not self._allocation(name), timeout, f"claim {name} released")
         return self.claim(name)
 
-    def gone(self, name: str, timeout: float = 20.0) -> None:
+    def gone(self, name: str, timeout: float = 60.0) -> None:
         """Return when the claim no longer exists."""
 
         def is_gone() -> bool:
