@@ -25,8 +25,9 @@ def prefer_share(
     hints: Hints = (),
 ) -> list[str]:
     """`size` devices of one card, of its slices or of its DRS size: of the first hinted card on
-    which they fit, else of that with the fewest left, a card in use before a free one. None where
-    no card has them.
+    which they fit, else of that with the fewest left, a card in use before a free one, and last one
+    that has something left by the kubelet's count alone: of a container that has just ended. None
+    where no card has them.
 
     `included` are those that the container has anyway, handed on by an init container.
     """
@@ -34,7 +35,7 @@ def prefer_share(
     free = {
         each: [device for device in _parsed(available) if device.card == each.card]
         for each in stocks
-        if each.free or kept
+        if each.is_usable or kept
     }
     possible = [
         each
@@ -49,6 +50,7 @@ def prefer_share(
         possible,
         key=lambda each: (
             hinted.get(each.card, len(hints)),
+            not each.free,
             each.free,
             not each.held,
             each.card,

@@ -64,8 +64,12 @@ class Stock:
     @property
     def free(self) -> int:
         """How many can be given out."""
-        usable = self.offered and not self.blocked and not self.sick
-        return self.total - len(self.held) if usable else 0
+        return self.total - len(self.held) if self.is_usable else 0
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether containers may get devices of it at all."""
+        return self.offered and not self.blocked and not self.sick
 
     def listed(self) -> list[ListedDevice]:
         """As the kubelet is told of them. What is held is never left out: after a restart the

@@ -69,6 +69,24 @@ def test_only_of_what_the_kubelet_has() -> None:
     assert prefer_share(cards, ["unknown"], [], 1) == []
 
 
+@pytest.mark.parametrize(
+    ("held", "size", "expected"),
+    [
+        ((6, 1), 6, ids(0, 0, 1, 2, 3, 4, 5)),
+        ((6, 1), 5, ids(1, 1, 2, 3, 4, 5)),
+    ],
+    ids=["where nothing else fits", "after one that has room"],
+)
+def test_a_card_that_the_kubelet_alone_counts_as_free(
+    held: tuple[int, ...], size: int, expected: list[str]
+) -> None:
+    """Its container has just ended, or was never started as we were killed; the kubelet would take
+    devices of several cards if nothing were preferred, and the pod would fail."""
+    cards = stocks(*held, mode=Mode.SHARED)
+    kubelet = [*ids(0, *range(6)), *ids(1, *range(1, 6))]
+    assert prefer_share(cards, kubelet, [], size) == expected
+
+
 @pytest.mark.parametrize("reason", ["sick", "blocked"])
 def test_not_where_nothing_can_be_given_out(reason: str) -> None:
     cards = stocks(0, sick=reason == "sick", blocked=reason == "blocked")
