@@ -80,6 +80,25 @@ def test_pods_that_were_made_on_a_node(scene: Scene, controller: ControllerProce
     assert scene.eyes.node_of(scene.eyes.allocated(late)["metadata"]["name"]) == node
 
 
+def test_a_node_whose_cpu_is_taken_comes_last(scene: Scene, controller: ControllerProcess) -> None:
+    """Of two nodes the smaller packs better; what fills it uses no device."""
+    small, large = (scene.machines.add([whole(bus) for bus in range(n)]) for n in (1, 2))
+    filler = pod_with("filler", scene.namespace, nodeSelector={"machine": small})
+    scene.api.create(PODS, with_cpu(filler, MOST_OF_A_NODE))
+    scene.eyes.bound("filler")
+
+    def start(name: str) -> None:
+        scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace))
+        scene.api.create(PODS, with_cpu(pod_with(name, scene.namespace, name), MOST_OF_A_NODE))
+
+    start("fits")
+    assert scene.eyes.bound("fits") == large
+    assert "gcu_controller_releases_total 0.0" in controller.probe("/metrics")[1]
+    scene.hands.cordon(large)
+    start("fits-nowhere")
+    wait_until(lambda: scene.eyes.node_of("fits-nowhere") == small, 60.0, "the full node chosen")
+
+
 @pytest.fixture(params=[True, False], ids=["with our gate", "without"])
 def gates(scene: Scene, request: pytest.FixtureRequest) -> Iterator[list[Object]]:
     """Gates of a pod for which others are preempted. kube-scheduler, once it has tried such a pod
