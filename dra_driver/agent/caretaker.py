@@ -113,9 +113,11 @@ class Caretaker(Background):
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
         before = self._divided
         kept = {card: before[card] for card in findings.unknown if card in before}
+        indexes = {card.address: card.index for card in cards}
         for card, problem in findings.foreign.items():
             if before.get(card) != problem:
-                self._reports.warning(CARD_FOREIGN, f"card {card}: {problem.text}")
+                text = f"card {card}: {problem.text}{_freeing(indexes[card])}"
+                self._reports.warning(CARD_FOREIGN, text)
         self._divided = kept | findings.foreign
         master = self._masters.problem
         given = {card.address: master for card in cards} if master is not None else {}
@@ -135,3 +137,13 @@ class Caretaker(Background):
             self._backoff.reset()
             return self._interval
         return self._backoff.next()
+
+
+def _freeing(index: int) -> str:
+    """What a person does with a card, efsmi's `index`, of which only a person can know that nobody
+    uses what is on it."""
+    tool = f"`efsmi -i {index}"
+    return (
+        f"; if no program uses it, free it: {tool} -L` has the ids, {tool} --drs "
+        f"--destroy-instance ID` for each, then {tool} --drs off`"
+    )

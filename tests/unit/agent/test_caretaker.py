@@ -30,7 +30,11 @@ from tests.unit.node.world import CARDS, NODE
 ONE = str(CARDS[0])
 ASKED = ["0 on", "0 off"]
 THEIRS = Instance(9, "1g.6gb", "theirs", (0,))
-FOREIGN = f"GcuCardForeign card {ONE}: somebody made DRS instances: 1g.6gb theirs"
+FOREIGN = (
+    f"GcuCardForeign card {ONE}: somebody made DRS instances: 1g.6gb theirs; if no program uses "
+    "it, free it: `efsmi -i 0 -L` has the ids, `efsmi -i 0 --drs --destroy-instance ID` for each, "
+    "then `efsmi -i 0 --drs off`"
+)
 WITHOUT = f"GcuCardWithoutDrs card {ONE} is not offered in DRS mode: "
 
 
