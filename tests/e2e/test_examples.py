@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -103,6 +104,18 @@ def waiting(driver: Installation, pods: Pods) -> None:
     assert_sees_what_was_granted(driver, late)
 
 
+def gcushare(driver: Installation, pods: Pods) -> None:
+    slices, cards_of = [(Mode.SHARED, 2)], partial(cards, driver)
+    assert amounts(driver, pods["gcushare-slices"]) == slices
+    for size in (1, 3, 6):
+        assert amounts(driver, pods[f"gcushare-drs-{size}"]) == [(Mode.DRS, size)]
+    assert len(cards_of(pods["gcushare-cards"])) == 2
+    both = pods["gcushare-containers"]
+    assert amounts(driver, both) == [*slices, (Mode.SHARED, 1)]
+    assert len(cards_of(both)) == 1
+    assert len(pods) == 8  # two of the Deployment
+
+
 CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
     "one-card": one_card,
     "two-cards-one-switch": two_cards_one_switch,
@@ -115,11 +128,13 @@ CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
     "one-claim-two-pods": one_claim_two_pods,
     "three-modes": three_modes,
     "waiting": waiting,
+    "gcushare": gcushare,
 }
 # What a README waits for where it is not single pods.
 WORKLOADS = {
     "deployment-with-shm": "deployment/deployment-with-shm",
     "waiting": "daemonset/every-card",
+    "gcushare": "deployment/gcushare-replicas",
 }
 
 
@@ -128,6 +143,7 @@ def test_every_example_is_here() -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", CHECKS)
 def test_example(driver: Installation, namespace: str, name: str) -> None:
     scope = f"--namespace={namespace}"
