@@ -87,13 +87,14 @@ def waiting_pod() -> Object:
 def resized_pod() -> Object:
     """One whose containers have other resources than they were given first."""
     found = copy.deepcopy(lists.pod(7))
+    found["spec"]["containers"][0]["resources"]["requests"] = {"memory": "900Gi"}
     found["spec"]["initContainers"] = [
         {
             "name": name,
             "restartPolicy": restart,
-            "resources": {"requests": {"cpu": "5"}},
+            "resources": {"requests": {"cpu": cpu}},
         }
-        for name, restart in (("sidecar", "Always"), ("first", "OnFailure"))
+        for name, restart, cpu in (("sidecar", "Always", "5"), ("first", "OnFailure", "90"))
     ]
     statuses = [*found["status"]["containerStatuses"], {"name": "sidecar"}]
     for each in statuses:
@@ -123,7 +124,9 @@ def volumes(pod: Object) -> object:
 
 
 def uses(pod: Object) -> object:
-    return usage_sets(pod, {"gcu": "u1", "made": "u2"}, dict.fromkeys(("u1", "u2"), frozenset("r")))
+    return usage_sets(
+        pod, {"gcu": "u1", "made": "u2"}, dict.fromkeys(("u1", "u2"), frozenset("rs"))
+    )
 
 
 @pytest.mark.parametrize(
