@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object, allocation, reserved_for
+from dra_driver.model.claim import Object, allocation, reserved_for, results
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.cluster.waiting import wait_until
 from tests.control_plane import components
@@ -91,9 +91,11 @@ def test_a_node_whose_cpu_is_taken_comes_last(scene: Scene, controller: Controll
         scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace))
         scene.api.create(PODS, with_cpu(pod_with(name, scene.namespace, name), MOST_OF_A_NODE))
 
+    since = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace).resource_version
     start("fits")
     assert scene.eyes.bound("fits") == large
-    assert "gcu_controller_releases_total 0.0" in controller.probe("/metrics")[1]
+    given = {each.pool for written in scene.writes_to_claims(since) for each in results(written)}
+    assert given == {f"gcu.enflame.com/{large}"}  # kube-scheduler would have cleared another one
     scene.hands.cordon(large)
     start("fits-nowhere")
     wait_until(lambda: scene.eyes.node_of("fits-nowhere") == small, 60.0, "the full node chosen")
