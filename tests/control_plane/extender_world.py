@@ -144,6 +144,11 @@ class ExtenderWorld:
     def pod(self, namespace: str, name: str) -> Object:
         return self.api.get(PODS, name, namespace=namespace)
 
+    def is_assigned(self, namespace: str, name: str) -> bool:
+        """Whether the pod says that its node has told of it."""
+        annotations = self.pod(namespace, name)["metadata"]["annotations"]
+        return bool(annotations["enflame.com/gcu-assigned"] == "true")
+
     def bound(self, namespace: str, name: str, timeout: float = 60.0) -> str:
         """The node of the pod, once it has one."""
         return wait_until(

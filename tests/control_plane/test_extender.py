@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
+from dra_driver.model.node_cards import Hold
 from dra_driver.model.plugin_device import RESOURCES
 from tests.cluster.waiting import wait_until
 from tests.control_plane.extender_world import SLICES, ExtenderWorld, card
@@ -59,6 +61,9 @@ def test_a_pod_goes_where_one_card_has_room(world: ExtenderWorld, namespace: str
     assert annotations[ANNOTATION_ASSIGNED] == "0000:01:00.0"
     assert annotations["enflame.com/gcu-assigned-minor"] == "1"
     assert annotations["enflame.com/gcu-assigned"] == "false"
+    held = (Hold(world.pod(namespace, "four")["metadata"]["uid"], "main", 4),)
+    world.tell("free", replace(card(1, Mode.SHARED), held=held), card(2))
+    wait_until(lambda: world.is_assigned(namespace, "four"), 60.0, "the pod to be told")
     # Best fit: not the free card, nor the other node, where less would be left.
     world.create(namespace, "two", {SHARED: 2})
     assert world.bound(namespace, "two") == "free"
