@@ -1,4 +1,4 @@
-"""The small image that sandboxes and example workloads run: busybox, written without a builder."""
+"""Images written without a builder: busybox for sandboxes and workloads, and kube-scheduler."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ BUSYBOX = Path("/bin/busybox")
 
 # The name of the same release in the public registry, so that examples run here as they are.
 PUBLIC_NAME = "docker.io/library/busybox:1.35"
+
+SCHEDULER_IMAGE = "localhost/kube-scheduler:1"
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _USERS = "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
@@ -45,6 +47,20 @@ def busybox_archive() -> Path:
     return folder / "busybox.tar"
 
 
+def scheduler_archive(programs: Path) -> Path:
+    """An OCI archive with the image localhost/kube-scheduler:1, from the cluster's own program."""
+    program = (programs / "kube-scheduler").resolve()
+    name = f"kube-scheduler-{program.parent.parent.name}"
+
+    def make(folder: Path) -> None:
+        output = io.BytesIO()
+        with tarfile.open(fileobj=output, mode="w") as layer:
+            _add_file(layer, "bin/kube-scheduler", program.read_bytes(), 0o755)
+        (folder / "image.tar").write_bytes(_archive(output.getvalue(), SCHEDULER_IMAGE))
+
+    return build_once(cache_root() / "images" / name, make) / "image.tar"
+
+
 def _layer() -> bytes:
     tools = subprocess.run([BUSYBOX, "--list"], check=True, capture_output=True, text=True).stdout
     output = io.BytesIO()
@@ -66,7 +82,7 @@ def _layer() -> bytes:
 def _archive(layer: bytes, *names: str) -> bytes:
     """An OCI image layout as one tar file (opencontainers/image-spec, image-layout.md)."""
     architecture = _ARCHITECTURES[platform.machine()]
-    compressed = gzip.compress(layer, mtime=0)
+    compressed = gzip.compress(layer, 1, mtime=0)
     config = {
         "architecture": architecture,
         "os": "linux",

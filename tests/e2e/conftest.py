@@ -9,6 +9,7 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
+from tests.e2e.without_dra import OldInstallation
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +31,12 @@ def driver(installed: Installation) -> Iterator[Installation]:
 def one(driver: Installation, namespace: str) -> OneCard:
     """The first card of the first node, for claims in the test's namespace."""
     return OneCard(driver, namespace)
+
+
+@pytest.fixture(scope="session")
+def without_dra(old_cluster: Cluster) -> OldInstallation:
+    """The driver on the cluster without DRA, installed once for the test run."""
+    installation = OldInstallation(old_cluster)
+    installation.load_scheduler()
+    installation.install()
+    return installation

@@ -1,0 +1,147 @@
+"""The driver on a cluster without DRA: device plugins, the extender, a second kube-scheduler."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.node_cards import NodeCard, parse_cards
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import RESOURCES
+from dra_driver.model.profile import profile_size
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.images import SCHEDULER_IMAGE, scheduler_archive
+from tests.cluster.waiting import wait_until
+from tests.cluster.workloads import pod
+from tests.e2e.installation import CARDS, RELEASE, Installation
+from tests.e2e.seen import look
+
+Object = dict[str, Any]
+Holds = dict[str, list[tuple[str, int]]]
+"""By container, of which card how much."""
+
+SCHEDULER = "gcushare-scheduler"
+WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in (Mode.WHOLE, Mode.SHARED, Mode.DRS))
+
+_NOWHERE = '{"spec": {"template": {"spec": {"nodeSelector": {"runs": "nowhere"}}}}}'
+_ANYWHERE = '{"spec": {"template": {"spec": {"nodeSelector": {"runs": null}}}}}'
+
+
+def asking(name: str, namespace: str, *limits: Mapping[str, int], **spec: Any) -> Object:
+    """A pod of one container for each of `limits`, for the vendor's scheduler."""
+    made = pod(name, namespace, **{"schedulerName": SCHEDULER, **spec})
+    made["spec"]["terminationGracePeriodSeconds"] = 1
+    [first] = made["spec"]["containers"]
+    made["spec"]["containers"] = [
+        {**first, "name": f"c{n}", "resources": {"limits": {k: str(v) for k, v in each.items()}}}
+        for n, each in enumerate(limits)
+    ]
+    return made
+
+
+class OldInstallation(Installation):
+    """The release with a kube-scheduler of its own, under the vendor's name."""
+
+    def load_scheduler(self) -> None:
+        """Put kube-scheduler's image on all nodes."""
+        self.cluster.load_image(scheduler_archive(self.cluster.programs))
+
+    def values(self, **changed: Any) -> dict[str, Any]:
+        return super().values(**{"extender": {"schedulerImage": SCHEDULER_IMAGE}, **changed})
+
+    def published(self) -> bool:
+        """Whether every node counts its cards, all free, and tells of them."""
+        return all(
+            self.allocatable(node, Mode.WHOLE) == CARDS[machine] == len(self.cards(node))
+            and all(card.total and card.mode is None for card in self.cards(node))
+            and self.allocatable(node, Mode.DRS) == sum(card.total for card in self.cards(node))
+            for node, machine in self.machines.items()
+        )
+
+    def wait_for_rest(self) -> None:
+        super().wait_for_rest()
+        wait_until(self.published, 90.0, "all cards to be counted again", seen=self._slices)
+
+    def allocatable(self, node: str, mode: Mode) -> int:
+        """How many devices of the mode the kubelet counts."""
+        found = self.cluster.get("node", node)["status"]["allocatable"]
+        return int(found.get(RESOURCES[mode], 0))
+
+    def cards(self, node: str) -> tuple[NodeCard, ...]:
+        """What the node's agent tells."""
+        annotations = self.cluster.get("node", node)["metadata"].get("annotations", {})
+        return parse_cards(annotations[ANNOTATION_CARDS]) if ANNOTATION_CARDS in annotations else ()
+
+    def free(self, node: str) -> int:
+        """How many of the node's cards nobody has."""
+        return sum(card.mode is None for card in self.cards(node))
+
+    def holds(self, pod: Object) -> Holds:
+        """What the node tells that the pod's containers have."""
+        found: Holds = defaultdict(list)
+        for card in self.cards(pod["spec"]["nodeName"]):
+            for hold in card.held:
+                if hold.pod == pod["metadata"]["uid"]:
+                    found[hold.container].append((str(card.address), hold.amount))
+        return dict(found)
+
+    def assert_has_what_it_asks(self, pod: Object) -> Holds:
+        """The node tells of each container what its limit says, and the container sees that."""
+        asked = {each["name"]: each["resources"]["limits"] for each in pod["spec"]["containers"]}
+        wait_until(
+            lambda: self.holds(pod).keys() == asked.keys(), 60.0, "the Node to tell of the pod"
+        )
+        holds = self.holds(pod)
+        for container, limits in asked.items():
+            self._assert_sees(pod, container, limits, holds[container])
+        if WHOLE not in next(iter(asked.values())):
+            assert len({card for each in holds.values() for card, _ in each}) == 1
+        return holds
+
+    @contextmanager
+    def without_agents(self) -> Iterator[None]:
+        """Within it no node has an agent; afterwards each has one that is ready."""
+        agents = (f"--namespace={DRIVER_NAMESPACE}", "patch", "daemonset", f"{RELEASE}-agent")
+        self.cluster.kubectl(*agents, f"--patch={_NOWHERE}")
+        try:
+            for node in self.machines:
+                wait_until(partial(self._has_no_agent, node), 60.0, f"no agent on {node}")
+            yield
+        finally:
+            self.cluster.kubectl(*agents, f"--patch={_ANYWHERE}")
+            for node in self.machines:
+                wait_until(partial(self.agent_pods, node), 60.0, f"an agent on {node}")
+            self.wait_for_agents()
+
+    def _has_no_agent(self, node: str) -> bool:
+        scope = (f"--namespace={DRIVER_NAMESPACE}", f"--field-selector=spec.nodeName={node}")
+        selector = "--selector=app.kubernetes.io/component=agent"
+        return not self.cluster.get("pods", *scope, selector)["items"]
+
+    def _assert_sees(
+        self, pod: Object, container: str, limits: Mapping[str, str], held: list[tuple[str, int]]
+    ) -> None:
+        node, metadata = pod["spec"]["nodeName"], pod["metadata"]
+        [(resource, text)] = limits.items()
+        if resource == WHOLE:
+            assert [amount for _, amount in held] == [1] * int(text)
+        else:
+            assert [amount for _, amount in held] == [int(text)]
+        seen = look(self, metadata["namespace"], metadata["name"], container)
+        minors = frozenset(self.minor(node, PciAddress.parse(card)) for card, _ in held)
+        assert (seen.visible, seen.nodes) == (minors, minors), f"{metadata['name']}, {container}"
+        named = [
+            profile_size(each.profile)
+            for card, _ in held
+            for each in self.machine(node).instances(card)
+            if seen.tops == f"DRS-{each.uuid}"
+        ]
+        assert named == ([int(text)] if resource == DRS else [])
+
+    def _slices(self) -> str:
+        return self.cluster.kubectl("get", "nodes", "--output=yaml")
