@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -148,6 +149,16 @@ class ProcessTable:
         if not log.exists():
             return ""
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether none of its threads goes on after SIGSTOP: each stops only when its turn on a
+    processor comes."""
+    states = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # of a thread that ended
+            states.append((task / "stat").read_text().rpartition(")")[2].split()[_STATE_FIELD])
+    return set(states) == {"T"}
 
 
 def run(

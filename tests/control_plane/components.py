@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.network import NETWORK, enter
+from tests.cluster.processes import is_stopped
 from tests.cluster.waiting import wait_until
 
 SCHEDULER = "kube-scheduler"
@@ -19,13 +20,8 @@ def stopped(cluster: Cluster, name: str = SCHEDULER) -> Iterator[None]:
     """It does nothing (SIGSTOP) until the end, and then goes on with what it had in hand."""
     process = cluster.processes.get(name)
     process.send(signal.SIGSTOP)
-    wait_until(
-        lambda: _is_stopped(process.pid),
-        30.0,
-        f"{name} stopped",
-        retry_on=(FileNotFoundError, ProcessLookupError),  # of a thread that ended
-    )
     try:
+        wait_until(lambda: is_stopped(process.pid), 60.0, f"{name} stopped")
         yield
     finally:
         process.send(signal.SIGCONT)
@@ -47,9 +43,3 @@ def restart(cluster: Cluster, name: str = SCHEDULER, *flags: str) -> None:
     """End it at once and start it with the same command, and with these flags."""
     with away(cluster, name, *flags):
         pass
-
-
-def _is_stopped(pid: int) -> bool:
-    """Whether none of its threads goes on: each stops only when its turn on a processor comes."""
-    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return all(text.rpartition(")")[2].split()[0] == "T" for text in stats)

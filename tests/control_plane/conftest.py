@@ -204,6 +204,16 @@ class Eyes:
         held = [(each.pool, each.device) for name in names for each in results(self.claim(name))]
         assert len(held) == len(set(held))
 
+    def told(self, name: str, words: str) -> None:
+        """Return when an event about the object has these words: what is told first may be of a
+        moment when the controller had not seen everything yet."""
+        wait_until(
+            lambda: any(words in each for each in events_about(self._api, self.namespace, name)),
+            60.0,
+            f"{name} told {words!r}",
+            seen=lambda: str(events_about(self._api, self.namespace, name)),
+        )
+
     def _allocation(self, name: str) -> object:
         return (self.claim(name).get("status") or {}).get("allocation")
 
@@ -235,20 +245,25 @@ class Scene:
         return events_about(self.api, self.namespace, name)
 
     def told(self, name: str, words: str) -> None:
-        """Return when an event about the object has these words."""
-        wait_until(
-            lambda: any(words in each for each in self.events_about(name)),
-            60.0,
-            f"{name} told {words!r}",
-            seen=lambda: str(self.events_about(name)),
-        )
+        self.eyes.told(name, words)
 
     def writes_to_claims(self, since: str) -> list[Object]:
-        """Each claim of the namespace as it was after each write since a resourceVersion."""
+        """Each claim of the namespace as it was after each write since a resourceVersion, up to
+        what it is now."""
+        now = self.api.list(RESOURCE_CLAIMS, namespace=self.namespace).items
+        awaited = {_version(each) for each in now if int(_version(each)) > int(since)}
         watch = self.api.watch(
-            RESOURCE_CLAIMS, resource_version=since, namespace=self.namespace, timeout=1.0
+            RESOURCE_CLAIMS, resource_version=since, namespace=self.namespace, timeout=60.0
         )
-        return [event.object for event in watch if event.change is not Change.BOOKMARK]
+        writes: list[Object] = []
+        events = iter(watch)
+        while awaited:
+            event = next(events)
+            if event.change is not Change.BOOKMARK:
+                writes.append(event.object)
+                awaited.discard(_version(event.object))
+        watch.close()
+        return writes
 
 
 @pytest.fixture
@@ -256,6 +271,10 @@ def scene(
     control_plane: Cluster, api: Client, machines: Machines, eyes: Eyes, hands: Hands
 ) -> Scene:
     return Scene(control_plane, api, eyes.namespace, machines, eyes, hands)
+
+
+def _version(found: Object) -> str:
+    return str(found["metadata"]["resourceVersion"])
 
 
 def events_about(api: Client, namespace: str, name: str) -> list[str]:

@@ -10,10 +10,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from tests.cluster.processes import is_stopped
 from tests.cluster.waiting import wait_until
 
 _CHECKOUT = Path(__file__).parents[2]
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
 
 
@@ -47,12 +48,13 @@ class ProgramProcess:
 
     def wait_stopped(self, timeout: float = _START_SECONDS) -> None:
         """Return when the process is stopped, by itself or by another."""
+        pid = self._process.pid
+        wait_until(lambda: is_stopped(pid), timeout, "the program stopped", seen=self.log)
 
-        def is_stopped() -> bool:
-            _, _, rest = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")
-            return rest.split()[0] == "T"
-
-        wait_until(is_stopped, timeout, "the program stopped", seen=self.log)
+    def suspend(self) -> None:
+        """SIGSTOP; returns when it does nothing more."""
+        self.signal(signal.SIGSTOP)
+        self.wait_stopped()
 
     def stop(self) -> int:
         """SIGTERM, and its exit code."""

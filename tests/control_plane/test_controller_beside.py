@@ -69,7 +69,7 @@ def test_quiet_time_and_a_live_read_before_it_is_allocated_again(
 ) -> None:
     for _ in range(2):  # the node that did not work out is not tried again at once anyway
         scene.machines.add([whole(0)])
-    start_controller("--quiet-time=3").wait_for_log("begins")
+    start_controller("--quiet-time=5").wait_for_log("begins")
     scene.hands.start("one", schedulerName="nobody")
     scene.hands.clear(scene.eyes.allocated("one"))
     scene.eyes.stays(lambda: allocation(scene.eyes.claim("one")) is None, seconds=2.0, what="quiet")
@@ -82,7 +82,7 @@ def test_the_live_pod_says_where_it_is_allocated_again(
     """It is bound after its allocation was given up, and the controller's watch is late."""
     first = scene.machines.add([whole(0)])
     muffled = tmp_path / "muffled"
-    start_controller("--quiet-time=2", program=late("watch", "pods", muffled)).wait_for_log(
+    start_controller("--quiet-time=6", program=late("watch", "pods", muffled)).wait_for_log(
         "begins"
     )
     scene.hands.start("user", schedulerName="nobody")
@@ -124,7 +124,7 @@ def test_claims_of_one_pod_go_together(scene: Scene, controller: ControllerProce
     for name in ("one", "two"):
         scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace))
     scene.api.create(PODS, with_port(pod_with("user", scene.namespace, "one", "two")))
-    assert scene.eyes.bound("user", timeout=60.0) == large
+    assert scene.eyes.bound("user") == large
     where: dict[str, str | None] = {}
     together = []
     for each in scene.writes_to_claims(listed.resource_version):
@@ -152,7 +152,7 @@ def test_an_allocation_never_moves_in_one_step(scene: Scene, controller: Control
         taker = pod_with(f"taker-{number}", scene.namespace, nodeName=node)
         scene.api.create(PODS, with_port(taker))
     scene.api.create(PODS, with_port(pod_with("user", scene.namespace, "one")))
-    bound = scene.eyes.bound("user", timeout=60.0)
+    bound = scene.eyes.bound("user")
     assert where_it_was(scene, listed.resource_version)[-1] == bound
 
 
@@ -165,13 +165,13 @@ def test_nor_where_the_scheduler_clears_nothing(
     scene.hands.start("one", schedulerName="nobody")
     first = node_of(scene.eyes.allocated("one"))
     scene.hands.set_status(PODS, "one", {"conditions": [UNSCHEDULABLE]})
-    wait_until(lambda: scene.eyes.node_of("one") not in {"", first}, 30.0, "on the other node")
+    wait_until(lambda: scene.eyes.node_of("one") not in {"", first}, 60.0, "on the other node")
     assert where_it_was(scene, listed.resource_version)[-1] == scene.eyes.node_of("one")
 
 
 def come_together(scene: Scene, name: str) -> str:
     """The node of the pod, once its claim is allocated there and reserved for it alone."""
-    node = scene.eyes.bound(name, timeout=60.0)
+    node = scene.eyes.bound(name)
 
     def is_served() -> bool:
         users = [each["name"] for each in reserved_for(scene.eyes.claim(name))]
@@ -218,10 +218,11 @@ def test_a_claim_follows_a_pod_that_was_bound_apart_from_it(
 
 
 def test_no_pod_is_bound_apart_from_its_claim_whoever_meddles(
-    scene: Scene, controller: ControllerProcess
+    scene: Scene, start_controller: Start
 ) -> None:
     """Somebody changes the claims all the time, so that kube-scheduler's reservations meet
     conflicts, and gives up allocations that are not reserved yet."""
+    start_controller("--quiet-time=5").wait_for_log("begins")
     scene.machines.add_many(4, [whole(bus) for bus in range(4)])
     names = [f"user-{number}" for number in range(16)]
     for name in names:
@@ -236,7 +237,7 @@ def test_no_pod_is_bound_apart_from_its_claim_whoever_meddles(
             else:
                 scene.hands.annotate(found, str(meddling.random()))
     for name in names:
-        assert scene.eyes.bound(name, timeout=60.0) == scene.eyes.node_of(name)
+        assert scene.eyes.bound(name) == scene.eyes.node_of(name)
     scene.eyes.no_card_twice(names)
 
 
@@ -249,7 +250,7 @@ def test_the_scheduler_restarts_in_the_middle(scene: Scene, controller: Controll
         if number == 8:
             components.restart(scene.cluster)
     for name in names:
-        assert scene.eyes.bound(name, timeout=60.0) == node_of(scene.eyes.claim(name))
+        assert scene.eyes.bound(name) == node_of(scene.eyes.claim(name))
     scene.eyes.no_card_twice(names)
 
 
@@ -351,9 +352,9 @@ def test_devices_that_are_given_past_us_are_told_and_counted(
     scene.eyes.bound("theirs")
     again = start_controller()
     again.wait_for_log("begins")
-    told = wait_until(lambda: scene.events_about("theirs"), 15.0, "an event")
+    told = wait_until(lambda: scene.events_about("theirs"), 60.0, "an event")
     assert any("was allocated by kube-scheduler, past the controller" in each for each in told)
     assert "gcu_controller_foreign_allocations 1.0" in again.probe("/metrics")[1]
     scene.hands.start("ours")
-    wait_until(lambda: scene.events_about("ours"), 15.0, "ours told to wait")
+    wait_until(lambda: scene.events_about("ours"), 60.0, "ours told to wait")
     assert allocation(scene.eyes.claim("ours")) is None
