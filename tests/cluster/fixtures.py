@@ -13,11 +13,13 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.errors import CommandError
 from tests.cluster.image.build import driver_archive
 from tests.cluster.image.inputs import Inputs
 from tests.cluster.settings import Settings
@@ -30,7 +32,8 @@ _TIERS = ("control_plane", "cluster", "old_cluster")
 _RELEASE_SECONDS = 60
 
 # What holds devices, and what would make it again.
-_HOLDERS = "deployments,daemonsets,statefulsets,replicasets,jobs,pods"
+_MAKERS = "deployments,daemonsets,statefulsets,replicasets,jobs"
+_HOLDERS = f"{_MAKERS},pods"
 
 
 @pytest.fixture(scope="session")
@@ -95,14 +98,16 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     name = f"{slug}-{secrets.token_hex(2)}"
     cluster.kubectl("create", "namespace", name)
     yield name
-    if cluster.nodes:
-        wait = ("--grace-period=1", f"--timeout={_RELEASE_SECONDS}s")
-        holders = f"{_HOLDERS},resourceclaims" if cluster.release.dra else _HOLDERS
-        cluster.kubectl("delete", holders, "--all", "--namespace", name, *wait)
-    else:
-        _release_all(cluster, name)
-    # Not waited for: its controller sleeps five seconds first, and an empty one holds nothing.
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    try:
+        if cluster.nodes:
+            wait = ("--grace-period=1", f"--timeout={_RELEASE_SECONDS}s")
+            holders = f"{_HOLDERS},resourceclaims" if cluster.release.dra else _HOLDERS
+            cluster.kubectl("delete", holders, "--all", "--namespace", name, *wait)
+        else:
+            _release_all(cluster, name)
+    finally:
+        # Not waited for: its controller sleeps five seconds first, and an empty one holds nothing.
+        cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 def _cluster_of(request: pytest.FixtureRequest) -> Cluster:
@@ -116,14 +121,26 @@ def _cluster_of(request: pytest.FixtureRequest) -> Cluster:
 def _release_all(cluster: Cluster, namespace: str) -> None:
     """Do what kubelets and controllers would: without them nobody ends pods and allocations."""
     scope = ("--namespace", namespace)
+    cluster.kubectl("delete", _MAKERS, "--all", *scope, "--wait=false")
     cluster.kubectl("delete", "pods", "--all", *scope, "--grace-period=0", "--force")
     for claim in cluster.get("resourceclaims", *scope)["items"]:
-        name = claim["metadata"]["name"]
-        status = json.dumps({"status": None})
-        patch = ("patch", "resourceclaim", name, *scope, "--type=merge")
-        cluster.kubectl(*patch, "--subresource=status", f"--patch={status}")
-        metadata = json.dumps({"metadata": {"finalizers": None}})
-        cluster.kubectl(*patch, f"--patch={metadata}")
+        target = ("resourceclaim", claim["metadata"]["name"], *scope, "--type=merge")
+        # The claim of a pod that is gone is deleted, and goes with its last finalizer.
+        with _not_found_is_well():
+            status = json.dumps({"status": None})
+            cluster.kubectl("patch", *target, "--subresource=status", f"--patch={status}")
+            metadata = json.dumps({"metadata": {"finalizers": None}})
+            cluster.kubectl("patch", *target, f"--patch={metadata}")
+
+
+@contextmanager
+def _not_found_is_well() -> Iterator[None]:
+    """Let kubectl find nothing of that name any more."""
+    try:
+        yield
+    except CommandError as error:
+        if "(NotFound)" not in error.output:
+            raise
 
 
 @pytest.hookimpl(wrapper=True)
