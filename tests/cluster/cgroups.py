@@ -37,6 +37,12 @@ def kubelet_root(cluster: str, node: str) -> str:
     return f"/{_PARENT}/{cluster}/{node}"
 
 
+def is_of_another(group: str, cluster: str) -> bool:
+    """Whether the group's path is one of a cluster of another name."""
+    _, _, below = group.partition(f"/{_PARENT}/")
+    return bool(below) and below.partition("/")[0] != cluster
+
+
 def components(cluster: str) -> Path:
     """The group that components are put into."""
     return _tracking_hierarchy() / _PARENT / cluster / _COMPONENTS

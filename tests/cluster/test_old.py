@@ -55,13 +55,13 @@ def test_a_service_is_reached(old_cluster: Cluster, namespace: str) -> None:
 
 
 def test_nothing_of_it_stays() -> None:
-    before = traces()
+    before = traces(NAME)
     settings = Settings(NAME, kubernetes=OLD_KUBERNETES, nodes=1)
     cluster = Cluster.up(settings, owner=own_process())
     try:
         cluster.apply(pod("running", "default"))
         wait_for_pods(cluster, "default", "running")
-        during = traces()
+        during = traces(NAME)
         assert_seen(before, during)
     finally:
         cluster.down()

@@ -56,7 +56,7 @@ def owner_with_a_running_pod() -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture
 def before() -> Iterator[frozenset[str]]:
     """What the machine shows without the cluster."""
-    yield traces()
+    yield traces(NAME)
     # A failed test must not leave to the next one what it failed to remove.
     sweep()
 
@@ -64,9 +64,9 @@ def before() -> Iterator[frozenset[str]]:
 def left_over(before: frozenset[str], during: frozenset[str]) -> frozenset[str]:
     """What the cluster brought and did not take with it.
 
-    Only what was there while it ran: other clusters of the machine come and go meanwhile.
+    Only what was there while it ran: others use the machine meanwhile.
     """
-    return (during - before) & traces()
+    return (during - before) & traces(NAME)
 
 
 def assert_nothing_left(before: frozenset[str], during: frozenset[str]) -> None:
@@ -90,7 +90,7 @@ def assert_seen(before: frozenset[str], during: frozenset[str]) -> None:
 
 def test_killed_owner(before: frozenset[str]) -> None:
     with owner_with_a_running_pod() as owner:
-        during = traces()
+        during = traces(NAME)
         assert_seen(before, during)
         owner.send_signal(signal.SIGKILL)
         owner.wait()
@@ -99,7 +99,7 @@ def test_killed_owner(before: frozenset[str]) -> None:
 
 def test_killed_owner_and_keeper(before: frozenset[str]) -> None:
     with owner_with_a_running_pod() as owner:
-        during = traces()
+        during = traces(NAME)
         keeper: Process = Cluster.attach(NAME).processes.get(KEEPER)
         keeper.send(signal.SIGKILL)
         wait_until(lambda: not keeper.alive(), 5.0, "end of the keeper")
@@ -113,7 +113,7 @@ def test_killed_owner_and_keeper(before: frozenset[str]) -> None:
 
 def test_owner_that_ends_without_a_word(before: frozenset[str]) -> None:
     with owner_with_a_running_pod() as owner:
-        during = traces()
+        during = traces(NAME)
         assert owner.stdin is not None
         owner.stdin.close()
         assert owner.wait(timeout=10) == 0
@@ -126,7 +126,7 @@ def test_owner_killed_while_it_brings_up_what_should_stay(before: frozenset[str]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=checkout) as starter:
         assert starter.stdout is not None
         assert "control plane" in starter.stdout.readline()
-        during = traces()
+        during = traces(NAME)
         starter.send_signal(signal.SIGKILL)
     assert during - before
     assert_nothing_left(before, during)
@@ -134,7 +134,7 @@ def test_owner_killed_while_it_brings_up_what_should_stay(before: frozenset[str]
 
 def test_down_of_a_cluster_without_owner(before: frozenset[str]) -> None:
     cluster = Cluster.up(Settings(NAME, nodes=1), owner=None)
-    during = traces()
+    during = traces(NAME)
     cluster.down()
     assert_nothing_left(before, during)
     cluster.down()
@@ -145,4 +145,4 @@ def test_failed_start(before: frozenset[str]) -> None:
     with pytest.raises(Exception, match="unknown flag: --no-such-flag"):
         Cluster.up(wrong, owner=state.own_process())
     assert state.load(NAME) is None
-    assert not any(NAME in trace for trace in traces() - before)
+    assert not any(NAME in trace for trace in traces(NAME) - before)

@@ -15,18 +15,24 @@ _NAMESPACES = ("net", "mnt", "uts")
 _FOLDERS = ("/run", "/var/lib", "/var/log", "/etc", "/opt", "/usr/libexec")
 
 
-def traces() -> frozenset[str]:
+def traces(cluster: str) -> frozenset[str]:
     """Processes outside the machine's own namespaces, mounts, links, routes, cgroups and files.
 
-    Taken from the kernel, not from the records of the cluster: what those forget is shown too.
+    Taken from the kernel, not from the records of the cluster: what those forget is shown too. Left
+    out are the control groups of clusters of other names, whose pods come and go, and what runs in
+    them.
     """
     return frozenset(
         [
-            *(f"process {found}" for found in _processes()),
+            *(f"process {found}" for found in _processes(cluster)),
             *(f"mount {line.split()[4]}" for line in _lines("/proc/self/mountinfo")),
             *(f"link {link['ifname']}" for link in json.loads(run(["ip", "-json", "link"]))),
             *(f"route {route}" for route in run(["ip", "route"]).splitlines()),
-            *(f"cgroup {group}" for top in cgroups.hierarchies() for group in _groups(top)),
+            *(
+                f"cgroup {group}"
+                for top in cgroups.hierarchies()
+                for group in _groups(top, cluster)
+            ),
             *(
                 f"file {path}"
                 for folder in (*map(Path, _FOLDERS), *_home())
@@ -37,7 +43,7 @@ def traces() -> frozenset[str]:
     )
 
 
-def _processes() -> list[str]:
+def _processes(cluster: str) -> list[str]:
     """Each with its foreign namespace, which is shown to be gone when no process is in it."""
     found = []
     for process in Path("/proc").iterdir():
@@ -46,8 +52,11 @@ def _processes() -> list[str]:
         try:
             spaces = {kind: (process / "ns" / kind).readlink() for kind in _NAMESPACES}
             command = (process / "cmdline").read_text().replace("\0", " ")
+            groups = (process / "cgroup").read_text().splitlines()
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue  # it ended meanwhile, or is one that root itself may not look into
+        if any(cgroups.is_of_another(group, cluster) for group in groups):
+            continue
         own = {kind: Path(f"/proc/self/ns/{kind}").readlink() for kind in _NAMESPACES}
         found += [f"{process.name} in {spaces[kind]}" for kind in own if spaces[kind] != own[kind]]
         if "tests.cluster.keeper" in command:
@@ -55,8 +64,9 @@ def _processes() -> list[str]:
     return found
 
 
-def _groups(top: Path) -> list[str]:
-    return [directory for directory, _, _ in os.walk(top)]
+def _groups(top: Path, cluster: str) -> list[str]:
+    found = (directory for directory, _, _ in os.walk(top))
+    return [group for group in found if not cgroups.is_of_another(group, cluster)]
 
 
 def _home() -> tuple[Path, ...]:

@@ -54,3 +54,19 @@ def test_removal_takes_the_parent_with_the_last_cluster(hierarchies: dict[str, P
     assert cgroups.exists("two")
     cgroups.remove("two")
     assert [list(folder.iterdir()) for folder in hierarchies.values()] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ("/sys/fs/cgroup/memory/gcu-dra/other/gcu-node-1", True),
+        ("/sys/fs/cgroup/memory/gcu-dra/other", True),
+        ("4:memory:/gcu-dra/other/components", True),
+        ("4:memory:/gcu-dra/one/components", False),
+        ("/sys/fs/cgroup/memory/gcu-dra/one", False),
+        ("/sys/fs/cgroup/memory/gcu-dra", False),
+        ("4:memory:/system.slice", False),
+    ],
+)
+def test_whose_a_group_is(group: str, expected: bool) -> None:
+    assert cgroups.is_of_another(group, "one") is expected
