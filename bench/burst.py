@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,8 +81,10 @@ class Seen:
         with self._more:
             if not self._more.wait_for(lambda: len(self._at) >= count, SECONDS):
                 raise TimeoutError(f"{len(self._at)} of {count} were done in {SECONDS:g} s")
-        self._watch.close()
         return max(self._at.values())
+
+    def close(self) -> None:
+        self._watch.close()
 
     def _follow(self) -> None:
         for event in self._watch:
@@ -90,6 +92,14 @@ class Seen:
                 with self._more:
                     self._at.setdefault(event.object["metadata"]["name"], time.monotonic())
                     self._more.notify()
+
+
+def _is_bound(pod: Object) -> bool:
+    return bool(pod["spec"].get("nodeName"))
+
+
+def _is_allocated(claim: Object) -> bool:
+    return allocation(claim) is not None
 
 
 class Bursts:
@@ -106,16 +116,18 @@ class Bursts:
             self._signal(controller, signal.SIGSTOP)
             names = [f"user-{number}" for number in range(count)]
             for_all(lambda name: self._start(name, way), names)
-            bound = Seen(self._api, PODS, lambda pod: bool(pod["spec"].get("nodeName")))
-            allocated = Seen(self._api, RESOURCE_CLAIMS, lambda each: allocation(each) is not None)
-            before, begun = self._cpu(controller), time.monotonic()
-            self._signal(controller, signal.SIGCONT, scheduler=way.scheduled)
-            try:
-                claims = count / (allocated.last(count) - begun)
-                pods = count / (bound.last(count) - begun) if way.scheduled else 0.0
-                after = self._cpu(controller)
-            finally:
-                self._signal(controller, signal.SIGCONT)
+            with (
+                closing(Seen(self._api, PODS, _is_bound)) as bound,
+                closing(Seen(self._api, RESOURCE_CLAIMS, _is_allocated)) as allocated,
+            ):
+                before, begun = self._cpu(controller), time.monotonic()
+                self._signal(controller, signal.SIGCONT, scheduler=way.scheduled)
+                try:
+                    claims = count / (allocated.last(count) - begun)
+                    pods = count / (bound.last(count) - begun) if way.scheduled else 0.0
+                    after = self._cpu(controller)
+                finally:
+                    self._signal(controller, signal.SIGCONT)
         self._end_all()
         return Rates(claims, pods, {name: used - before[name] for name, used in after.items()})
 
