@@ -70,16 +70,7 @@ class Narrator:
         # Every freed device makes all that wait look again: people read the event.
         logger.debug("pod %s waits: %s", _name(pod), reason)
         about = (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims))
-        return max(
-            self._recorder.record(
-                regarding,
-                kind=EventType.WARNING,
-                reason=_REASON_FAILED,
-                note=reason,
-                action="Allocate",
-            )
-            for regarding in about
-        )
+        return max(self._warn(regarding, _REASON_FAILED, reason) for regarding in about)
 
     def written_past_us(self, key: Key, claim: Object | None) -> None:
         """Tell of the claim where another allocator gave it devices of ours."""
@@ -89,44 +80,20 @@ class Narrator:
         else:
             self._past_us.add(key)
             logger.warning("claim %s: %s", _name(claim), told)
-            self._recorder.record(
-                _typed(claim, RESOURCE_CLAIMS),
-                kind=EventType.WARNING,
-                reason=_REASON_PAST_US,
-                note=told,
-                action="Allocate",
-            )
+            self._warn(_typed(claim, RESOURCE_CLAIMS), _REASON_PAST_US, told)
         self._foreign.set(len(self._past_us))
 
     def usage_differs(self, pod: Object, told: str) -> None:
         """A pod uses a prepared claim otherwise than the pod that it was prepared for."""
-        self._recorder.record(
-            _typed(pod, PODS),
-            kind=EventType.WARNING,
-            reason=_REASON_USAGE,
-            note=told,
-            action="Allocate",
-        )
+        self._warn(_typed(pod, PODS), _REASON_USAGE, told)
 
     def claim_full(self, pod: Object, told: str) -> None:
         """A claim of the pod is reserved for as many pods as it can be."""
-        self._recorder.record(
-            _typed(pod, PODS),
-            kind=EventType.WARNING,
-            reason=_REASON_FULL,
-            note=told,
-            action="Allocate",
-        )
+        self._warn(_typed(pod, PODS), _REASON_FULL, told)
 
     def no_template(self, pod: Object, told: str) -> None:
         """The claim template that the pod's limits became is not the one that it should be."""
-        self._recorder.record(
-            _typed(pod, PODS),
-            kind=EventType.WARNING,
-            reason=_REASON_TEMPLATE,
-            note=told,
-            action="MakeTemplate",
-        )
+        self._warn(_typed(pod, PODS), _REASON_TEMPLATE, told, action="MakeTemplate")
 
     def allocated(self, count: int) -> None:
         self._allocations.inc(count)
@@ -146,6 +113,12 @@ class Narrator:
 
     def waiting(self, count: int) -> None:
         self._waiting.set(count)
+
+    def _warn(self, regarding: Object, reason: str, told: str, action: str = "Allocate") -> float:
+        """Gives what the recorder does: after how many seconds it is worth telling again."""
+        return self._recorder.record(
+            regarding, kind=EventType.WARNING, reason=reason, note=told, action=action
+        )
 
 
 def _typed(obj: Object, resource: Resource) -> Object:
