@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -30,6 +31,8 @@ from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import Siblings, dra_siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import Effects
+
+logger = logging.getLogger(__name__)
 
 # Of each kind the kubelet takes the newest that it knows. Up to 1.36 it asks for health whatever
 # stands here, from 1.37 on only where it stands here.
@@ -111,6 +114,7 @@ class KubeletPlugin:
         """
         _make_folder(self._sockets.service.parent)
         self._service.start()
+        self._siblings.look()  # who is here is missed when it leaves, however soon
         try:
             self._registrar.start()
         except SocketError:
@@ -158,6 +162,7 @@ class KubeletPlugin:
             # With the other's stream the kubelet forgets what all of us told it (1.36.3,
             # `HandleWatchResourcesStream`), perhaps a little later than the other has left.
             if left_before or someone_left:
+                logger.info("another agent has left: telling the health of the devices again")
                 self._feed.wake()
 
 

@@ -15,7 +15,7 @@ from tests.cluster.waiting import wait_until
 
 _CHECKOUT = Path(__file__).parents[2]
 _START_SECONDS = 60.0
-_STOP_SECONDS = 15.0
+_STOP_SECONDS = 60.0
 
 
 class ProgramProcess:
