@@ -19,22 +19,25 @@ from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import LEASES, NODES, PODS, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
 from tests.cluster.pki import Authority
-from tests.unit.controller.extender.build import SHARED, address, card, node, pod
+from tests.unit.controller.extender.build import SHARED, address, card, hold, node, pod
 from tests.unit.kube.fakes import FakeWatch
 
 
 class SmallCluster:
-    """One node, one pod, and the lease; `away` makes every list of pods fail."""
+    """One node, one pod that has slices there, and the lease; `away` makes every list of pods fail.
+    `told` has the annotations that the pod was given."""
 
     def __init__(self) -> None:
         self.away = False
         self.lease: Object | None = None
         self.lists = 0
+        self.told: Object = {}
 
     def list(self, resource: Resource, **_selectors: str) -> Listing:
         if resource is NODES:
-            return Listing((node("n", card(1)),), "1")
+            return Listing((node("n", card(1, Mode.SHARED, hold("a", 4))),), "1")
         assert resource is PODS
         self.lists += 1
         if self.away:
@@ -53,6 +56,11 @@ class SmallCluster:
     def replace(self, _resource: Resource, body: Object, **_more: object) -> Object:
         version = str(int(body["metadata"]["resourceVersion"]) + 1)
         return self._store(body, version)
+
+    def patch(self, resource: Resource, name: str, body: Object, **_more: object) -> Object:
+        assert (resource, name) == (PODS, "a")
+        self.told |= body["metadata"]["annotations"]
+        return {}
 
     def _store(self, body: Object, version: str) -> Object:
         self.lease = {**body, "metadata": {"uid": "lease-uid", "resourceVersion": version}}
@@ -116,6 +124,17 @@ def test_it_takes_over_only_with_the_pods_of_now(settings: ControllerSettings) -
         assert extender.ready() is None
     finally:
         extender.stop(within=2)
+
+
+def test_pods_are_told_what_their_node_tells(settings: ControllerSettings) -> None:
+    cluster = SmallCluster()
+    extender = made(settings, cluster)
+    extender.start()
+    try:
+        assert within(10, lambda: cluster.told), "no pod was written to"
+    finally:
+        extender.stop(within=2)
+    assert cluster.told["enflame.com/gcu-assigned"] == "true"
 
 
 def test_files_of_the_certificate_must_be_named() -> None:
