@@ -62,8 +62,8 @@ def device_name(mode: str, card: int) -> str:
     return f"{mode}-0000-{_bus(card)}-00-0"
 
 
-def resource_slice(number: int) -> Object:
-    """A node's pool: 4 cards on each of 2 NUMA nodes, 2 behind each PCIe switch."""
+def resource_slice(number: int, cards: int = CARDS) -> Object:
+    """A node's pool: 4 cards on each NUMA node, 2 behind each PCIe switch."""
     node = node_name(number)
     return {
         "metadata": {"name": f"{node}-0", "resourceVersion": "1", "uid": f"slice-{number}"},
@@ -71,7 +71,7 @@ def resource_slice(number: int) -> Object:
             "driver": DRIVER,
             "nodeName": node,
             "pool": {"name": f"{DRIVER}/{node}", "generation": 1, "resourceSliceCount": 1},
-            "devices": [_device(mode, number, card) for card in range(CARDS) for mode in MODES],
+            "devices": [_device(mode, number, card) for card in range(cards) for mode in MODES],
         },
     }
 

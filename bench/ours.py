@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bench import fleet
 from bench.trace import Job
 from controller.allocator.allocate import Allocation, allocate
@@ -14,15 +16,16 @@ from dra_driver.selector.selector import Selectors
 
 
 class Ours:
-    """Nodes of 8 cards as the agent publishes them."""
+    """Nodes with so many cards each, as the agent publishes them."""
 
-    def __init__(self, cards: int, policy: Policy) -> None:
-        nodes = cards // fleet.CARDS
+    def __init__(self, cards: Sequence[int], policy: Policy) -> None:
         self._policy = policy
         self._holdings = Holdings()
-        inventory = Inventory.of(fleet.resource_slice(number) for number in range(nodes))
+        inventory = Inventory.of(
+            fleet.resource_slice(number, count) for number, count in enumerate(cards)
+        )
         self._state = State(inventory, self._holdings, fleet.classes(), Selectors())
-        self._nodes = frozenset(fleet.node_name(number) for number in range(nodes))
+        self._nodes = frozenset(fleet.node_name(number) for number in range(len(cards)))
         self._running: dict[int, Hold] = {}
 
     def start(self, number: int, job: Job) -> bool:

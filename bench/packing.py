@@ -61,10 +61,14 @@ def policies() -> dict[str, Make]:
 
     spread = Policy(Packing.SPREAD, Packing.SPREAD)
     return {
-        "ours": lambda cards, _: Ours(cards, Policy()),
-        "ours_spread": lambda cards, _: Ours(cards, spread),
+        "ours": lambda cards, _: Ours(_nodes(cards), Policy()),
+        "ours_spread": lambda cards, _: Ours(_nodes(cards), spread),
         **{name: baseline(choose) for name, choose in BASELINES.items()},
     }
+
+
+def _nodes(cards: int) -> Sequence[int]:
+    return [CARDS] * (cards // CARDS)
 
 
 def static(jobs: Sequence[Job], make: Make) -> float:
