@@ -126,3 +126,19 @@ def test_the_notes_say_what_to_do_next(helm: Helm, values: Values, text: str) ->
     assert pod["spec"]["resourceClaims"] == [
         {"name": "gcu", "resourceClaimTemplateName": template["metadata"]["name"]}
     ]
+
+
+@pytest.mark.parametrize(
+    ("extender", "scheduler"),
+    [({}, None), ({"schedulerImage": "scheduler:1"}, "gcushare-scheduler")],
+    ids=["the cluster's scheduler", "the chart's"],
+)
+def test_the_notes_without_dra_have_a_pod_with_a_limit(
+    helm: Helm, extender: dict[str, str], scheduler: str | None
+) -> None:
+    notes = helm.notes({"mode": "device-plugin", "extender": extender})
+    assert "resourceslices" not in notes
+    pod = yaml.safe_load(notes.partition("<<'EOF'\n")[2].partition("EOF\n")[0])
+    [container] = pod["spec"]["containers"]
+    assert container["resources"]["limits"] == {names.RESOURCE_WHOLE: 1}
+    assert pod["spec"].get("schedulerName") == scheduler
