@@ -42,6 +42,7 @@ from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.model.effects import Effects
+from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
@@ -165,6 +166,7 @@ class Agent:
             shared,
             metrics=self._metrics,
             offering=lambda: self._is(Way.DEVICE_PLUGIN),
+            chosen=lambda: self._choice is not None,
             changed=self._wake,
         )
         self.registry.register(
@@ -278,7 +280,11 @@ class Agent:
             self._device_plugin.serve()
 
     def _choose(self) -> None:
-        choice = self._choice = self._ways.choose()
+        try:
+            choice = self._choice = self._ways.choose()
+        except GcuError:
+            self._device_plugin.announce()
+            raise
         logger.info("%s", choice)
         self._reports.normal(WAY_CHOSEN, str(choice))
         if self._ways.may_change:

@@ -29,12 +29,15 @@ from dra_driver.telemetry.program import Deadline
 
 # From 1.29 on kubelets take CDI names from device plugins without a feature gate (KEP-4009).
 _CDI_SINCE: Final = (1, 29)
+# A kubelet that starts fails the pods whose devices nobody lists, so it hears of these in time.
+_PATIENCE: Final = 5.0
 _NOTHING: Final = Offer(modes=frozenset())
 
 
 class PluginFront:
     """Constructing it has no effect. Where it is not `offering`, as new pods are served by DRA, it
-    serves the containers that hold something until they end.
+    serves the containers that hold something until they end. Until it is `chosen` whether it is,
+    and the cards have been looked at, the kubelet is not told of it, but for `_PATIENCE` at most.
 
     `serve` may be called again and does nothing then. `changed` is called when something was
     given out or released.
@@ -47,11 +50,13 @@ class PluginFront:
         *,
         metrics: Metrics,
         offering: Callable[[], bool],
+        chosen: Callable[[], bool],
         changed: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._shared = shared
         self._offering = offering
+        self._chosen = chosen
         self._takes_cdi: bool | None = None
         here = f"spec.nodeName={settings.node_name}"
         pods = NodePods(lambda: shared.api.list(PODS, field_selector=here).items)
@@ -65,6 +70,7 @@ class PluginFront:
             node_name=settings.node_name,
             kubelet_root=settings.kubelet_root,
             pod_uid=settings.pod_uid,
+            patience=_PATIENCE,
             pods=pods,
             timed=metrics.timed_devices,
             effects=shared.effects,
@@ -108,7 +114,14 @@ class PluginFront:
         """A card has changed, or what is held of one."""
         if self.serves:
             self._plugin.tell()
+            if self._knows_all():
+                self._plugin.announce()
         self._reporter.wake()
+
+    def announce(self) -> None:
+        """It cannot be said soon what is offered: let the kubelet hear of what is held."""
+        if self.serves:
+            self._plugin.announce()
 
     @property
     def problem(self) -> str | None:
@@ -138,6 +151,10 @@ class PluginFront:
             offering=self._offering(),
             closed=self._shared.failures.closed(),
         )
+
+    def _knows_all(self) -> bool:
+        shared = self._shared
+        return self._chosen() and shared.offers.known and shared.by_address() is not None
 
     def _offer(self, card: PciAddress) -> Offer:
         offers = self._shared.offers

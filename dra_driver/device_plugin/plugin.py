@@ -55,12 +55,14 @@ class DevicePlugin:
         kubelet_root: Path,
         pod_uid: str = "",
         release_interval: float = 10.0,
+        patience: float = 0.0,
         pods: NodePods | None = None,
         timed: Timed = lambda _resource, handler: handler,
         effects: Effects | None = None,
     ) -> None:
-        """`pod_uid` is the agent's own pod's: two agents can serve side by side. `pods` are
-        the node's. `timed` gives the handler of a resource, its calls measured."""
+        """`pod_uid` is the agent's own pod's: two agents can serve side by side. `patience` is how
+        many seconds `announce` may take to come. `pods` are the node's. `timed` gives the handler
+        of a resource, its calls measured."""
         effects = effects or Effects()
         folders = Folders.of(kubelet_root)
         self._changed = changed
@@ -101,6 +103,8 @@ class DevicePlugin:
             changed=self._on_change,
             interval=release_interval,
         )
+        self._patience = patience
+        self._announced = threading.Event()
         self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="plugin-watch", daemon=True)
 
@@ -114,10 +118,16 @@ class DevicePlugin:
         self._watcher.start()
         self._releaser.start()
 
+    def announce(self) -> None:
+        """All that is there can be listed: the kubelet may hear of us. It takes the first list for
+        the whole, and has none of ours until then."""
+        self._announced.set()
+
     def stop(self, grace: float) -> None:
         """Withdraw, and let running calls end within `grace` seconds for each resource. What
         containers have stays: they run on."""
         self._stopping.set()
+        self._announced.set()
         self._releaser.stop(grace)
         for server in self._servers.values():
             server.stop(grace)
@@ -157,9 +167,10 @@ class DevicePlugin:
         return any(server.is_listened_to for server in self._servers.values())
 
     def _watch(self) -> None:
-        self._look()
-        while not self._stopping.wait(_LOOK_EVERY):
+        self._announced.wait(self._patience)
+        while not self._stopping.is_set():
             self._look()
+            self._stopping.wait(_LOOK_EVERY)
 
     def _look(self) -> None:
         for server in self._servers.values():

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dra_driver.agent import plugin_front
 from dra_driver.agent.agent import Agent
 from dra_driver.kube.api import Listing, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
@@ -32,8 +33,13 @@ class OldCluster(Claims):
         self.kubelet = "v1.30.14"
         self.annotations: dict[str, str] = {}
         self.told = threading.Condition()
+        self.asked = threading.Event()
+        self.answers = threading.Event()
+        self.answers.set()
 
     def server_version(self) -> ServerVersion:
+        self.asked.set()
+        assert self.answers.wait(30)
         if self.away:
             raise Unavailable("the API server did not answer")
         return self.server
@@ -117,6 +123,36 @@ def test_a_kubelet_that_takes_no_cdi_names(place: Place) -> None:
     assert not answer.cdi_devices
     assert answer.envs["ENFLAME_VISIBLE_DEVICES"] in {"0", "1"}
     assert {device.container_path for device in answer.devices} > {"/dev/gcuctl"}
+
+
+def test_the_first_list_of_an_agent_that_starts_anew_is_whole(place: Place) -> None:
+    place.start()
+    place.kubelet.admit("a", "main", SHARED, 2)
+    place.node.agents.pop().stop()
+    known = len(place.kubelet.registered)
+    place.api.asked.clear()
+    place.api.answers.clear()
+    place.node.agent().start()
+    assert place.api.asked.wait(30)
+    with place.kubelet.news:
+        assert not place.kubelet.news.wait_for(lambda: len(place.kubelet.registered) > known, 0.5)
+    place.api.answers.set()
+    place.becomes(1, 12, 6)
+    assert [len(place.kubelet.endpoints[each].first) for each in RESOURCES.values()] == [1, 12, 6]
+
+
+def test_a_server_that_does_not_answer_hides_no_devices_of_pods(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin_front, "_PATIENCE", 0.2)
+    place.start()
+    place.kubelet.admit("a", "main", SHARED, 2)
+    place.node.agents.pop().stop()
+    place.api.answers.clear()
+    place.node.agent().start()
+    place.becomes(0, 2, 0)
+    place.api.answers.set()
+    place.becomes(1, 12, 6)
 
 
 def test_without_the_api_server_pods_keep_what_they_have(place: Place) -> None:

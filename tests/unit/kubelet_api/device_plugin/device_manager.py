@@ -32,11 +32,12 @@ class AdmissionError(Exception):
 
 @dataclass
 class Endpoint:
-    """A plugin that is connected, and what it told."""
+    """A plugin that is connected, and what it told: now, and in its `first` list."""
 
     channel: grpc.Channel
     stub: rpc.DevicePluginStub
     devices: dict[str, api.Device] = field(default_factory=dict)
+    first: dict[str, api.Device] = field(default_factory=dict)
     lists: int = 0
     lost: bool = False
 
@@ -254,6 +255,8 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
             for answer in endpoint.stub.ListAndWatch(api.Empty()):
                 with self.news:
                     endpoint.devices = {device.ID: device for device in answer.devices}
+                    if not endpoint.lists:
+                        endpoint.first = endpoint.devices
                     endpoint.lists += 1
                     self.write_checkpoint()
                     self.news.notify_all()
