@@ -77,7 +77,7 @@ def kill(cluster: str) -> None:
     def remaining() -> str:
         return f"process ids {sorted({pid for group in groups for pid in _processes(group)})}"
 
-    wait_until(none_left, 30.0, f"end of {cluster}'s processes", seen=remaining, interval=0.02)
+    wait_until(none_left, 60.0, f"end of {cluster}'s processes", seen=remaining, interval=0.02)
 
 
 def remove(cluster: str) -> None:
@@ -86,7 +86,7 @@ def remove(cluster: str) -> None:
         top = hierarchy / _PARENT / cluster
         wait_until(
             partial(_remove_tree, top),
-            10.0,
+            60.0,
             f"removal of {top}",
             retry_on=(OSError,),
         )

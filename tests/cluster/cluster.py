@@ -20,7 +20,7 @@ from tests.cluster.addresses import Addresses, free_slot
 from tests.cluster.build import Report, build_all, silent
 from tests.cluster.context import Context
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.errors import ClusterError
+from tests.cluster.errors import ClusterError, CommandError, WaitTimeout
 from tests.cluster.images import busybox_archive
 from tests.cluster.network import NETWORK, connect_machine, hold_namespaces, machine_routes
 from tests.cluster.node import Node, write_proxy_kubeconfig
@@ -30,9 +30,8 @@ from tests.cluster.processes import Process, require_root, run
 from tests.cluster.settings import Settings
 from tests.cluster.teardown import KEEPER, sweep, tear_down
 from tests.cluster.versions import release
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 
-_READY_SECONDS = 90.0
 _CHECKOUT = Path(__file__).parents[2]
 
 
@@ -109,6 +108,16 @@ class Cluster:
         command = self._client("kubectl", arguments)
         return run(command, stdin=stdin, environment=self.environment())
 
+    def wait(self, *arguments: str) -> None:
+        """Run `kubectl wait` or `kubectl rollout status`; returns when what it awaits is there.
+        Raises WaitTimeout, and CommandError where there is nothing to wait for."""
+        try:
+            self.kubectl(*arguments, f"--timeout={PATIENCE:g}s")
+        except CommandError as error:
+            if "timed out waiting" in error.output:
+                raise WaitTimeout(str(error)) from error
+            raise
+
     def helm(self, *arguments: str) -> str:
         """Run helm as administrator and give its output. Raises CommandError."""
         return run(self._client("helm", arguments), environment=self.environment())
@@ -146,7 +155,7 @@ class Cluster:
         """Import the images of an OCI archive on every node."""
         self._on_each_node(lambda node: node.load_image(archive))
 
-    def wait_ready(self, timeout: float = _READY_SECONDS) -> None:
+    def wait_ready(self, timeout: float = PATIENCE) -> None:
         """Return when every node with a kubelet is Ready. Raises WaitTimeout."""
         for node in self.nodes:
             wait_until(
@@ -176,7 +185,7 @@ class Cluster:
         def untainted() -> bool:
             return not self.get("node", name)["spec"].get("taints")
 
-        wait_until(untainted, 30.0, f"node {name} without the not-ready taint")
+        wait_until(untainted, 60.0, f"node {name} without the not-ready taint")
 
     def diagnostics(self, *namespaces: str) -> str:
         """What a person would look for after a failure, as text."""

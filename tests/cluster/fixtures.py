@@ -25,11 +25,11 @@ from tests.cluster.image.inputs import Inputs
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.waiting import PATIENCE
 
 DRIVER_NAMESPACE = "gcu-dra-driver"
 
 _TIERS = ("control_plane", "cluster", "old_cluster")
-_RELEASE_SECONDS = 60
 
 # What holds devices, and what would make it again.
 _MAKERS = "deployments,daemonsets,statefulsets,replicasets,jobs"
@@ -100,7 +100,7 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     yield name
     try:
         if cluster.nodes:
-            wait = ("--grace-period=1", f"--timeout={_RELEASE_SECONDS}s")
+            wait = ("--grace-period=1", f"--timeout={PATIENCE:g}s")
             holders = f"{_HOLDERS},resourceclaims" if cluster.release.dra else _HOLDERS
             cluster.kubectl("delete", holders, "--all", "--namespace", name, *wait)
         else:

@@ -64,7 +64,7 @@ def hold_namespaces(
         table.check(name)
         return ready.exists()
 
-    wait_until(done, 10.0, f"namespaces of {name}", seen=lambda: table.tail(name), interval=0.01)
+    wait_until(done, 60.0, f"namespaces of {name}", seen=lambda: table.tail(name), interval=0.01)
     ready.unlink()
     return holder
 

@@ -77,7 +77,7 @@ class Node:
 
         wait_until(
             answers,
-            30.0,
+            60.0,
             f"containerd of {self.name}",
             retry_on=(CommandError,),
             seen=lambda: self._table.tail(self.component("containerd")),

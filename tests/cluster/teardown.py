@@ -69,7 +69,7 @@ def _remove_link(link: str) -> None:
         try:
             run(["ip", "link", "delete", link])
         except CommandError:
-            wait_until(lambda: not exists(), 10.0, f"removal of link {link}")
+            wait_until(lambda: not exists(), 60.0, f"removal of link {link}")
 
 
 def _remove_directory(directory: Path) -> None:

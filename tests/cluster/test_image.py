@@ -49,7 +49,7 @@ def outputs(cluster: Cluster, namespace: str) -> dict[str, str]:
     cluster.apply(pod("image", namespace, containers=containers, restartPolicy="Never"))
     scope = ("--namespace", namespace)
     ended = "--for=jsonpath={.status.phase}=Succeeded"
-    cluster.kubectl("wait", "pod/image", *scope, ended, "--timeout=60s")
+    cluster.wait("wait", "pod/image", *scope, ended)
     return {
         name: cluster.kubectl("logs", "image", *scope, "--container", name) for name in _PROGRAMS
     }

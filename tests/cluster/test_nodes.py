@@ -57,7 +57,7 @@ def test_pods_reach_a_service(cluster: Cluster, namespace: str, pods: tuple[str,
         return found.strip() == pods[1]
 
     # kube-proxy hears of the endpoint a moment after the pod is ready.
-    wait_until(answer, 20.0, f"service {service} to answer", retry_on=(CommandError,))
+    wait_until(answer, 60.0, f"service {service} to answer", retry_on=(CommandError,))
 
 
 def test_in_cluster_client_reaches_the_api_server(
@@ -89,7 +89,7 @@ def test_kubelet_restart_keeps_the_pods(
     # A new kubelet is ready before it has heard of its pods.
     answer = wait_until(
         lambda: execute(cluster, namespace, pods[0], "hostname"),
-        20.0,
+        60.0,
         f"exec in {pods[0]}",
         retry_on=(CommandError,),
     )

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from tests.cluster.errors import WaitTimeout
 
 T = TypeVar("T")
+
+PATIENCE: Final = 180.0
+"""Seconds for what a real cluster does in some: its machine may have other work. It only has to
+end a wait that is in vain."""
 
 
 def wait_until(

@@ -19,11 +19,10 @@ def pod(name: str, namespace: str, command: str = "sleep infinity", **spec: Any)
     }
 
 
-def wait_for_pods(cluster: Cluster, namespace: str, *names: str, timeout: float = 60.0) -> None:
-    """Return when all these pods are ready. Raises CommandError."""
+def wait_for_pods(cluster: Cluster, namespace: str, *names: str) -> None:
+    """Return when all these pods are ready. Raises CommandError and WaitTimeout."""
     pods = [f"pod/{name}" for name in names]
-    flags = ("--namespace", namespace, "--for=condition=Ready", f"--timeout={timeout:g}s")
-    cluster.kubectl("wait", *flags, *pods)
+    cluster.wait("wait", "--namespace", namespace, "--for=condition=Ready", *pods)
 
 
 def execute(cluster: Cluster, namespace: str, pod: str, *command: str) -> str:

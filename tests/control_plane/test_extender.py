@@ -96,7 +96,7 @@ def test_a_pod_that_waits_is_tried_again_when_its_node_tells(
     world.create(namespace, "waits", {SHARED: 2})
     world.waits_because(namespace, "waits", "1 card: 1 with fewer than 2 free slices")
     world.tell("busy", card(1))
-    assert world.bound(namespace, "waits", timeout=20) == "busy"
+    assert world.bound(namespace, "waits", timeout=60) == "busy"
 
 
 def test_a_burst_overfills_no_card(world: ExtenderWorld, namespace: str) -> None:

@@ -149,7 +149,7 @@ def test_a_template_goes_after_its_last_pod(scene: Scene, start_controller: Star
     assert stored_template(scene, "enflame-shared-gcu-2") is not None
     scene.eyes.end("legacy")
     wait_until(
-        lambda: stored_template(scene, "enflame-shared-gcu-2") is None, 30.0, "the template gone"
+        lambda: stored_template(scene, "enflame-shared-gcu-2") is None, 60.0, "the template gone"
     )
 
 
@@ -165,7 +165,7 @@ def test_somebody_elses_template_is_not_touched(scene: Scene, start_controller: 
     scene.eyes.end("legacy")
     scene.eyes.end("other")
     wait_until(
-        lambda: stored_template(scene, "enflame-shared-gcu-1") is None, 30.0, "our template gone"
+        lambda: stored_template(scene, "enflame-shared-gcu-1") is None, 60.0, "our template gone"
     )
     assert stored_template(scene, "enflame-shared-gcu-2") == theirs
 

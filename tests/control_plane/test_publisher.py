@@ -130,7 +130,7 @@ def test_a_taint_that_stays_keeps_its_time(rig: Rig) -> None:
     [before] = rig.wait((1, 1))
     [old] = before["spec"]["devices"]
     second = old["taints"][1]["timeAdded"]
-    wait_until(lambda: datetime.now(UTC).strftime("%FT%TZ") > second, 5.0, "another second")
+    wait_until(lambda: datetime.now(UTC).strftime("%FT%TZ") > second, 60.0, "another second")
     rig.devices = [whole(1, UNHEALTHY), whole(2)]
     publisher.wake()
     [after] = rig.wait((1, 2))

@@ -80,9 +80,8 @@ class Demo:
             cluster.kubectl("apply", _SCOPE, f"--filename={file}")
         self._tell("waiting for the pods")
         for workload in _WORKLOADS:
-            cluster.kubectl("rollout", "status", _SCOPE, workload, "--timeout=90s")
-        wait = ("wait", _SCOPE, "--for=condition=Ready", "--timeout=90s", "pods", "--all")
-        cluster.kubectl(*wait)
+            cluster.wait("rollout", "status", _SCOPE, workload)
+        cluster.wait("wait", _SCOPE, "--for=condition=Ready", "pods", "--all")
         self._tell("all pods run")
 
     def _show(self, cluster: Cluster) -> None:

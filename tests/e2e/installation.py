@@ -140,11 +140,9 @@ class Installation:
         return [str(pod["metadata"]["name"]) for pod in pods if not _is_ending(pod)]
 
     def wait_for_agents(self) -> None:
-        """Return when every node has a ready agent. Raises CommandError."""
+        """Return when every node has a ready agent. Raises WaitTimeout."""
         agents = f"daemonset/{RELEASE}-agent"
-        self.cluster.kubectl(
-            "rollout", "status", f"--namespace={DRIVER_NAMESPACE}", agents, "--timeout=90s"
-        )
+        self.cluster.wait("rollout", "status", f"--namespace={DRIVER_NAMESPACE}", agents)
 
     def cdi_files(self, node: Node) -> set[str]:
         """The names of the driver's CDI files on a node."""

@@ -69,7 +69,7 @@ class OneCard:
     def status_devices(self, name: str) -> list[Object]:
         """The claim's ``status.devices``, once somebody has written it."""
         return wait_until(
-            lambda: self._claim(name)["status"].get("devices"), 30.0, f"status.devices of {name}"
+            lambda: self._claim(name)["status"].get("devices"), 60.0, f"status.devices of {name}"
         )
 
     def profiles(self) -> list[str]:

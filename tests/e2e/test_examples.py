@@ -144,13 +144,12 @@ def test_every_example_is_here() -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", CHECKS)
 def test_example(driver: Installation, namespace: str, name: str) -> None:
     scope = f"--namespace={namespace}"
     driver.cluster.kubectl("apply", scope, f"--filename={EXAMPLES / name / name}.yaml")
     if name in WORKLOADS:
-        driver.cluster.kubectl("rollout", "status", scope, WORKLOADS[name], "--timeout=60s")
+        driver.cluster.wait("rollout", "status", scope, WORKLOADS[name])
     found = driver.cluster.get("pods", scope)["items"]
     wait_for_pods(driver.cluster, namespace, *(pod["metadata"]["name"] for pod in found))
     pods = {pod["metadata"]["name"]: pod for pod in driver.cluster.get("pods", scope)["items"]}

@@ -17,7 +17,7 @@ from tests.e2e.installation import Installation
 from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.one_card import OneCard
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 Object = dict[str, Any]
 _DRS = "drs"
@@ -130,9 +130,7 @@ def test_a_pod_whose_instance_cannot_be_made_is_replaced_elsewhere(
     nudge(driver.cluster, first, failing.scope, TRIES - 1)
     failing.wait_until(lambda: effects(failing) == ["NoExecute"], "the taint NoExecute")
     failing.wait_until(lambda: set(bound(failing).values()) == {other}, "a pod on the other node")
-    driver.cluster.kubectl(
-        "wait", failing.scope, "--for=condition=Available", "deployment/job", "--timeout=60s"
-    )
+    driver.cluster.wait("wait", failing.scope, "--for=condition=Available", "deployment/job")
     assert first not in bound(failing)
     assert failing.profiles() == []
 

@@ -103,7 +103,6 @@ class History:
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", range(_HISTORIES))
 def test_a_random_history_leaves_what_it_should(
     driver: Installation, namespace: str, number: int

@@ -15,7 +15,7 @@ _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 def test_it_warns_of_nothing(driver: Installation) -> None:
     driver.uninstall()
     # A pod that ends fails its last probes.
-    driver.cluster.kubectl("wait", _SYSTEM, "--for=delete", "pods", "--all", "--timeout=60s")
+    driver.cluster.wait("wait", _SYSTEM, "--for=delete", "pods", "--all")
     driver.cluster.kubectl("delete", "events", "--all", _SYSTEM)
     driver.install()
     events = driver.cluster.get("events", _SYSTEM)["items"]

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.cluster
 _BACK_SECONDS = 120.0
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "sockets",
     [f"plugins/{DRIVER}/dra-*.sock", f"plugins_registry/{DRIVER}-*.sock"],
@@ -51,7 +50,6 @@ def test_a_pod_ends_whose_claim_is_gone(driver: Installation, one: OneCard) -> N
     driver.wait_for_rest()
 
 
-@pytest.mark.timeout(300)
 def test_a_card_that_takes_longer_than_the_kubelet_waits(
     driver: Installation, one: OneCard
 ) -> None:

@@ -13,7 +13,7 @@ from tests.cluster.workloads import pod, wait_for_pods
 from tests.e2e.installation import Installation
 from tests.e2e.seen import assert_sees_what_was_granted, granted
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.cluster
 
 LIMITS = {RESOURCE_SHARED: "2"}
 
@@ -55,7 +55,7 @@ def test_a_deployment_moves_over(driver: Installation, namespace: str) -> None:
         assert each["spec"]["containers"][0]["resources"]["limits"] == LIMITS
         assert "resourceClaims" not in each["spec"]
     driver.cluster.kubectl("rollout", "restart", scope, "deployment/web")
-    driver.cluster.kubectl("rollout", "status", scope, "deployment/web", "--timeout=120s")
+    driver.cluster.wait("rollout", "status", scope, "deployment/web")
     wait_until(lambda: len(pods()) == 2, 60.0, "the former replicas to be gone")
     wait_for_pods(driver.cluster, namespace, *(each["metadata"]["name"] for each in pods()))
     for each in pods():

@@ -12,7 +12,7 @@ from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 
 # Each test updates the release twice.
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 _QUICK = {"inventoryInterval": 2, "careInterval": 2}
 

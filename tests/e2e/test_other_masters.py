@@ -13,7 +13,7 @@ from tests.e2e.events import notes
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 
 def offer(one: OneCard, *, count: int) -> None:

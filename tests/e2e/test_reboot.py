@@ -24,7 +24,7 @@ def power_off(node: Node) -> None:
     node.stop_kubelet()
     for task in running(node):
         node.ctr("tasks", "kill", "--signal=SIGKILL", task)
-    wait_until(lambda: not running(node), 30.0, f"no container on {node.name}")
+    wait_until(lambda: not running(node), 60.0, f"no container on {node.name}")
     for file in node.host_path("/var/run/cdi").iterdir():
         file.unlink()
 
@@ -34,7 +34,6 @@ def running(node: Node) -> list[str]:
     return [line.split()[0] for line in lines if line.split()[2] == "RUNNING"]
 
 
-@pytest.mark.timeout(300)
 def test_pods_come_back_with_what_they_had(driver: Installation, one: OneCard) -> None:
     one.run("small", Mode.DRS, 1)
     one.run("large", Mode.DRS, 3)

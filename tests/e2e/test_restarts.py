@@ -30,7 +30,7 @@ def run_pod(driver: Installation, namespace: str, name: str, **spec: Any) -> str
 
 def roll_out(driver: Installation, workload: str) -> None:
     driver.cluster.kubectl("rollout", "restart", _SYSTEM, workload)
-    driver.cluster.kubectl("rollout", "status", _SYSTEM, workload, "--timeout=90s")
+    driver.cluster.wait("rollout", "status", _SYSTEM, workload)
 
 
 def test_agents_are_replaced_under_a_running_pod(driver: Installation, namespace: str) -> None:
@@ -61,7 +61,7 @@ def test_controllers_are_replaced(driver: Installation, namespace: str) -> None:
 
 def test_slices_that_somebody_deletes_are_published_again(driver: Installation) -> None:
     driver.cluster.kubectl("delete", "resourceslices", f"--field-selector=spec.driver={DRIVER}")
-    wait_until(driver.published, 30.0, "the cards of all nodes")
+    wait_until(driver.published, 60.0, "the cards of all nodes")
 
 
 def test_the_kubelet_restarts_under_a_running_pod(driver: Installation, namespace: str) -> None:

@@ -11,7 +11,7 @@ from tests.cluster.waiting import wait_until
 from tests.e2e.installation import RELEASE, Installation
 from tests.e2e.one_card import OneCard
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 # Cluster-wide kinds in which a trace of the driver could be left.
 _KINDS = (

@@ -17,7 +17,7 @@ from tests.e2e.one_card import OneCard
 from tests.e2e.seen import Seen, look
 from tests.e2e.without_dra import SHARED, OldInstallation, asking
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(480)]
+pytestmark = pytest.mark.cluster
 
 
 class Devices(OldInstallation):
@@ -93,7 +93,7 @@ def run_by_limits(plugins: Devices, namespace: str, node: str) -> Seen:
         nodeSelector={"kubernetes.io/hostname": node},
     )
     plugins.cluster.apply(made)
-    wait_for_pods(plugins.cluster, namespace, "by-limits", timeout=90)
+    wait_for_pods(plugins.cluster, namespace, "by-limits")
     found = plugins.cluster.get("pod", "by-limits", f"--namespace={namespace}")
     plugins.assert_has_what_it_asks(found)
     return look(plugins, namespace, "by-limits", "c0")

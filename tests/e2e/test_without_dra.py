@@ -36,7 +36,7 @@ def examples(without_dra: OldInstallation) -> Iterator[Pods]:
     cluster.kubectl("create", "namespace", _NAMESPACE)
     cluster.kubectl("apply", _SCOPE, f"--filename={EXAMPLES}")
     names = [each["metadata"]["name"] for each in cluster.get("pods", _SCOPE)["items"]]
-    wait_for_pods(cluster, _NAMESPACE, *names, timeout=90)
+    wait_for_pods(cluster, _NAMESPACE, *names)
     yield read(without_dra)
     cluster.kubectl("delete", "pods", "--all", _SCOPE)
     without_dra.wait_for_rest()
@@ -60,12 +60,11 @@ def run_another(driver: OldInstallation, name: str, node: str) -> None:
     """A new pod on the node gets what it asks for, and is gone."""
     selector = {"kubernetes.io/hostname": node}
     driver.cluster.apply(asking(name, _NAMESPACE, {DRS: 1}, nodeSelector=selector))
-    wait_for_pods(driver.cluster, _NAMESPACE, name, timeout=90)
+    wait_for_pods(driver.cluster, _NAMESPACE, name)
     driver.assert_has_what_it_asks(read(driver)[name])
     driver.cluster.kubectl("delete", "pod", name, _SCOPE)
 
 
-@pytest.mark.timeout(300)
 def test_each_example_has_what_its_limits_say(without_dra: OldInstallation, examples: Pods) -> None:
     assert len(examples) == 10
     for pod in examples.values():
@@ -121,7 +120,6 @@ def _failed(driver: OldInstallation, name: str) -> dict[str, Any] | None:
     return status if status["phase"] == "Failed" else None
 
 
-@pytest.mark.timeout(240)
 def test_a_kubelet_starts_anew(without_dra: OldInstallation, examples: Pods) -> None:
     node = examples["drs-1"]["spec"]["nodeName"]
     counted, before = without_dra.allocatable(node, Mode.DRS), containers(without_dra)
@@ -136,7 +134,6 @@ def test_a_kubelet_starts_anew(without_dra: OldInstallation, examples: Pods) -> 
         without_dra.assert_has_what_it_asks(pod)
 
 
-@pytest.mark.timeout(300)
 def test_a_pod_is_deleted_while_there_is_no_agent(
     without_dra: OldInstallation, examples: Pods
 ) -> None:
@@ -162,7 +159,6 @@ def test_a_pod_is_deleted_while_there_is_no_agent(
     run_another(without_dra, "after-the-agent", gone["spec"]["nodeName"])
 
 
-@pytest.mark.timeout(240)
 def test_a_card_is_lost_and_comes_back(without_dra: OldInstallation, examples: Pods) -> None:
     """Under a pod that has it; no program starts anew for it."""
     pod = examples["drs-6"]
@@ -193,7 +189,6 @@ def test_a_card_is_lost_and_comes_back(without_dra: OldInstallation, examples: P
     assert (without_dra.agent_pod(node), containers(without_dra)) == (agent, before)
 
 
-@pytest.mark.timeout(300)
 def test_a_pod_waits_for_a_card_in_its_mode(without_dra: OldInstallation, namespace: str) -> None:
     """No card of a node is free: a pod that needs an empty one is told why, and takes the first
     that is left; one that is sent there past the scheduler is refused."""
@@ -203,7 +198,7 @@ def test_a_pod_waits_for_a_card_in_its_mode(without_dra: OldInstallation, namesp
     names = [f"fill-{n}" for n in range(without_dra.free(node))]
     assert names
     cluster.apply(*(asking(each, namespace, {DRS: 6}, nodeSelector=selector) for each in names))
-    wait_for_pods(cluster, namespace, *names, timeout=90)
+    wait_for_pods(cluster, namespace, *names)
     cluster.apply(asking("late", namespace, {SHARED: 6}, nodeSelector=selector))
     wait_until(
         lambda: [
@@ -221,5 +216,5 @@ def test_a_pod_waits_for_a_card_in_its_mode(without_dra: OldInstallation, namesp
         lambda: cluster.get("pod", "sent", scope)["status"]["phase"] == "Failed", 60.0, "a refusal"
     )
     cluster.kubectl("delete", "pod", "fill-0", scope)
-    wait_for_pods(cluster, namespace, "late", timeout=120)
+    wait_for_pods(cluster, namespace, "late")
     without_dra.assert_has_what_it_asks(cluster.get("pod", "late", scope))

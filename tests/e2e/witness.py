@@ -104,7 +104,7 @@ def _start_pods(
             claim_in(Mode.SHARED, name, namespace, 1),
             pod_with(name, namespace, nodeSelector=selector),
         )
-        wait_for_pods(driver.cluster, namespace, name, timeout=90.0)
+        wait_for_pods(driver.cluster, namespace, name)
         starts.append(time.monotonic() - begin)
         driver.cluster.kubectl("delete", "pod", name, scope)
 

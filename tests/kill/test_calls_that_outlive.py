@@ -34,7 +34,7 @@ def killed_amid(node: Node, command: str, call: Callable[[], object]) -> None:
     old = len(node.machine.record())
     caller = threading.Thread(target=try_call)
     caller.start()
-    wait_until(begun, 30.0, command, seen=node.log, interval=0.02)
+    wait_until(begun, 60.0, command, seen=node.log, interval=0.02)
     node.down()
     caller.join()
 

@@ -26,7 +26,7 @@ def disk(node: Node) -> Iterator[Node]:
     yield node
     node.down()
     # A call of efsmi that outlives its agent holds a lock file there.
-    wait_until(lambda: _unmounted(node), 30.0, "an end of all that uses the disk")
+    wait_until(lambda: _unmounted(node), 60.0, "an end of all that uses the disk")
 
 
 def _unmounted(node: Node) -> bool:
@@ -66,7 +66,7 @@ def test_an_agent_waits_for_a_disk_that_cannot_be_written_to(disk: Node) -> None
     disk.down()
     _mount("-o", "remount,ro", str(disk.state))
     disk.boot()
-    wait_until(lambda: "Read-only" in disk.log(), 30.0, "a warning", seen=disk.log)
+    wait_until(lambda: "Read-only" in disk.log(), 60.0, "a warning", seen=disk.log)
     check(disk)
     assert not disk.agent.ended(1.0)
     _mount("-o", "remount,rw", str(disk.state))

@@ -93,7 +93,7 @@ def test_one_publishes_at_a_time(node: Node, tmp_path: Path, end: signal.Signals
         older.end(end)
         wait_until(lambda: LEFT in node.log(), 60.0, "told again", seen=node.log)
         assert next(lists).devices
-    wait_until(lambda: slice_counts(node)["4"] > 0, 30.0, "the newer one's slices", seen=node.log)
+    wait_until(lambda: slice_counts(node)["4"] > 0, 60.0, "the newer one's slices", seen=node.log)
     # The foreign card's alone is free: all others are held.
     assert slice_counts(node) == {"4": 1, "6": 4}
     assert {each["metadata"]["uid"] for each in node.slices()} == uids, "replaced in place"
