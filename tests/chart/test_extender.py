@@ -22,7 +22,7 @@ OLD = "--kube-version=1.30.14"
 NAME = "gcu-dra-driver-extender"
 SERVICE = f"{NAME}.{NAMESPACE}.svc"
 WITH_SCHEDULER: Values = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
-OF_DRA = {"DeviceClass", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"}
+OF_DRA = {"DeviceClass", "MutatingAdmissionPolicy"}
 
 
 @pytest.fixture(scope="module")

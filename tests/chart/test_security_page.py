@@ -16,6 +16,8 @@ PAGE: Final = (CHECKOUT / "docs/user/security.md").read_text(encoding="utf-8")
 REAL: Final[Values] = {}
 RUNTIME: Final[Values] = {"efsmi": {"runtimeClassName": "enflame"}}
 SIMULATED: Final[Values] = {"simulation": {"enabled": True}}
+WITHOUT_DRA: Final[Values] = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
+OLD: Final = "--kube-version=1.30.14"
 # When a row of the mounts holds.
 WHEN: Final = {
     "always": (REAL, RUNTIME, SIMULATED),
@@ -23,7 +25,19 @@ WHEN: Final = {
     "without runtimeClassName": (REAL,),
     "simulated": (SIMULATED,),
 }
+# Of Kubernetes' own scheduler, whose account the chart's has where there is one.
+SCHEDULERS: Final = {
+    "system:kube-scheduler",
+    "system:volume-scheduler",
+    "extension-apiserver-authentication-reader",
+}
+WAYS: Final = pytest.mark.parametrize("way", ["DRA", "no DRA"])
 SHARED: Final = {"hostNetwork", "hostPID", "hostIPC"}
+
+
+@pytest.fixture
+def rendered(helm: Helm, way: str) -> Rendered:
+    return helm.render(SIMULATED) if way == "DRA" else helm.render(WITHOUT_DRA, OLD)
 
 
 def table(*columns: str) -> list[dict[str, str]]:
@@ -59,18 +73,34 @@ def test_mounts(helm: Helm, values: Values) -> None:
 
 def test_containers(helm: Helm) -> None:
     real, runtime, simulated = map(helm.render, (REAL, RUNTIME, SIMULATED))
+    old = helm.render(WITHOUT_DRA, OLD)
+    ours, scheduler = ({**old.controller, "containers": [each]} for each in _beside(old))
     pods = {
         "agent": (runtime.agent, "containers"),
         "agent without runtimeClassName": (real.agent, "containers"),
         "simulated machine": (simulated.agent, "initContainers"),
         "controller": (real.controller, "containers"),
+        "kube-scheduler of the chart": (scheduler, "containers"),
         "uninstall check": (_pod_of(real, "Job"), "containers"),
     }
     assert not any(SHARED & set(pod) for pod, _ in pods.values())
     rows = table("setting", *pods)
-    for column, (pod, kind) in pods.items():
+    for column, (pod, kind) in (*pods.items(), ("controller", (ours, "containers"))):
         [container] = pod[kind]
         assert {row["setting"]: row[column] for row in rows} == settings(pod, container), column
+
+
+def _beside(rendered: Rendered) -> tuple[Object, Object]:
+    """The controller and the scheduler, which share a pod."""
+    first, second = rendered.controller["containers"]
+    assert (first["name"], second["name"]) == ("controller", "kube-scheduler")
+    return first, second
+
+
+@WAYS
+def test_the_controller_sees_no_folder_of_the_node(rendered: Rendered) -> None:
+    kinds = {kind for volume in rendered.controller.get("volumes", ()) for kind in volume}
+    assert kinds <= {"name", "configMap", "secret"}
 
 
 def settings(pod: Object, container: Object) -> dict[str, str]:
@@ -94,17 +124,22 @@ def _pod_of(rendered: Rendered, kind: str) -> Object:
     return pod
 
 
-def test_no_other_pod_is_made(helm: Helm) -> None:
+@WAYS
+def test_no_other_pod_is_made(rendered: Rendered) -> None:
     """A new one would need a column of the page."""
-    made = {each["kind"] for each in helm.render(SIMULATED) if "template" in each.get("spec", {})}
+    made = {each["kind"] for each in rendered if "template" in each.get("spec", {})}
     assert made == {"DaemonSet", "Deployment", "Job"}
 
 
-def test_rights(helm: Helm) -> None:
-    rows = table("program", "verbs", "on")
-    told = [(row["program"], frozenset(row["verbs"].split(", ")), row["on"]) for row in rows]
+@WAYS
+def test_rights(rendered: Rendered, way: str) -> None:
+    told = [
+        (row["program"], frozenset(row["verbs"].split(", ")), row["on"])
+        for row in table("program", "verbs", "on", "when")
+        if row["when"] in ("always", way)
+    ]
     assert len(set(told)) == len(told)
-    assert set(told) == set(rights(helm.render()))
+    assert set(told) == set(rights(rendered))
 
 
 def rights(rendered: Rendered) -> Iterator[tuple[str, frozenset[str], str]]:
@@ -118,26 +153,32 @@ def rights(rendered: Rendered) -> Iterator[tuple[str, frozenset[str], str]]:
                 yield program, frozenset(rule["verbs"]), f"{resource}{named}"
 
 
-def test_no_rule_takes_everything(helm: Helm) -> None:
-    for role in helm.render().of("ClusterRole") + helm.render().of("Role"):
+@WAYS
+def test_no_rule_takes_everything(rendered: Rendered) -> None:
+    for role in rendered.of("ClusterRole") + rendered.of("Role"):
         for rule in role["rules"]:
             assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
 
 
-def test_every_account_is_bound_to_its_own_role_only(helm: Helm) -> None:
-    rendered = helm.render()
+@WAYS
+def test_every_account_is_bound_to_its_own_role_only(rendered: Rendered) -> None:
     programs: dict[str, str] = {}
     for binding in rendered.of("ClusterRoleBinding") + rendered.of("RoleBinding"):
         [subject] = binding["subjects"]
         assert subject["kind"] == "ServiceAccount"
-        assert binding["roleRef"]["name"] in {binding["metadata"]["name"], subject["name"]}
+        role = binding["roleRef"]["name"]
+        assert role in {binding["metadata"]["name"], subject["name"]} | SCHEDULERS
         program = binding["metadata"]["labels"]["app.kubernetes.io/component"]
         assert programs.setdefault(subject["name"], program) == program
     assert len(set(programs.values())) == len(programs) == 3
 
 
-def test_policies(helm: Helm) -> None:
-    told = {row["policy"] for row in table("policy", "refuses")}
-    assert told == {
-        each["metadata"]["name"] for each in helm.render().of("ValidatingAdmissionPolicy")
-    }
+@WAYS
+def test_policies(rendered: Rendered, way: str) -> None:
+    rows = table("policy", "when", "refuses")
+    told = {row["policy"] for row in rows if row["when"] in ("always", way)}
+    assert told == {each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")}
+
+
+def test_a_server_before_them_gets_no_policy(helm: Helm) -> None:
+    assert helm.render({}, "--kube-version=1.29.9").of("ValidatingAdmissionPolicy") == []

@@ -14,6 +14,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import wait_until
+from tests.cluster.workloads import pod
 
 # Its pods find no node: the tests run the programs themselves, with the pods' rights.
 NOWHERE = {"nodeSelector": {"runs": "nowhere"}}
@@ -48,9 +49,12 @@ class Driver:
         return f"system:serviceaccount:{DRIVER_NAMESPACE}:{_account(program)}"
 
     def kubeconfig(self, program: str, path: Path, *, node: str = "") -> Path:
-        """Write a kubeconfig for the account of a program, with a token of its own: one of a pod
-        on `node`, if that is given."""
-        bound = (f"--bound-object-kind=Node --bound-object-name={node}").split() if node else ()
+        """Write a kubeconfig for the account of a program, with a token of its own: that of a pod
+        on `node`, if one is given."""
+        bound: tuple[str, ...] = ()
+        if node:
+            pod_of_it = self._pod(program, node)
+            bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod_of_it}")
         scope = ("--namespace", DRIVER_NAMESPACE)
         token = self._cluster.kubectl("create", "token", _account(program), *scope, *bound)
         admin = json.loads(self._cluster.kubectl("config", "view", "--raw", "--output=json"))
@@ -65,6 +69,13 @@ class Driver:
         path.touch(mode=0o600)
         path.write_text(json.dumps(content))
         return path
+
+    def _pod(self, program: str, node: str) -> str:
+        """The name of a pod of a program on `node`, where nothing runs it."""
+        made = pod(f"{program}-{node}", DRIVER_NAMESPACE, nodeName=node)
+        made["spec"]["serviceAccountName"] = _account(program)
+        self._cluster.apply(made)
+        return str(made["metadata"]["name"])
 
     def _refused(self, obj: Object, account: str) -> bool:
         command = ["create", "--dry-run=server", "--filename=-"]

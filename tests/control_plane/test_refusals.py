@@ -39,7 +39,7 @@ Cases = dict[str, tuple[Attempt, str]]
 POLICY = r"the agent on node '.*' may not write a slice of driver"
 STATUS = r"changing status\.devices requires resource=.resourceclaims/driver"
 BINDING = r"changing status\.allocation or status\.reservedFor requires"
-POD = "changes nothing of a pod but its scheduling gates"
+POD = "changes neither a pod.s containers nor where it may run"
 
 
 def rbac(verb: str, plural: str) -> str:
@@ -257,7 +257,7 @@ CONTROLLER: Cases = {
     ),
     "annotate a pod": (
         lambda s: s.patch(PODS, "pod", {"metadata": {"annotations": {"a": "b"}}}),
-        POD,
+        "changes no annotation of a pod",
     ),
     "let a pod tolerate": (
         lambda s: edited(s, "add", "/spec/tolerations/-", {"operator": "Exists"}),

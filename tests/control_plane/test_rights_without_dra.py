@@ -1,0 +1,188 @@
+"""The chart's accounts where there is no DRA: what RBAC cannot say, admission policies do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from dra_driver.device_plugin.node_report import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
+from dra_driver.kube.api import PatchType
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.errors import Forbidden, KubeError
+from dra_driver.kube.resources import NODES, PODS
+from dra_driver.model.claim import Object
+from dra_driver.model.effects import Effects
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
+from tests.chart.helm import CHART, RELEASE
+from tests.cluster.cluster import Cluster
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.settings import Settings
+from tests.cluster.state import own_process
+from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.waiting import wait_until
+from tests.cluster.workloads import pod
+from tests.control_plane.driver import NOWHERE, Driver
+
+pytestmark = pytest.mark.control_plane
+
+OWN, OTHER = "rights-own", "rights-other"
+NAMESPACE: Final = "default"
+CARDS: Final = {ANNOTATION_CARDS: "{}", SHARED_CAPACITY: "{}", DRS_CAPACITY: "{}"}
+
+
+def told(**metadata: object) -> Object:
+    return {"metadata": metadata}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    settings = Settings("rights", kubernetes=OLD_KUBERNETES, keep_nodes_ready=True)
+    found = Cluster.up(settings, owner=own_process())
+    try:
+        for name in (OWN, OTHER):
+            found.add_node_object(name, labels={"rack": "one"}, capacity={"cpu": "4"})
+        found.kubectl("annotate", "node", "--all", "rack=one")
+        yield found
+    finally:
+        found.down()
+
+
+@pytest.fixture(scope="module")
+def user(cluster: Cluster) -> str:
+    """The name of a pod of somebody's."""
+    made = pod("user", NAMESPACE, schedulingGates=[{"name": "a.example/wait"}])
+    made["metadata"]["annotations"] = {"theirs": "1"}
+    cluster.apply(made)
+    return "user"
+
+
+@pytest.fixture(scope="module")
+def driver(cluster: Cluster, user: str, tmp_path_factory: pytest.TempPathFactory) -> Driver:
+    """The chart, once its policies are heeded."""
+    values = tmp_path_factory.mktemp("values") / "values.json"
+    values.write_text(json.dumps({"agent": NOWHERE, "controller": NOWHERE}))
+    scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
+    cluster.helm("install", RELEASE, str(CHART), *scope, f"--values={values}")
+    made = Driver(cluster)
+
+    folder = values.parent
+    trials = (("agent", NODES, OTHER, "", "status"), ("controller", PODS, user, NAMESPACE, ""))
+    for program, resource, name, namespace, subresource in trials:
+        kubeconfig = made.kubeconfig(program, folder / program)
+        client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
+
+        def refused(tries: Callable[[], object]) -> bool:
+            try:
+                tries()
+            except KubeError as error:
+                return "ValidatingAdmissionPolicy" in str(error)
+            return False
+
+        trial = partial(
+            client.patch,
+            resource,
+            name,
+            told(annotations={"tried": "1"}),
+            namespace=namespace,
+            subresource=subresource,
+        )
+        wait_until(partial(refused, trial), 60.0, f"the policy for {resource.plural} to be heeded")
+        client.close()
+    return made
+
+
+@pytest.fixture
+def agent(driver: Driver, tmp_path: Path) -> Iterator[Client]:
+    """Our client, as an agent's pod on the node OWN."""
+    kubeconfig = driver.kubeconfig("agent", tmp_path / "agent", node=OWN)
+    client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def controller(driver: Driver, tmp_path: Path) -> Iterator[Client]:
+    client = connect(
+        driver.kubeconfig("controller", tmp_path / "controller"),
+        effects=Effects(),
+        user_agent="tests/1",
+    )
+    yield client
+    client.close()
+
+
+def test_the_agent_tells_of_its_node(agent: Client) -> None:
+    body = told(annotations=CARDS, labels={GCUSHARE: "true"})
+    written = agent.patch(NODES, OWN, body, subresource="status")["metadata"]
+    assert written["annotations"].items() >= CARDS.items()
+    assert written["labels"][GCUSHARE] == "true"
+
+
+@pytest.mark.parametrize(
+    ("node", "body", "words"),
+    [
+        pytest.param(OTHER, told(annotations=CARDS), f"on node '{OWN}' may not", id="another's"),
+        pytest.param(OWN, told(annotations={"rack": "two"}), "writes annotations", id="changed"),
+        pytest.param(OWN, told(annotations={"rack": None}), "writes annotations", id="removed"),
+        pytest.param(OWN, told(annotations={"new": "1"}), "writes annotations", id="added"),
+        pytest.param(OWN, told(labels={"rack": "two"}), "writes the label", id="label changed"),
+        pytest.param(OWN, told(labels={"rack": None}), "writes the label", id="label removed"),
+        pytest.param(OWN, told(labels={"new": "1"}), "writes the label", id="label added"),
+        pytest.param(OWN, {"status": {"capacity": {"cpu": "9"}}}, "of its cards", id="status"),
+        pytest.param(OWN, told(finalizers=["a.example/b"]), "of its cards", id="finalizers"),
+    ],
+)
+def test_the_agent_writes_nothing_else_of_nodes(
+    agent: Client, node: str, body: Object, words: str
+) -> None:
+    with pytest.raises(KubeError, match=words):
+        agent.patch(NODES, node, body, subresource="status")
+
+
+def test_a_node_is_not_written_past_its_status(agent: Client) -> None:
+    with pytest.raises(Forbidden):
+        agent.patch(NODES, OWN, told(annotations=CARDS))
+
+
+def test_a_token_that_is_bound_to_no_node_tells_nothing(driver: Driver, tmp_path: Path) -> None:
+    kubeconfig = driver.kubeconfig("agent", tmp_path / "agent")
+    client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
+    with pytest.raises(KubeError, match="on node '' may not write"):
+        client.patch(NODES, OWN, told(annotations=CARDS), subresource="status")
+    client.close()
+
+
+def test_the_controller_writes_what_a_pod_was_given(controller: Client, user: str) -> None:
+    given = {ANNOTATION_ASSIGNED: "0000:0d:00.0", "enflame.com/gcu-assigned": "true"}
+    body = told(annotations={**given, "assigned-containers": "{}"})
+    written = controller.patch(PODS, user, body, namespace=NAMESPACE)
+    assert written["metadata"]["annotations"].items() >= given.items()
+
+
+IMAGE: Final = [{"op": "replace", "path": "/spec/containers/0/image", "value": "other"}]
+REFUSED: Final = "neither a pod.s containers nor"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(told(annotations={"theirs": "2"}), "writes annotations", id="annotation"),
+        pytest.param(told(annotations={"theirs": None}), "writes annotations", id="removed"),
+        pytest.param(told(labels={"app": "other"}), REFUSED, id="label"),
+        pytest.param(told(finalizers=["a.example/b"]), REFUSED, id="finalizers"),
+        pytest.param({"spec": {"schedulingGates": None}}, "lifts no scheduling gate", id="gate"),
+        pytest.param(IMAGE, REFUSED, id="image"),
+        pytest.param({"spec": {"activeDeadlineSeconds": 1}}, REFUSED, id="deadline"),
+    ],
+)
+def test_the_controller_writes_nothing_else_of_pods(
+    controller: Client, user: str, body: Object | list[Object], words: str
+) -> None:
+    kind = PatchType.JSON if isinstance(body, list) else PatchType.MERGE
+    with pytest.raises(KubeError, match=words):
+        controller.patch(PODS, user, body, namespace=NAMESPACE, patch_type=kind)
