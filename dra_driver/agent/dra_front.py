@@ -26,6 +26,7 @@ from dra_driver.telemetry.program import Deadline
 
 # Seconds: pods come in bursts, and who waits for a call goes before who is told of it.
 _AFTER_CALLS: Final = 0.25
+_LONGEST_AFTER_CALLS: Final = 2.0
 _STALE_AFTER: Final = 3  # looks at the cards that are due and did not come
 
 
@@ -75,7 +76,7 @@ class DraFront:
             cards=shared.by_address,
             waiting=shared.failures.waiting,
         )
-        self._after_calls = Later(changed, delay=_AFTER_CALLS)
+        self._after_calls = Later(changed, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS)
         self._plugin = KubeletPlugin(
             Followed(metrics.timed(shared.preparer), self._after_calls.ask),
             DeviceHealths(

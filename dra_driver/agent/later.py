@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 
 class Later:
-    """Calls `act` `delay` seconds after `ask` was called, once for all that ask meanwhile. `act`
-    must not raise, nor wait. Thread-safe."""
+    """Calls `act` once for all that ask, when nobody has asked for `delay` seconds, or the first of
+    them has waited for `longest`. `act` must not raise, nor wait. Thread-safe."""
 
-    def __init__(self, act: Callable[[], None], *, delay: float) -> None:
+    def __init__(
+        self,
+        act: Callable[[], None],
+        *,
+        delay: float,
+        longest: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._act = act
         self._delay = delay
+        self._longest = longest
+        self._clock = clock
         self._mutex = threading.Lock()
         self._timer: threading.Timer | None = None
+        self._due = 0.0
+        self._quiet_at = 0.0
 
     def ask(self) -> None:
         """Have it done. Costs next to nothing where somebody has asked before."""
         with self._mutex:
+            now = self._clock()
+            self._quiet_at = now + self._delay
             if self._timer is None:
-                self._timer = threading.Timer(self._delay, self._run)
-                self._timer.daemon = True
-                self._timer.start()
+                self._due = now + self._longest
+                self._begin(self._delay)
 
     def stop(self) -> None:
         """What was asked for is not done any more."""
@@ -32,5 +45,14 @@ class Later:
 
     def _run(self) -> None:
         with self._mutex:
+            left = min(self._quiet_at, self._due) - self._clock()
+            if left > 0:
+                self._begin(left)
+                return
             self._timer = None
         self._act()
+
+    def _begin(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._run)
+        self._timer.daemon = True
+        self._timer.start()

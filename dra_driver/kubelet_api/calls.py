@@ -10,6 +10,7 @@ from typing import TypeVar
 import grpc
 
 from dra_driver.kubelet_api.handler import ClaimHandler, Prepared
+from dra_driver.kubelet_api.room import Room
 from dra_driver.kubelet_api.running import RunningCalls
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
@@ -32,6 +33,7 @@ class Calls:
         self._handler = handler
         self._effects = effects
         self._running = RunningCalls()
+        self._room = Room()
 
     def prepare(
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
@@ -61,7 +63,8 @@ class Calls:
     ) -> dict[str, R | GcuError]:
         with self._running.entered(refs, context) as given_up:
             if given_up is None:
-                return _each(refs, handle)
+                with self._room.entered():
+                    return _each(refs, handle)
         error = Refused(
             f"an earlier call for claim {given_up}, which was given up, is still at work",
             remedy="the kubelet asks again; see the agent's log for what the call waits for",
