@@ -84,12 +84,7 @@ def assert_sees_what_was_granted(installation: Installation, pod: Object) -> Non
     """Every container has the variables and the device nodes of what it uses, and no others."""
     node = pod["spec"]["nodeName"]
     grants = granted(installation, pod)
-    for container, uses in _containers(pod):
-        used = [
-            grant
-            for grant in grants
-            if (grant.claim, "") in uses or (grant.claim, grant.request) in uses
-        ]
+    for container, used in used_by(pod, grants):
         minors = frozenset(installation.minor(node, grant.card) for grant in used)
         metadata = pod["metadata"]
         seen = look(installation, metadata["namespace"], metadata["name"], container)
@@ -97,6 +92,19 @@ def assert_sees_what_was_granted(installation: Installation, pod: Object) -> Non
         assert (seen.visible, seen.nodes) == (minors, minors), where
         expected = {f"DRS-{_instance(installation, node, seen, each).uuid}" for each in _drs(used)}
         assert {seen.tops} - {""} == expected, where
+
+
+def used_by(pod: Object, grants: list[Grant]) -> Iterator[tuple[str, list[Grant]]]:
+    """Each container's name, and which of the pod's grants it uses."""
+    for container, uses in _containers(pod):
+        yield (
+            container,
+            [
+                grant
+                for grant in grants
+                if (grant.claim, "") in uses or (grant.claim, grant.request) in uses
+            ],
+        )
 
 
 def _drs(grants: list[Grant]) -> list[Grant]:

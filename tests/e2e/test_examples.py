@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -104,18 +103,6 @@ def waiting(driver: Installation, pods: Pods) -> None:
     assert_sees_what_was_granted(driver, late)
 
 
-def gcushare(driver: Installation, pods: Pods) -> None:
-    slices, cards_of = [(Mode.SHARED, 2)], partial(cards, driver)
-    assert amounts(driver, pods["gcushare-slices"]) == slices
-    for size in (1, 3, 6):
-        assert amounts(driver, pods[f"gcushare-drs-{size}"]) == [(Mode.DRS, size)]
-    assert len(cards_of(pods["gcushare-cards"])) == 2
-    both = pods["gcushare-containers"]
-    assert amounts(driver, both) == [*slices, (Mode.SHARED, 1)]
-    assert len(cards_of(both)) == 1
-    assert len(pods) == 8  # two of the Deployment
-
-
 CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
     "one-card": one_card,
     "two-cards-one-switch": two_cards_one_switch,
@@ -128,19 +115,17 @@ CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
     "one-claim-two-pods": one_claim_two_pods,
     "three-modes": three_modes,
     "waiting": waiting,
-    "gcushare": gcushare,
 }
 # What a README waits for where it is not single pods.
 WORKLOADS = {
     "deployment-with-shm": "deployment/deployment-with-shm",
     "waiting": "daemonset/every-card",
-    "gcushare": "deployment/gcushare-replicas",
 }
 
 
 def test_every_example_is_here() -> None:
     found = {path.parent.name for path in EXAMPLES.glob("*/README.md")}
-    assert found == CHECKS.keys() | {"by-limits"}  # these in test_without_dra.py
+    assert found == CHECKS.keys() | {"by-limits", "gcushare"}  # these in test_by_limits.py
 
 
 @pytest.mark.cluster

@@ -12,10 +12,11 @@ from dra_driver.model.pci import PciAddress
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import wait_for_pods
+from tests.e2e.by_limits import SHARED
 from tests.e2e.installation import CARDS, Installation
 from tests.e2e.one_card import OneCard
 from tests.e2e.seen import Seen, look
-from tests.e2e.without_dra import SHARED, OldInstallation, asking
+from tests.e2e.without_dra import OldInstallation, asking
 
 pytestmark = pytest.mark.cluster
 

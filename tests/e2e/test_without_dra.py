@@ -16,9 +16,10 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import wait_for_pods
+from tests.e2e.by_limits import DRS, SHARED
 from tests.e2e.events import notes, wait_for_note
 from tests.e2e.installation import CHECKOUT
-from tests.e2e.without_dra import DRS, SHARED, OldInstallation, asking
+from tests.e2e.without_dra import OldInstallation, asking
 
 pytestmark = pytest.mark.cluster
 
@@ -63,14 +64,6 @@ def run_another(driver: OldInstallation, name: str, node: str) -> None:
     wait_for_pods(driver.cluster, _NAMESPACE, name)
     driver.assert_has_what_it_asks(read(driver)[name])
     driver.cluster.kubectl("delete", "pod", name, _SCOPE)
-
-
-def test_each_example_has_what_its_limits_say(without_dra: OldInstallation, examples: Pods) -> None:
-    assert len(examples) == 10
-    for pod in examples.values():
-        without_dra.assert_has_what_it_asks(pod)
-    both = {examples[name]["spec"]["nodeName"] for name in ("mixed-shared", "mixed-drs")}
-    assert len(both) == 1
 
 
 def test_pods_carry_what_tools_of_the_vendor_read(

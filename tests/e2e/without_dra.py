@@ -11,23 +11,16 @@ from typing import Any
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.node_cards import NodeCard, parse_cards
-from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import RESOURCES
-from dra_driver.model.profile import profile_size
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.images import SCHEDULER_IMAGE, scheduler_archive
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
+from tests.e2e.by_limits import Holds, assert_has, limits_of
 from tests.e2e.installation import CARDS, RELEASE, Installation
-from tests.e2e.seen import look
 
 Object = dict[str, Any]
-Holds = dict[str, list[tuple[str, int]]]
-"""By container, of which card how much."""
-
 SCHEDULER = "gcushare-scheduler"
-WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in (Mode.WHOLE, Mode.SHARED, Mode.DRS))
-
 _NOWHERE = '{"spec": {"template": {"spec": {"nodeSelector": {"runs": "nowhere"}}}}}'
 _ANYWHERE = '{"spec": {"template": {"spec": {"nodeSelector": {"runs": null}}}}}'
 
@@ -90,18 +83,15 @@ class OldInstallation(Installation):
                     found[hold.container].append((str(card.address), hold.amount))
         return dict(found)
 
-    def assert_has_what_it_asks(self, pod: Object) -> Holds:
+    def told(self, pod: Object) -> Holds:
+        """The same, once the node tells of all of the pod's containers with limits."""
+        asked = limits_of(pod["spec"]).keys()
+        wait_until(lambda: self.holds(pod).keys() == asked, PATIENCE, "the Node to tell of the pod")
+        return self.holds(pod)
+
+    def assert_has_what_it_asks(self, pod: Object) -> None:
         """The node tells of each container what its limit says, and the container sees that."""
-        asked = {each["name"]: each["resources"]["limits"] for each in pod["spec"]["containers"]}
-        wait_until(
-            lambda: self.holds(pod).keys() == asked.keys(), 60.0, "the Node to tell of the pod"
-        )
-        holds = self.holds(pod)
-        for container, limits in asked.items():
-            self._assert_sees(pod, container, limits, holds[container])
-        if WHOLE not in next(iter(asked.values())):
-            assert len({card for each in holds.values() for card, _ in each}) == 1
-        return holds
+        assert_has(self, pod, limits_of(pod["spec"]), self.told(pod))
 
     @contextmanager
     def without_agents(self) -> Iterator[None]:
@@ -122,26 +112,6 @@ class OldInstallation(Installation):
         scope = (f"--namespace={DRIVER_NAMESPACE}", f"--field-selector=spec.nodeName={node}")
         selector = "--selector=app.kubernetes.io/component=agent"
         return not self.cluster.get("pods", *scope, selector)["items"]
-
-    def _assert_sees(
-        self, pod: Object, container: str, limits: Mapping[str, str], held: list[tuple[str, int]]
-    ) -> None:
-        node, metadata = pod["spec"]["nodeName"], pod["metadata"]
-        [(resource, text)] = limits.items()
-        if resource == WHOLE:
-            assert [amount for _, amount in held] == [1] * int(text)
-        else:
-            assert [amount for _, amount in held] == [int(text)]
-        seen = look(self, metadata["namespace"], metadata["name"], container)
-        minors = frozenset(self.minor(node, PciAddress.parse(card)) for card, _ in held)
-        assert (seen.visible, seen.nodes) == (minors, minors), f"{metadata['name']}, {container}"
-        named = [
-            profile_size(each.profile)
-            for card, _ in held
-            for each in self.machine(node).instances(card)
-            if seen.tops == f"DRS-{each.uuid}"
-        ]
-        assert named == ([int(text)] if resource == DRS else [])
 
     def _slices(self) -> str:
         return self.cluster.kubectl("get", "nodes", "--output=yaml")
