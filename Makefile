@@ -7,7 +7,7 @@ SHELL := /bin/bash
 NODES ?= 2
 K8S ?= 1.36.3
 BASE ?=
-export PYTHONDONTWRITEBYTECODE := 1
+export PYTHONPYCACHEPREFIX := $(or $(GCU_DRA_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gcu-dra-driver)/bytecode
 
 # On a shared machine a wait can run out though nothing is wrong: docs/adr/0016.
 PYTEST_REAL = -m pytest --reruns 1 --only-rerun '^WaitTimeout' --max-suite-reruns 3 --rerun-show-tracebacks
@@ -35,11 +35,12 @@ test: lint test-unit test-property test-kill test-cluster ## everything that mus
 
 .PHONY: test-unit
 test-unit: ## unit tests: seconds, no root, no cluster
-	@$(PY) -m pytest tests/unit
+	@$(PY) -m pytest --numprocesses auto tests/unit
 
 .PHONY: test-property
 test-property: ## thousands of random cases: allocator, node histories; a kill at every effect
 	@$(PY) -m pytest tests/property
+	@$(PY) -m pytest tests/unit -m hypothesis --hypothesis-profile many
 
 .PHONY: fuzz
 fuzz: ## a million hostile inputs to each parser [PARSER=] [INPUTS=] [SEED=] [FIRST=] (hours)

@@ -42,14 +42,14 @@ SERVICES: Final = (
     health_v1.SERVICE,
     health_v1alpha1.SERVICE,
 )
-_LOOK_EVERY: Final = 1.0
 
 
 class KubeletPlugin:
     """Serves `handler`, and what `health` says of the devices, to the kubelet.
 
     `threads` is how many calls are handled at a time even while all streams are open; `silence`
-    is after how many seconds without the kubelet a person is told. Raises nothing until `start`.
+    is after how many seconds without the kubelet a person is told; other agents are looked for
+    every `look_every` seconds. Raises nothing until `start`.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class KubeletPlugin:
         *,
         threads: int = 64,
         silence: float = 30.0,
+        look_every: float = 1.0,
         effects: Effects | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -67,6 +68,7 @@ class KubeletPlugin:
         calls = Calls(handler, effects)
         feed = HealthFeed(health)
         self._clock = clock
+        self._look_every = look_every
         self._feed = feed
         self._sockets = sockets
         self._siblings = Siblings(dra_siblings(sockets), effects)
@@ -156,7 +158,7 @@ class KubeletPlugin:
 
     def _watch(self) -> None:
         someone_left = False
-        while not self._stopping.wait(_LOOK_EVERY):
+        while not self._stopping.wait(self._look_every):
             self._registration.tell_silence()
             left_before, someone_left = someone_left, self._siblings.look()
             # With the other's stream the kubelet forgets what all of us told it (1.36.3,

@@ -84,7 +84,7 @@ class Node:
         """An agent that has done all steps of its start."""
         agent = self.agent(effects, **more)
         agent.start()
-        assert agent._startup.done.wait(30), agent.ready()
+        assert agent._startup.done.wait(60), agent.ready()
         return agent
 
     def files(self) -> dict[str, str]:

@@ -99,7 +99,7 @@ def test_the_thread_comes_back_to_a_refused_claim_by_itself(rig: Rig) -> None:
 
     rig.api.on_success = on_success
     statuses.start()
-    assert told.wait(30)
+    assert told.wait(60)
     assert rig.api.patches == ["a", "b", "a"]
     statuses.stop(10)
     assert not statuses.is_alive()

@@ -27,7 +27,7 @@ class Slow(Effects):
     def before(self, point: Point) -> None:
         if point is Point.CDI_WRITE:
             self.begun.set()
-            assert self.go.wait(30)
+            assert self.go.wait(60)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_call_that_was_given_up_is_found_done_and_not_doubled(node: Node) -> N
     with pytest.raises(grpc.RpcError) as given_up:
         error(node, ref, patience=2.0)
     assert given_up.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert slow.begun.wait(30)
+    assert slow.begun.wait(60)
     assert "an earlier call for claim team/one, which was given up" in error(node, ref)
     slow.go.set()
     assert not all(error(node, ref) for _ in range(1000))

@@ -10,10 +10,10 @@ def test_many_who_ask_are_served_at_once_and_later_ones_again() -> None:
     later = Later(done.release, delay=0.05, longest=10)
     for _ in range(100):
         later.ask()
-    assert done.acquire(timeout=10)
+    assert done.acquire(timeout=60)
     assert not done.acquire(timeout=0.1)
     later.ask()
-    assert done.acquire(timeout=10)
+    assert done.acquire(timeout=60)
 
 
 def test_nothing_is_done_before_the_delay_nor_after_the_end() -> None:

@@ -192,7 +192,7 @@ def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
     told: list[str] = []
     agent._reports.warning = lambda reason, note: told.append(f"{reason} {note}")  # type: ignore[method-assign]
     agent.start()
-    assert agent._startup.done.wait(30)
+    assert agent._startup.done.wait(60)
     assert "gcu_agent_journal_set_aside_total 1.0" in scraped(agent)
     kept = node.state / "journal.damaged-000001"
     [line] = [each for each in told if each.startswith("GcuJournalDamaged")]

@@ -167,7 +167,7 @@ def test_without_the_api_server_pods_keep_what_they_have(place: Place) -> None:
         place.kubelet.admit("b", "main", SHARED, 1)
     assert "did not answer" in str(agent.ready())
     place.api.away = False
-    assert agent._startup.done.wait(30), agent.ready()
+    assert agent._startup.done.wait(60), agent.ready()
     place.becomes(1, 12, 6)
 
 

@@ -97,7 +97,7 @@ def test_two_builders_at_once(tmp_path: Path) -> None:
 
     def make(folder: Path) -> None:
         made.append(folder)
-        assert other_waits.wait(10)
+        assert other_waits.wait(60)
         write_whole(folder)
 
     def build() -> Path:

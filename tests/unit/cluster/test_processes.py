@@ -56,7 +56,7 @@ def test_started_process_is_not_a_child_and_can_be_stopped(table: ProcessTable) 
 
 def test_check_shows_the_end_of_the_log(table: ProcessTable) -> None:
     process = table.start_outside("talker", ["sh", "-c", "echo last words; exec sleep 100"])
-    wait_until(lambda: table.tail("talker"), 10, "the words", interval=0.01)
+    wait_until(lambda: table.tail("talker"), 60, "the words", interval=0.01)
     process.stop()
     with pytest.raises(ClusterError, match=r"(?s)talker has ended.*last words"):
         table.check("talker")

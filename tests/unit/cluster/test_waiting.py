@@ -10,7 +10,7 @@ from tests.cluster.waiting import wait_until
 
 def test_gives_the_first_true_value() -> None:
     answers = iter([None, "", "there", "later"])
-    assert wait_until(lambda: next(answers), 10, "it", interval=0) == "there"
+    assert wait_until(lambda: next(answers), 60, "it", interval=0) == "there"
 
 
 def test_awaited_errors_are_no_answer_yet() -> None:
@@ -22,12 +22,12 @@ def test_awaited_errors_are_no_answer_yet() -> None:
             raise answer
         return str(answer)
 
-    assert wait_until(ask, 10, "it", retry_on=(OSError,), interval=0) == "there"
+    assert wait_until(ask, 60, "it", retry_on=(OSError,), interval=0) == "there"
 
 
 def test_other_errors_are_passed_on() -> None:
     with pytest.raises(ZeroDivisionError):
-        wait_until(lambda: 1 // 0, 10, "it", retry_on=(OSError,))
+        wait_until(lambda: 1 // 0, 60, "it", retry_on=(OSError,))
 
 
 def test_timeout_names_what_was_awaited_and_seen() -> None:

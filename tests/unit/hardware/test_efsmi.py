@@ -13,6 +13,7 @@ import pytest
 from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import HardwareError
+from tests.unit.hanging import time_is_up_when
 
 
 class Recorded(Effects):
@@ -27,7 +28,7 @@ class Recorded(Effects):
 
 
 def tool(
-    folder: Path, script: str, *, timeout: float = 20, effects: Effects | None = None
+    folder: Path, script: str, *, timeout: float = 60, effects: Effects | None = None
 ) -> Efsmi:
     path = folder / "efsmi"
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -46,7 +47,7 @@ def test_each_question_has_its_arguments(tmp_path: Path) -> None:
 def test_a_name_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, "echo found")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert Efsmi(Path("efsmi"), timeout=20, effects=Effects()).summary() == "found\n"
+    assert Efsmi(Path("efsmi"), timeout=60, effects=Effects()).summary() == "found\n"
 
 
 def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
@@ -75,9 +76,12 @@ def test_failure_tells_code_and_words(tmp_path: Path, script: str, code: int, me
     assert effects.seen == ["before efsmi.call", "after efsmi.call"]
 
 
-def test_a_hang_ends_with_its_children_and_gives_back_nothing(tmp_path: Path) -> None:
+def test_a_hang_ends_with_its_children_and_gives_back_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pids = tmp_path / "pids"
-    script = f"sleep 600 & echo $! $$ > {pids}; echo DEV ID 0; wait"
+    script = f"sleep 600 & echo DEV ID 0; echo $! $$ > {pids}.new; mv {pids}.new {pids}; wait"
+    time_is_up_when(monkeypatch, lambda _: pids.exists())
     effects = Recorded()
     with pytest.raises(EfsmiHung, match=r"within 0\.5 s \(it had printed: DEV ID 0\); look at"):
         tool(tmp_path, script, timeout=0.5, effects=effects).query()
@@ -88,9 +92,13 @@ def test_a_hang_ends_with_its_children_and_gives_back_nothing(tmp_path: Path) ->
     assert not stat.exists() or stat.read_text().split()[2] == "Z"
 
 
-def test_a_tool_that_leaves_a_child_behind_is_a_hang(tmp_path: Path) -> None:
+def test_a_tool_that_leaves_a_child_behind_is_a_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = tmp_path / "ended"
+    time_is_up_when(monkeypatch, lambda _: ended.exists())
     with pytest.raises(EfsmiHung, match="had printed: done"):
-        tool(tmp_path, "sleep 600 & echo done", timeout=0.5).query()
+        tool(tmp_path, f"sleep 600 & echo done; touch {ended}").query()
 
 
 @pytest.mark.parametrize(
@@ -141,7 +149,7 @@ def test_each_call_is_measured(
     tmp_path: Path, script: str, argv: list[str], command: str, outcome: str
 ) -> None:
     told: list[tuple[str, str]] = []
-    efsmi = tool(tmp_path, script, timeout=20 if outcome != "hung" else 0.2)
+    efsmi = tool(tmp_path, script, timeout=60 if outcome != "hung" else 0.2)
     efsmi._measured = lambda *what: told.append(what[:2])
     with suppress(HardwareError):
         efsmi.run(*argv)
@@ -166,7 +174,12 @@ def test_a_call_that_not_even_a_kill_ends_is_not_repeated(
 ) -> None:
     """As a process that sits in the kernel: others would pile up behind it."""
     started = tmp_path / "started"
-    efsmi = tool(tmp_path, f"echo $$ >> {started}; exec sleep 600", timeout=0.5)
+    efsmi = tool(tmp_path, f"echo $$ >> {started}; exec sleep 600")
+
+    def stuck(pid: int) -> bool:
+        return started.exists() and str(pid) in started.read_text().split()
+
+    time_is_up_when(monkeypatch, stuck, grace=0)
     kill = os.killpg
     monkeypatch.setattr(os, "killpg", lambda *_: None)
     with pytest.raises(EfsmiHung, match="did not end within"):
@@ -177,7 +190,9 @@ def test_a_call_that_not_even_a_kill_ends_is_not_repeated(
     [process] = started.read_text().split()
     monkeypatch.setattr(os, "killpg", kill)
     kill(int(process), signal.SIGKILL)
-    efsmi._stuck["-q",].wait(10)
+    efsmi._stuck["-q",].wait(60)
     with pytest.raises(EfsmiHung, match="did not end within"):
         efsmi.query()
     assert len(started.read_text().split()) == 2
+    for left in efsmi._stuck.values():
+        left.wait(60)

@@ -12,6 +12,7 @@ from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
+from tests.unit.hanging import reads_that_hang, time_is_up_when
 from tests.unit.hardware.doctored import (
     OLD_TOOL,
     DoctoredEfsmi,
@@ -160,9 +161,10 @@ def test_a_card_that_the_kernel_driver_lost_is_not_silent(tmp_path: Path) -> Non
     assert "has not taken card" in reasons(found)[FIRST]
 
 
-def test_a_real_process_that_hangs(tmp_path: Path) -> None:
+def test_a_real_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = three(tmp_path)
     machine.set_fault("card-hangs", card=SECOND)
+    time_is_up_when(monkeypatch, reads_that_hang(machine))
     efsmi = Efsmi(machine.efsmi_path, timeout=3, effects=Effects())
     found = Machine(Sysfs(machine.root), efsmi).inventory()
     assert addresses(found) == [FIRST, THIRD]

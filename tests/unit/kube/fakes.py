@@ -30,7 +30,7 @@ class FakeWatch:
         if self._error is not None:
             raise self._error
         if self._stays:
-            assert self.closed.wait(5)
+            assert self.closed.wait(60)
 
     def close(self) -> None:
         self.closed.set()

@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.endswith("/last"):  # which it does not say
             self.close_connection = True
         if self.path.endswith("/silence"):
-            self.server.go_on.wait(10)
+            self.server.go_on.wait(60)
             self.close_connection = True
             return
         if self.path.endswith("/stream"):
@@ -54,7 +54,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             self.wfile.write(b"3\r\none\r\n")
-            self.server.go_on.wait(10)
+            self.server.go_on.wait(60)
             return
         self.send_response(404 if self.path.endswith("/nothing") else 200)
         self.send_header("Content-Length", "2")

@@ -180,7 +180,7 @@ def test_it_says_why_it_follows_nothing() -> None:
     reflector = Reflector(cast("Api", api), PODS, Told(), wait=look)
     assert reflector.problem is None
     reflector.start()
-    assert reflector.synced.wait(5)
+    assert reflector.synced.wait(60)
     reflector.stop(5)
     assert problems == ["cannot follow pods: may not list"]
     assert reflector.problem is None
@@ -190,7 +190,7 @@ def test_stop_ends_an_open_watch() -> None:
     watch = FakeWatch([bookmark(11)], stays=True)
     reflector = Reflector(cast("Api", FakeApi(listing, lambda _: watch)), PODS, Told())
     reflector.start()
-    assert reflector.synced.wait(5)
+    assert reflector.synced.wait(60)
     reflector.stop(5)
     assert watch.closed.is_set()
     assert not reflector.is_alive()

@@ -23,6 +23,7 @@ from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.prepared import PreparedDevice
 from tests.unit.kubelet_api import fake_kubelet
 
+LONG = 3600.0
 ONE = ClaimRef("team", "one", "uid-1")
 TWO = ClaimRef("team", "two", "uid-2")
 DEVICE = PreparedDevice(
@@ -74,10 +75,15 @@ def effects() -> Passing:
 
 
 @pytest.fixture
-def sockets(tmp_path: Path) -> Sockets:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("k")  # a short path, as sockets lie below it
+
+
+@pytest.fixture
+def sockets(root: Path) -> Sockets:
     for folder in ("plugins", "plugins_registry"):
-        (tmp_path / folder).mkdir()
-    return Sockets.of(tmp_path)
+        (root / folder).mkdir()
+    return Sockets.of(root)
 
 
 @pytest.fixture
@@ -246,10 +252,10 @@ def test_a_start_after_a_kill_takes_over_the_sockets(
 
 
 @pytest.mark.parametrize("missing", ["plugins", "plugins_registry"])
-def test_a_wrong_root_directory_is_told(tmp_path: Path, handler: Handler, missing: str) -> None:
+def test_a_wrong_root_directory_is_told(root: Path, handler: Handler, missing: str) -> None:
     for folder in {"plugins", "plugins_registry"} - {missing}:
-        (tmp_path / folder).mkdir()
-    plugin = KubeletPlugin(handler, list, Sockets.of(tmp_path))
+        (root / folder).mkdir()
+    plugin = KubeletPlugin(handler, list, Sockets.of(root))
     with pytest.raises(SocketError, match="kubeletRoot"):
         plugin.start()
     plugin.stop(grace=0)
@@ -267,22 +273,20 @@ def test_its_threads_live_until_it_is_stopped(plugin: KubeletPlugin) -> None:
 def test_a_stop_waits_for_no_stream(plugin: KubeletPlugin, sockets: Sockets) -> None:
     with fake_kubelet.watch_v1alpha1(sockets.service) as lists:
         next(lists)
-        stopping = threading.Thread(target=plugin.stop, args=[2 * fake_kubelet.PATIENCE])
+        stopping = threading.Thread(target=plugin.stop, args=[LONG])
         stopping.start()
-        assert list(lists) == []
+        assert fake_kubelet.rest(lists) == []
     stopping.join(fake_kubelet.PATIENCE)
     assert not stopping.is_alive()
 
 
-def test_the_health_is_told_again_when_another_agent_leaves(
-    tmp_path_factory: pytest.TempPathFactory, handler: Handler
-) -> None:
+def test_the_health_is_told_again_when_another_agent_leaves(root: Path, handler: Handler) -> None:
     """The kubelet forgets then what both have told it."""
-    root = tmp_path_factory.mktemp("k")  # a short path
     for folder in ("plugins", "plugins_registry"):
         (root / folder).mkdir()
     one, other = (Sockets.of(root, uid) for uid in ("pod-one", "pod-two"))
-    plugin, leaver = KubeletPlugin(handler, list, one), KubeletPlugin(handler, list, other)
+    plugin = KubeletPlugin(handler, list, one, look_every=0.01)
+    leaver = KubeletPlugin(handler, list, other)
     plugin._feed._resend = None  # it does not come by itself
     leaver.start()
     plugin.start()

@@ -80,7 +80,7 @@ class Hanging:
     def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
         if ONE in refs:
             self.begun.set()
-            assert self.go.wait(10)
+            assert self.go.wait(60)
         return {ref.uid: () for ref in refs}
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
@@ -92,7 +92,7 @@ def test_a_repeated_call_is_refused_until_the_one_before_has_ended(caller: Calle
     calls = Calls(handler, Effects())
     first = threading.Thread(target=calls.prepare, args=([ONE], caller.context))
     first.start()
-    assert handler.begun.wait(10)
+    assert handler.begun.wait(60)
     caller.active = False
     assert calls.prepare([TWO], Caller().context) == {TWO.uid: ()}
     for call in (calls.prepare, calls.unprepare):
@@ -101,5 +101,5 @@ def test_a_repeated_call_is_refused_until_the_one_before_has_ended(caller: Calle
         for answer in answers.values():
             assert "an earlier call for claim team/one, which was given up" in str(answer)
     handler.go.set()
-    first.join(10)
+    first.join(60)
     assert calls.unprepare([ONE], Caller().context) == {ONE.uid: None}

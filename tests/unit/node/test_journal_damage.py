@@ -15,55 +15,22 @@ from dra_driver.model.errors import JournalError
 from dra_driver.node import frames
 from dra_driver.node.journal import Journal
 from dra_driver.node.records import encode
+from tests.unit.node.damage import SMALL, ends, open_cut, open_flipped
 from tests.unit.node.journals import CAPACITY, opened, prepared, records_in, uids
 from tests.unit.node.world import Failing
 
-SMALL = b"".join(
-    frames.encode(encode(raw))
-    for raw in (
-        {"kind": "header", "format": "gcu-dra-journal", "version": 1},
-        prepared(1).raw,
-        prepared(2).raw,
-    )
-)
+# tests/property has every place.
+_FEW = range(0, len(SMALL), 37)
 
 
-@pytest.mark.parametrize("place", range(len(SMALL) + 1))
-def test_any_flipped_byte_costs_at_most_its_record(tmp_path: Path, place: int) -> None:
-    content = bytearray(SMALL + bytes(100))
-    content[place] ^= 0x41
-    (tmp_path / "journal").write_bytes(content)
-    journal = Journal(tmp_path, capacity=CAPACITY)
-    opening = journal.open()
-    assert len(uids(journal)) >= 1
-    assert not opening.complete
-    assert opening.set_aside is not None
-    assert opening.set_aside.read_bytes() == bytes(content)
-    # What was damaged is gone from the file itself: the next start is a clean one.
-    journal.rebuilt()
-    again = Journal(tmp_path, capacity=CAPACITY).open()
-    assert (again.complete, again.set_aside) == (True, None)
+@pytest.mark.parametrize("place", _FEW)
+def test_a_flipped_byte_costs_at_most_its_record(tmp_path: Path, place: int) -> None:
+    open_flipped(tmp_path, place)
 
 
-@pytest.mark.parametrize("length", range(len(SMALL)))
+@pytest.mark.parametrize("length", _FEW)
 def test_a_file_that_was_cut_keeps_what_is_before(tmp_path: Path, length: int) -> None:
-    (tmp_path / "journal").write_bytes(SMALL[:length])
-    whole = [
-        raw
-        for end, raw in zip(_ends(SMALL), (None, "uid-1", "uid-2"), strict=True)
-        if end <= length and raw
-    ]
-    journal = opened(tmp_path)
-    assert sorted(uids(journal)) == whole
-    journal.write(prepared(3))
-    assert sorted(uids(opened(tmp_path))) == [*whole, "uid-3"]
-
-
-def _ends(content: bytes) -> list[int]:
-    """Where each frame ends."""
-    payloads = frames.scan(content).payloads
-    lengths = [len(frames.encode(payload)) for payload in payloads]
-    return [sum(lengths[: at + 1]) for at in range(len(lengths))]
+    open_cut(tmp_path, length)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +94,7 @@ def test_fields_of_a_newer_version_stay_in_the_records_that_have_them(tmp_path: 
     """Through compaction, and for as long as the claim is prepared."""
     raw = dict(prepared(1).raw) | {"colour": "red"}
     raw["holds"] = [{**raw["holds"][0], "shade": "dark"}]
-    (tmp_path / "journal").write_bytes(SMALL[: _ends(SMALL)[0]] + frames.encode(encode(raw)))
+    (tmp_path / "journal").write_bytes(SMALL[: ends(SMALL)[0]] + frames.encode(encode(raw)))
     journal = opened(tmp_path)
     for number in range(2, 200):  # more than the file has room for
         journal.write(prepared(number % 4 + 2))

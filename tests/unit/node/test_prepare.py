@@ -245,7 +245,7 @@ def test_many_calls_at_once(world: World, agent: Agent) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     won = {uid for uid, answer in answers.items() if not isinstance(answer, Refused)}
     assert len(answers) == 16
     assert len(won) == 2
@@ -258,7 +258,7 @@ def test_cards_are_worked_on_in_parallel(world: World) -> None:
 
     class Meeting(Effects):
         def __init__(self) -> None:
-            self.barrier = threading.Barrier(2, timeout=10)
+            self.barrier = threading.Barrier(2, timeout=60)
 
         def before(self, point: Point) -> None:
             if point is Point.CDI_WRITE:
@@ -270,5 +270,5 @@ def test_cards_are_worked_on_in_parallel(world: World) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert agent.held() == {"uid-c0": "prepared", "uid-c1": "prepared"}

@@ -31,6 +31,7 @@ from dra_driver.node.journal import Journal
 from dra_driver.node.modes import all_modes
 from dra_driver.node.steps import ModeSteps
 from dra_driver.simulator.machine import SimulatedMachine
+from tests.unit.hanging import first_create_once_made, time_is_up_when
 from tests.unit.memory_efsmi import MemoryEfsmi
 from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, whole
 from tests.unit.node.world import CARDS, Agent, World, pod
@@ -40,7 +41,7 @@ from tests.unit.node.world import CARDS, Agent, World, pod
 class RealWorld(World):
     """A node whose cards are read as in production."""
 
-    timeout: float = 20.0
+    timeout: float = 60.0
 
     def __post_init__(self) -> None:
         described = [
@@ -116,8 +117,11 @@ def test_all_modes(tmp_path: Path) -> None:
     ]
 
 
-def test_a_create_that_hangs_leaves_nothing(tmp_path: Path) -> None:
+def test_a_create_that_hangs_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = RealWorld(tmp_path, timeout=3.0)
+    time_is_up_when(monkeypatch, first_create_once_made(world.simulated))
     agent = world.start()
     world.simulated.set_fault("create-hangs-after-making", times=1)
     ref = world.api.add(instance("one", 0, 1))
@@ -135,7 +139,7 @@ class Together(MemoryEfsmi):
 
     def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str:
         if {"--create-instance", "--destroy-instance"} & set(arguments):
-            self.barrier.wait(timeout=20)
+            self.barrier.wait(timeout=60)
         return super().run(*arguments, inherit=inherit)
 
 

@@ -1,8 +1,7 @@
-"""Hostile expressions end soon, with a reason."""
+"""Hostile expressions end, with a reason: each would take hours where nothing bounded it."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -53,10 +52,8 @@ COSTLY = {
 
 @pytest.mark.parametrize("expression", COSTLY.values(), ids=COSTLY)
 def test_cost_is_bounded(expression: str) -> None:
-    started = time.process_time()
     with pytest.raises(InvalidValue, match="it costs more than 1000000 steps"):
         Selectors().matches(expression, INPUT)
-    assert time.process_time() - started < 10
 
 
 def test_a_costly_step_is_no_error_that_an_operator_absorbs() -> None:
@@ -67,10 +64,8 @@ def test_a_costly_step_is_no_error_that_an_operator_absorbs() -> None:
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "(a|a)*b", "(a*)*(a*)*b", "(.*)(.*)(.*)[0-9]"])
 @pytest.mark.parametrize("function", ["matches", "find", "findAll"])
 def test_patterns_never_backtrack(pattern: str, function: str) -> None:
-    started = time.process_time()
     call = f"\"{'a' * 2_000}!!\".{function}('{pattern}')"
     assert Selectors().matches(f'{call} == {call} && "a".matches("a")', INPUT)
-    assert time.process_time() - started < 10
 
 
 def test_a_pattern_that_would_fill_the_memory_is_refused() -> None:
@@ -132,7 +127,5 @@ def test_length_is_bounded() -> None:
 
 @pytest.mark.parametrize("quote", ['"', "'", '"""', "'''", 'r"', 'b"'])
 def test_a_string_without_an_end_is_found_at_once(quote: str) -> None:
-    started = time.process_time()
     with pytest.raises(InvalidValue, match="syntax error"):
         Selectors().matches(quote + r"\123" * 2_000, INPUT)
-    assert time.process_time() - started < 10

@@ -26,7 +26,7 @@ def device(card: int, kind: int) -> SelectorInput:
 
 @pytest.fixture(scope="module")
 def devices() -> list[SelectorInput]:
-    return [device(card, card % 20) for card in range(120_000)]
+    return [device(card, card % 20) for card in range(6_000)]
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,12 @@ def devices() -> list[SelectorInput]:
         '["S3"].exists(model, model == GCU["model"])',
     ],
 )
-def test_120_000_devices_of_20_kinds_cost_20_evaluations(
+def test_6_000_devices_of_20_kinds_cost_20_evaluations(
     devices: list[SelectorInput], expression: str
 ) -> None:
     selectors = Selectors()
     matching = sum(selectors.matches(spelled(expression), each) for each in devices)
-    assert matching == 6_000
+    assert matching == 300
     assert selectors.evaluations == 20
 
 

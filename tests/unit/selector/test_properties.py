@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dra_driver.model.errors import InvalidValue
@@ -37,7 +37,6 @@ def garbled(draw: st.DrawFn) -> str:
     return "".join(words)
 
 
-@settings(deadline=None)  # the first example reads the grammar
 @given(st.one_of(garbled(), st.text()))
 def test_any_text_is_answered_or_refused(expression: str) -> None:
     with suppress(InvalidValue):

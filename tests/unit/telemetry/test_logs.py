@@ -165,7 +165,7 @@ def test_threads_have_ids_of_their_own() -> None:
 
     def work(name: str) -> tuple[str, str, str]:
         with logs.new_call(name) as call:
-            both.wait(timeout=10)
+            both.wait(timeout=60)
             return name, call, logs.call_id.get()
 
     with ThreadPoolExecutor(2) as pool:
@@ -187,5 +187,5 @@ def test_a_thread_that_works_for_a_call_can_keep_its_id() -> None:
         for target, arguments in ((note, ()), (copy.run, (note,))):
             thread = threading.Thread(target=target, args=arguments)
             thread.start()
-            thread.join(timeout=10)
+            thread.join(timeout=60)
     assert seen == ["-", call]

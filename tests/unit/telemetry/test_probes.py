@@ -143,9 +143,9 @@ def test_a_start_that_is_waited_for_does_not_hold_up_the_end(serve: Serve) -> No
     answers: list[int] = []
     client = threading.Thread(target=lambda: answers.append(ask(server, "/startz")[0]))
     client.start()
-    assert asked.wait(5)
+    assert asked.wait(60)
     server.stop()
-    client.join(5)
+    client.join(60)
     assert answers == [200]
 
 
@@ -192,18 +192,18 @@ def test_a_slow_check_keeps_no_other_waiting(serve: Serve) -> None:
 
     def slow() -> str | None:
         asked.set()
-        go.wait(timeout=10)
+        go.wait(timeout=60)
         return None
 
     server = serve(ready=slow)
     answers: list[int] = []
     thread = threading.Thread(target=lambda: answers.append(ask(server, "/readyz")[0]))
     thread.start()
-    assert asked.wait(timeout=10)
+    assert asked.wait(timeout=60)
     assert ask(server, "/healthz")[0] == 200
     assert answers == []
     go.set()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert answers == [200]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from textwrap import dedent
 
 import pytest
@@ -41,7 +40,7 @@ def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
         run_program(run)
     """)
     process.send_signal(number)
-    said, log = process.communicate(timeout=30)
+    said, log = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, "in order\n")
     assert "stopped" in log
 
@@ -57,21 +56,19 @@ def test_a_thread_that_does_not_come_back_keeps_it_only_so_long(end: str, code: 
             {end}
         run_program(run, linger=0.2)
     """)
-    _, log = process.communicate(timeout=30)
+    _, log = process.communicate(timeout=60)
     assert process.returncode == code
     assert "what was under way has not ended within 0.2 s, and is left" in log
 
 
 def test_a_program_without_such_a_thread_ends_at_once() -> None:
-    begun = time.monotonic()
     process = started("""
         def run(argv, environ, stop):
             print("up", flush=True)
         run_program(run, linger=600)
     """)
-    process.communicate(timeout=60)
+    process.communicate(timeout=60)  # a tenth of what it would linger
     assert process.returncode == 0
-    assert time.monotonic() - begun < 60
 
 
 def test_a_deadline_is_shared_and_never_below_zero() -> None:

@@ -23,7 +23,7 @@ from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rp
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as pods_api
 from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as pods_rpc
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class AdmissionError(Exception):

@@ -16,7 +16,11 @@ from dra_driver.model.card import DeviceNode
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
-from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager
+from tests.unit.kubelet_api.device_plugin.device_manager import (
+    PATIENCE,
+    AdmissionError,
+    DeviceManager,
+)
 
 RESOURCE = "enflame.com/gcu"
 
@@ -72,6 +76,11 @@ class Plugin:
         self.server.look()
         assert len(self.kubelet.registered) == known + 1
         self.kubelet.until(self.is_known, "no list came")
+
+    def until_nobody_listens(self) -> None:
+        feed = self.server._feed
+        with feed._changed:
+            assert feed._changed.wait_for(lambda: not self.server.is_listened_to, PATIENCE)
 
     def is_known(self) -> bool:
         endpoint = self.kubelet.endpoints.get(RESOURCE)
@@ -154,7 +163,7 @@ def test_a_lost_stream_is_mended_when_time_has_shown_it(plugin: Plugin) -> None:
     plugin.meet()
     plugin.kubelet.endpoints[RESOURCE].channel.close()
     plugin.kubelet.until(lambda: plugin.kubelet.endpoints[RESOURCE].lost, "the stream goes on")
-    plugin.kubelet.until(lambda: not plugin.server.is_listened_to, "the stream goes on")
+    plugin.until_nobody_listens()
     plugin.server.look()
     assert len(plugin.kubelet.registered) == 1
     plugin.now = 5.0

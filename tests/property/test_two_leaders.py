@@ -1,0 +1,16 @@
+"""Whatever an old leader still has in hand, and however late watches are: no card twice."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.unit.controller.two_leaders import play
+
+SEED = int(os.environ.get("GCU_SEED", "0"))
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 300))
+def test_no_card_is_given_twice_and_none_stays_idle(seed: int) -> None:
+    play(seed)

@@ -1,0 +1,59 @@
+"""A journal with a damage, and what must be left of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from dra_driver.node import frames
+from dra_driver.node.journal import Journal
+from dra_driver.node.records import encode
+from tests.unit.node.journals import CAPACITY, opened, prepared, uids
+
+SMALL: Final = b"".join(
+    frames.encode(encode(raw))
+    for raw in (
+        {"kind": "header", "format": "gcu-dra-journal", "version": 1},
+        prepared(1).raw,
+        prepared(2).raw,
+    )
+)
+"""A header and two claims."""
+
+
+def open_flipped(folder: Path, place: int) -> None:
+    """A byte is another one, of the records or of the room behind them."""
+    content = bytearray(SMALL + bytes(100))
+    content[place] ^= 0x41
+    (folder / "journal").write_bytes(content)
+    journal = Journal(folder, capacity=CAPACITY)
+    opening = journal.open()
+    assert len(uids(journal)) >= 1
+    assert not opening.complete
+    assert opening.set_aside is not None
+    assert opening.set_aside.read_bytes() == bytes(content)
+    # What was damaged is gone from the file itself: the next start is a clean one.
+    journal.rebuilt()
+    again = Journal(folder, capacity=CAPACITY).open()
+    assert (again.complete, again.set_aside) == (True, None)
+
+
+def open_cut(folder: Path, length: int) -> None:
+    """The file ends early."""
+    (folder / "journal").write_bytes(SMALL[:length])
+    whole = [
+        raw
+        for end, raw in zip(ends(SMALL), (None, "uid-1", "uid-2"), strict=True)
+        if end <= length and raw
+    ]
+    journal = opened(folder)
+    assert sorted(uids(journal)) == whole
+    journal.write(prepared(3))
+    assert sorted(uids(opened(folder))) == [*whole, "uid-3"]
+
+
+def ends(content: bytes) -> list[int]:
+    """Where each frame ends."""
+    payloads = frames.scan(content).payloads
+    lengths = [len(frames.encode(payload)) for payload in payloads]
+    return [sum(lengths[: at + 1]) for at in range(len(lengths))]
