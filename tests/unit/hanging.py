@@ -25,8 +25,8 @@ def time_is_up_when(
 
         def communicate(
             self,
-            input: bytes | None = None,
-            timeout: float | None = None,  # noqa: A002
+            input: bytes | None = None,  # noqa: A002 (as upstream names it)
+            timeout: float | None = None,
         ) -> tuple[bytes, bytes]:
             while not self._is_over:
                 try:
