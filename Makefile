@@ -39,7 +39,7 @@ test-unit: ## unit tests: seconds, no root, no cluster
 
 .PHONY: test-property
 test-property: ## thousands of random cases: allocator, node histories; a kill at every effect
-	@$(PY) -m pytest tests/property
+	@$(PY) -m pytest --numprocesses auto tests/property
 	@$(PY) -m pytest tests/unit -m hypothesis --hypothesis-profile many
 
 .PHONY: fuzz
@@ -70,7 +70,7 @@ soak-kills: ## the agent killed at every moment, in every mode, whatever comes n
 
 .PHONY: soak-histories
 soak-histories: ## 200,000 random histories of a node, of seeds never played before (an hour)
-	@GCU_HISTORIES=200000 GCU_SEED=$$(date +%s)000 $(PY) -m pytest tests/property/test_node.py
+	@GCU_HISTORIES=200000 GCU_SEED=$$(date +%s)000 $(PY) -m pytest --numprocesses auto tests/property/test_node.py
 
 .PHONY: soak-memory
 soak-memory: ## the agent's memory over a million prepares and unprepares [CYCLES=1000000] (root; an hour)
