@@ -63,7 +63,7 @@ test-kill: ## a real agent killed at every point, once, and at a sample of all m
 soak: soak-kills soak-histories soak-memory ## all three of them (root; hours)
 
 .PHONY: soak-kills
-soak-kills: ## the agent killed at every moment, in every mode, whatever comes next (root; two hours)
+soak-kills: ## the agent killed at every moment, in every mode, whatever comes next (root; five hours)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build --kubernetes $(K8S)
 	@GCU_KILLS=all $(PY) -m pytest tests/kill/test_matrix.py

@@ -70,6 +70,7 @@ class PluginFront:
             node_name=settings.node_name,
             kubelet_root=settings.kubelet_root,
             pod_uid=settings.pod_uid,
+            release_interval=settings.release_interval,
             patience=_PATIENCE,
             pods=pods,
             timed=metrics.timed_devices,

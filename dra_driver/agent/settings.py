@@ -88,6 +88,11 @@ class AgentSettings(Settings):
     care_interval: float = Field(
         default=60.0, gt=0, description="seconds between comparisons of the journal with the cards"
     )
+    release_interval: float = Field(
+        default=10.0,
+        gt=0,
+        description="seconds between looks at which containers of the device plugin have ended",
+    )
     error_limit: int | None = Field(
         default=None,
         ge=0,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 from tests.kill.grants import Kind
 from tests.kill.moments import Moment
@@ -20,6 +21,7 @@ class Next(StrEnum):
     RETRY = "retry"
     GONE = "pod gone"
     RECREATED = "claim recreated"
+    HANDED_ON = "devices handed on"
 
 
 class Outcome(StrEnum):
@@ -56,9 +58,11 @@ class Cell:
         return cls(operation, Kind(kind), Moment.parse(moment), Next(following))
 
 
-def all_cells(operation: str, kind: Kind, moments: Iterable[Moment]) -> list[Cell]:
+def all_cells(
+    operation: str, kind: Kind, moments: Iterable[Moment], nexts: Iterable[Next]
+) -> list[Cell]:
     """Every moment with everything that can come next."""
-    return [Cell(operation, kind, moment, each) for moment in moments for each in Next]
+    return [Cell(operation, kind, *each) for each in product(moments, nexts)]
 
 
 def sample(cells: Sequence[Cell], seed: int, more: int) -> list[Cell]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import pytest
 
@@ -12,9 +13,15 @@ from dra_driver.kube.resources import NODES
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.kill.node import Node
+from tests.kill.plugin_node import PluginNode
 from tests.kill.starter import Starter
 
-NewNode = Callable[[], Node]
+
+class NewNode(Protocol):
+    """Makes a node, with a Node object; where it is told so, one whose agents serve their cards as
+    a device plugin."""
+
+    def __call__(self, plugin: bool = False) -> Node: ...
 
 
 @pytest.fixture(scope="session")
@@ -43,20 +50,21 @@ def new_node(
     """Makes nodes; nothing is left of them afterwards."""
     made: list[Node] = []
 
-    def make() -> Node:
+    def make(plugin: bool = False) -> Node:
         name = f"n-{secrets.token_hex(3)}"
         control_plane.add_node_object(name)
         root = tmp_path_factory.mktemp("k")
         kubeconfig = control_plane.kubeconfig
-        made.append(
-            Node(name, root, api=api, namespace=namespace, kubeconfig=kubeconfig, starter=starter)
+        kind = PluginNode if plugin else Node
+        node = kind(
+            name, root, api=api, namespace=namespace, kubeconfig=kubeconfig, starter=starter
         )
-        return made[-1]
+        made.append(node)
+        return node
 
     yield make
     for node in made:
-        node.down()
-        node.wipe_slices()
+        node.close()
         api.delete(NODES, node.name)
 
 

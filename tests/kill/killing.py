@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 from dra_driver.model.claim import ClaimRef
+from tests.kill.catalog import BY_NAME
 from tests.kill.cells import Cell, Next, Outcome, Result
 from tests.kill.grants import Kind, wanted
 from tests.kill.moments import Moment, moments
 from tests.kill.node import Node
-from tests.kill.operations import BY_NAME, RECONCILE, UNPREPARE, Operation
+from tests.kill.operations import Operation
 from tests.kill.outside import await_published, check, is_whole, shown
 
 _DEATH_SECONDS = 10.0
@@ -44,11 +45,13 @@ def kill(node: Node, cell: Cell) -> Result:
     has_all = is_whole(node, ref)
     assert has_all or not shown(node, ref), "a CDI file tells of an instance that is not there"
     assert has_all or not operation.answered, "what was answered is not kept"
-    if cell.next is Next.RETRY and operation is not UNPREPARE:
-        assert node.kubelet.prepare(ref) == ""
+    if cell.next is Next.RETRY and not operation.ends:
+        assert node.prepare(ref) == ""
         check(node)
     if successor is not None:
-        _succeed(node, ref, successor, refused=has_all)
+        node.succeed(ref, successor, refused=has_all)
+        check(node)
+        _give_back(node, successor)
     _end(node, operation, ref)
     return Result(Outcome.KEPT if has_all else Outcome.NOTHING, reached)
 
@@ -64,8 +67,8 @@ def _begin(node: Node, operation: Operation, kind: Kind) -> ClaimRef:
 
 def _others(node: Node, ref: ClaimRef) -> dict[str, str]:
     """The CDI files of the other claims, which name their instances."""
-    mine = node.file_of(ref).name
-    return {name: text for name, text in node.files().items() if mine not in name}
+    theirs = {node.file_of(each).name for each in node.held if each != ref}
+    return {name: text for name, text in node.files().items() if name in theirs}
 
 
 def _settled(node: Node, operation: Operation) -> list[str]:
@@ -74,46 +77,29 @@ def _settled(node: Node, operation: Operation) -> list[str]:
     while True:
         time.sleep(_QUIET_SECONDS)
         before, trace = trace, node.trace()
-        # The agent of RECONCILE goes on looking for ever.
-        if trace == before or operation is RECONCILE:
+        if trace == before or operation.restless:
             return trace
 
 
 def _meanwhile(node: Node, cell: Cell, ref: ClaimRef) -> ClaimRef | None:
-    """What happens while no agent runs; gives the claim that has the other's name now."""
+    """What happens while no agent runs; gives the claim that is to have the same now."""
     if cell.next is Next.RETRY:
         return None
-    node.claims.delete(ref)
+    node.forget(ref)
     if cell.next is Next.GONE:
         return None
-    return node.claims.add(ref.name, wanted(cell.kind))
+    return node.successor(ref, wanted(cell.kind))
 
 
 def _rest(node: Node, operation: Operation) -> None:
     """One agent serves, one that does not look at the node by itself."""
-    if operation is RECONCILE:
+    if operation.restless:
         node.down()
     node.up()
     node.retire()
     if operation.fresh:
         # It examines a card, whose DRS mode is on meanwhile; then it publishes.
         await_published(node)
-
-
-def _succeed(node: Node, ref: ClaimRef, successor: ClaimRef, *, refused: bool) -> None:
-    """The pod of the new claim comes while the old one's ends: it waits for that one's end."""
-    grant = node.held[ref]
-    error = node.kubelet.prepare(successor)
-    if refused:
-        assert str(ref) in error, f"{error!r} does not name the holder"
-        assert node.kubelet.unprepare(ref) == ""
-        error = node.kubelet.prepare(successor)
-    assert error == ""
-    assert node.kubelet.unprepare(ref) == ""
-    del node.held[ref]
-    node.held[successor] = grant
-    check(node)
-    _give_back(node, successor)
 
 
 def _end(node: Node, operation: Operation, ref: ClaimRef) -> None:
@@ -126,7 +112,7 @@ def _end(node: Node, operation: Operation, ref: ClaimRef) -> None:
 
 
 def _give_back(node: Node, ref: ClaimRef) -> None:
-    assert node.kubelet.unprepare(ref) == ""
+    assert node.unprepare(ref) == ""
     del node.held[ref]
-    node.claims.delete(ref)
+    node.forget(ref)
     check(node)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from tests.kill.catalog import BY_NAME, EVERYTHING
 from tests.kill.cells import Cell, Result, all_cells
 from tests.kill.grants import Kind
 from tests.kill.killing import kill, record
 from tests.kill.node import Node
-from tests.kill.operations import OPERATIONS, Operation
+from tests.kill.operations import Operation
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,25 +23,28 @@ _TRIES = 3
 
 
 class Matrix:
-    """Runs on `nodes`, each with one thing at a time; `renew` makes a node for one that is left
-    in disorder."""
+    """Does `count` things at a time, each on a node of its own; `new` makes a node, one that serves
+    its cards as a device plugin where it is told so. One that is left in disorder is not used
+    again."""
 
-    def __init__(self, nodes: Sequence[Node], renew: Callable[[], Node]) -> None:
-        self._nodes: queue.SimpleQueue[Node] = queue.SimpleQueue()
-        for node in nodes:
-            self._nodes.put(node)
-        self._count = len(nodes)
-        self._renew = renew
+    def __init__(self, count: int, new: Callable[[bool], Node]) -> None:
+        self._count = count
+        self._new = new
+        self._idle: dict[bool, queue.SimpleQueue[Node]] = {
+            plugin: queue.SimpleQueue() for plugin in (False, True)
+        }
         self.failures: dict[str, str] = {}
 
     def cells(self, kinds: Callable[[Operation], Iterable[Kind]]) -> list[Cell]:
         """All cells of the operations with these kinds, from one undisturbed run of each."""
-        works = [(operation, kind) for operation in OPERATIONS for kind in kinds(operation)]
-        found = self._each(works, _name_of_work, lambda node, work: record(node, *work))
+        works = [(operation, kind) for operation in EVERYTHING for kind in kinds(operation)]
+        found = self._each(
+            works, _operation_of_work, _name_of_work, lambda node, work: record(node, *work)
+        )
         return [
             cell
             for (operation, kind), moments in found
-            for cell in all_cells(operation.name, kind, moments)
+            for cell in all_cells(operation.name, kind, moments, operation.nexts)
         ]
 
     def kill(self, cells: Iterable[Cell]) -> list[tuple[Cell, Result]]:
@@ -52,30 +56,48 @@ class Matrix:
         results: dict[Cell, Result] = {}
         left = list(cells)
         for _ in range(_TRIES):
-            played = list(self._each(left, str, kill))
+            played = list(self._each(left, _operation_of_cell, str, kill))
             results.update(played)
             left = [cell for cell, result in played if not result.reached]
         return list(results.items())
 
+    def _node(self, plugin: bool) -> Node:
+        try:
+            return self._idle[plugin].get_nowait()
+        except queue.Empty:
+            return self._new(plugin)
+
     def _each(
-        self, items: Iterable[T], name: Callable[[T], str], step: Callable[[Node, T], R]
+        self,
+        items: Iterable[T],
+        operation: Callable[[T], Operation],
+        name: Callable[[T], str],
+        step: Callable[[Node, T], R],
     ) -> Iterator[tuple[T, R]]:
         def run(item: T) -> list[tuple[T, R]]:
-            node = self._nodes.get()
+            plugin = operation(item).plugin
+            node = self._node(plugin)
             try:
-                return [(item, step(node, item))]
+                result = step(node, item)
             # One of many, told with the others at the end: whatever it was, they go on.
             except Exception as error:  # noqa: BLE001 - see above
                 self.failures[name(item)] = f"{error!r}\n{_end_of_log(node)}"
                 node.down()
-                node = self._renew()
                 return []
-            finally:
-                self._nodes.put(node)
+            self._idle[plugin].put(node)
+            return [(item, result)]
 
         with ThreadPoolExecutor(self._count) as pool:
             for results in pool.map(run, items):
                 yield from results
+
+
+def _operation_of_work(work: Work) -> Operation:
+    return work[0]
+
+
+def _operation_of_cell(cell: Cell) -> Operation:
+    return BY_NAME[cell.operation]
 
 
 def _name_of_work(work: Work) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.names import DRIVER
+from dra_driver.model.names import DRIVER, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.cluster.waiting import wait_until
@@ -25,6 +26,7 @@ from tests.kill.starter import AgentProcess, Starter
 
 _START_SECONDS = 60.0
 _NEVER = 86400.0
+_ALL_DEVICES = 3 * (len(CARDS) + 1)
 NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 # Looks at the node beside the first would be moments by chance.
 _QUIET = {f"{look}-interval": _NEVER for look in ("presence", "inventory", "care")}
@@ -117,7 +119,41 @@ class Node:
         """Let an agent serve, unless one does."""
         if not self.agents or self.agent.ended():
             self.boot(flags=flags)
-            Kubelet(self.sockets.registration).wait(_START_SECONDS)
+            wait_until(
+                self.is_served, _START_SECONDS, "an agent that serves", seen=self.log, interval=0.03
+            )
+
+    def is_served(self) -> bool:
+        """Whether the agent of the pod of now answers, after one attempt to register it."""
+        return Kubelet(self.sockets.registration).register()
+
+    def prepare(self, ref: ClaimRef) -> str:
+        """The kubelet's call before a container starts: its error, empty for success. Raises
+        NoAnswer."""
+        return self.kubelet.prepare(ref)
+
+    def unprepare(self, ref: ClaimRef) -> str:
+        """The kubelet's call after the pod's end: its error, empty for success. Raises NoAnswer."""
+        return self.kubelet.unprepare(ref)
+
+    def successor(self, ref: ClaimRef, grant: Grant) -> ClaimRef:
+        """A claim of that name made anew, with that allocation; nobody has called for it yet."""
+        return self.claims.add(ref.name, grant)
+
+    def succeed(self, ref: ClaimRef, successor: ClaimRef, *, refused: bool) -> None:
+        """The pod of the new claim comes while the old one's ends: it waits for that one's end,
+        and is `refused` until then. Raises AssertionError."""
+        error = self.prepare(successor)
+        if refused:
+            assert str(ref) in error, f"{error!r} does not name the holder"
+            assert self.unprepare(ref) == ""
+            error = self.prepare(successor)
+        assert error == "", error
+        assert self.unprepare(ref) == ""
+        self.held[successor] = self.held.pop(ref)
+
+    def settle(self) -> None:
+        """Return when nothing is under way that no call of the kubelet began."""
 
     def next_pod(self) -> None:
         """Agents that start from now on are of another pod, with sockets of their own."""
@@ -138,6 +174,11 @@ class Node:
         """The moments of all agents so far."""
         return [line for agent in self.agents for line in agent.trace()]
 
+    def close(self) -> None:
+        """Nothing is left of it."""
+        self.down()
+        self.wipe_slices()
+
     def add(self, grant: Grant, name: str = "") -> ClaimRef:
         """A claim of which the kubelet begins to know, under a name of its own or a given one."""
         self._serial += 1
@@ -145,13 +186,33 @@ class Node:
         self.held[ref] = grant
         return ref
 
+    def forget(self, ref: ClaimRef) -> None:
+        """Nobody wants it any more; the kubelet may not have heard of that."""
+        self.claims.delete(ref)
+
+    def is_told(self, ref: ClaimRef) -> bool:
+        """Whether the API server says what was prepared."""
+        return bool(self.claims.told(ref))
+
     def serve_others(self) -> None:
-        """Other pods run on the node, and their claims have been told of it."""
+        """Other pods run on the node, and the API server has been told of it."""
         self.up()
         for ref in [self.add(grant) for grant in bystanders()]:
-            assert self.kubelet.prepare(ref) == ""
-        wait_until(
-            lambda: all(map(self.claims.told, self.held)), _START_SECONDS, "told", seen=self.log
+            assert self.prepare(ref) == ""
+        wait_until(lambda: all(map(self.is_told, self.held)), _START_SECONDS, "told", seen=self.log)
+
+    def publishes(self) -> bool:
+        """Whether the pool is whole, has every device once, and warns of the foreign card's."""
+        specs = [each["spec"] for each in self.slices()]
+        pools = {(spec["pool"]["generation"], spec["pool"]["resourceSliceCount"]) for spec in specs}
+        devices = [device for spec in specs for device in spec.get("devices", ())]
+        names = Counter(device["name"] for device in devices)
+        foreign = [d for d in devices if d["attributes"]["card"]["string"] == str(FOREIGN)]
+        return (
+            len(pools) == 1
+            and all(count == len(specs) for _, count in pools)
+            and len(names) == names.total() == _ALL_DEVICES
+            and all(any(t["key"] == TAINT_FOREIGN for t in d.get("taints", ())) for d in foreign)
         )
 
     def slices(self) -> Sequence[Object]:
@@ -188,7 +249,7 @@ class Node:
         self.down()
         self.wipe_slices()
         for ref in self.held:
-            self.claims.delete(ref)
+            self.forget(ref)
         self.held.clear()
         for folder in (self.cdi, self.state, self.machine.root):
             shutil.rmtree(folder, ignore_errors=True)

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from tests.cluster.waiting import wait_until
 from tests.kill.grants import CARDS, FOREIGN, Grant
@@ -17,7 +15,6 @@ from tests.kill.node import Node
 
 _SLICES = _SIZES = 6  # of a card
 _TOPS = re.compile(r"TOPS_VISIBLE_DEVICES=DRS-([0-9a-f-]+)")
-_ALL_DEVICES = 3 * (len(CARDS) + 1)
 _PUBLISH_SECONDS = 30.0
 
 
@@ -42,6 +39,7 @@ def instance_of(node: Node, ref: ClaimRef) -> int | None:
 def check(node: Node) -> None:
     """What is there is exactly what the held claims have, and nothing is given twice. Raises
     AssertionError."""
+    node.settle()
     files = node.files()
     names = {ref: node.file_of(ref).name for ref in node.held}
     assert set(files) == set(names.values()), f"held are {names}"
@@ -84,19 +82,6 @@ def _check_foreign(node: Node) -> None:
 
 def await_published(node: Node) -> None:
     """Return when what must be published is."""
-    wait_until(lambda: is_published(node), _PUBLISH_SECONDS, "all devices in slices", interval=0.05)
-
-
-def is_published(node: Node) -> bool:
-    """Whether the pool is whole, has every device once, and warns of the foreign card's."""
-    specs = [each["spec"] for each in node.slices()]
-    pools = {(spec["pool"]["generation"], spec["pool"]["resourceSliceCount"]) for spec in specs}
-    devices = [device for spec in specs for device in spec.get("devices", ())]
-    names = Counter(device["name"] for device in devices)
-    foreign = [d for d in devices if d["attributes"]["card"]["string"] == str(FOREIGN)]
-    return (
-        len(pools) == 1
-        and all(count == len(specs) for _, count in pools)
-        and len(names) == names.total() == _ALL_DEVICES
-        and all(any(t["key"] == TAINT_FOREIGN for t in d.get("taints", ())) for d in foreign)
+    wait_until(
+        node.publishes, _PUBLISH_SECONDS, "all devices published", seen=node.log, interval=0.05
     )

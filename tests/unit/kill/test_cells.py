@@ -13,7 +13,7 @@ TRACE = [f"{side} {p}" for p in ("journal.append", "journal.sync") for side in (
 CELLS = [
     cell
     for operation, kind in itertools.product(("prepare", "first start"), Kind)
-    for cell in all_cells(operation, kind, moments(TRACE * 3))
+    for cell in all_cells(operation, kind, moments(TRACE * 3), Next)
 ]
 
 

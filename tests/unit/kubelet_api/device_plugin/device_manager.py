@@ -55,13 +55,16 @@ class Entry:
 
 
 class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerServicer):
-    """`active` are the pods that have not ended; a test ends one by taking it out.
+    """`active` are the pods that have not ended; a test ends one by taking it out. They are in
+    `namespace`, and have the UIDs of `uids`, or ``uid-`` and their name.
 
     With `keeps_last` the pod that was admitted last stays on record until another one is admitted,
     whatever becomes of it (1.30.14, ``pendingAdmissionPod``).
     """
 
-    def __init__(self, root: Path, *, keeps_last: bool = False) -> None:
+    def __init__(self, root: Path, *, namespace: str = "team", keeps_last: bool = False) -> None:
+        self.namespace = namespace
+        self.uids: dict[str, str] = {}
         self._keeps_last = keeps_last
         self._last = ""
         self.folders = Folders.of(root)
@@ -130,7 +133,7 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
             return pods_api.ListPodResourcesResponse(
                 pod_resources=[
                     pods_api.PodResources(
-                        namespace="team", name=pod, containers=list(self._containers(pod))
+                        namespace=self.namespace, name=pod, containers=list(self._containers(pod))
                     )
                     for pod in sorted(self.active)
                 ]
@@ -144,7 +147,7 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
         self._last = pod
         with self.news:
             self._drop_ended()
-            chosen = self._choose(pod, resource, count)
+            chosen = self.choose(pod, resource, count)
             stub = self.endpoints[resource].stub
         request = api.AllocateRequest(
             container_requests=[api.ContainerAllocateRequest(devices_ids=sorted(chosen))]
@@ -158,44 +161,8 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
             self.write_checkpoint()
         return answer
 
-    def end(self, pod: str) -> None:
-        self.active.discard(pod)
-
-    def until(self, met: Callable[[], bool], what: str) -> None:
-        """Wait for something that the plugin does."""
-        with self.news:
-            assert self.news.wait_for(met, PATIENCE), what
-
-    def ids(self, resource: str, *, healthy: bool = True) -> list[str]:
-        """The devices of now."""
-        with self.news:
-            endpoint = self.endpoints.get(resource)
-            found = dict(endpoint.devices) if endpoint and not endpoint.lost else {}
-        wanted = "Healthy" if healthy else "Unhealthy"
-        return sorted(name for name, device in found.items() if device.health == wanted)
-
-    def write_checkpoint(self) -> None:
-        data = {
-            "Data": {
-                "PodDeviceEntries": [
-                    {
-                        "PodUID": f"uid-{each.pod}",
-                        "ContainerName": each.container,
-                        "ResourceName": each.resource,
-                        "DeviceIDs": {"-1": sorted(each.devices)},
-                        "AllocResp": "",
-                    }
-                    for each in self.entries
-                ],
-                "RegisteredDevices": {},
-            },
-            "Checksum": 1,
-        }
-        new = self.folders.checkpoint.with_suffix(".new")
-        new.write_text(json.dumps(data))
-        new.replace(self.folders.checkpoint)
-
-    def _choose(self, pod: str, resource: str, count: int) -> frozenset[str]:
+    def choose(self, pod: str, resource: str, count: int) -> frozenset[str]:
+        """The devices for a container; raises AdmissionError where there are too few."""
         reusable = {
             device
             for each in self.entries
@@ -218,6 +185,43 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
             preferred = set(self._preferred(resource, available, kept, count)) & available
         ordered = [*sorted(preferred), *sorted(available - preferred, reverse=True)]
         return frozenset([*kept, *ordered[:needed]])
+
+    def end(self, pod: str) -> None:
+        self.active.discard(pod)
+
+    def until(self, met: Callable[[], bool], what: str) -> None:
+        """Wait for something that the plugin does."""
+        with self.news:
+            assert self.news.wait_for(met, PATIENCE), what
+
+    def ids(self, resource: str, *, healthy: bool = True) -> list[str]:
+        """The devices of now."""
+        with self.news:
+            endpoint = self.endpoints.get(resource)
+            found = dict(endpoint.devices) if endpoint and not endpoint.lost else {}
+        wanted = "Healthy" if healthy else "Unhealthy"
+        return sorted(name for name, device in found.items() if device.health == wanted)
+
+    def write_checkpoint(self) -> None:
+        data = {
+            "Data": {
+                "PodDeviceEntries": [
+                    {
+                        "PodUID": self.uids.get(each.pod, f"uid-{each.pod}"),
+                        "ContainerName": each.container,
+                        "ResourceName": each.resource,
+                        "DeviceIDs": {"-1": sorted(each.devices)},
+                        "AllocResp": "",
+                    }
+                    for each in self.entries
+                ],
+                "RegisteredDevices": {},
+            },
+            "Checksum": 1,
+        }
+        new = self.folders.checkpoint.with_suffix(".new")
+        new.write_text(json.dumps(data))
+        new.replace(self.folders.checkpoint)
 
     def _preferred(
         self, resource: str, available: set[str], kept: list[str], count: int
