@@ -40,7 +40,7 @@ test-unit: ## unit tests: seconds, no root, no cluster
 .PHONY: test-property
 test-property: ## thousands of random cases: allocator, node histories; a kill at every effect
 	@$(PY) -m pytest --numprocesses auto tests/property
-	@$(PY) -m pytest tests/unit -m hypothesis --hypothesis-profile many
+	@$(PY) -m pytest --numprocesses auto tests/unit -m hypothesis --hypothesis-profile many
 
 .PHONY: fuzz
 fuzz: ## a million hostile inputs to each parser [PARSER=] [INPUTS=] [SEED=] [FIRST=] (hours)

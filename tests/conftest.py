@@ -8,5 +8,5 @@ pytest_plugins = ("tests.cluster.fixtures",)
 settings.register_profile(
     "few", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("many", settings.get_profile("few"), max_examples=300)
+settings.register_profile("many", settings.get_profile("few"), max_examples=100)
 settings.load_profile("few")
