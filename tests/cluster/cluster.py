@@ -85,6 +85,37 @@ class Cluster:
             raise ClusterError(f"no cluster {name!r} is up; `python -m tests.cluster up` makes one")
         return cls(found, build_all(found.settings.kubernetes, silent))
 
+    def upgraded(self, kubernetes: str, report: Report = silent) -> Cluster:
+        """The same cluster at another version: all of Kubernetes is stopped and started anew, with
+        what etcd and the kubelets have on disk. containerd goes on, and with it all containers.
+
+        Returns when its nodes are ready; this object is of no use any more. Raises ClusterError.
+        """
+        programs = build_all(kubernetes, report)
+        for node in self.nodes:
+            node.stop_kubelet()
+            node.stop_proxy()
+        self.control_plane.stop()
+        found = state.load(self.name)
+        if found is None:
+            raise ClusterError(f"the cluster {self.name!r} is gone")
+        # It guards the cluster as it was told of it.
+        self.processes.stop(KEEPER)
+        found = replace(found, settings=replace(self.settings, kubernetes=kubernetes))
+        found.save()
+        cluster = Cluster(found, programs)
+        cluster._start_keeper()
+        authority = Authority(self.directory / "pki")
+        cluster.control_plane.start(authority)
+        report(f"{self.name}: control plane {kubernetes} is ready")
+        for node in cluster.nodes:
+            node.write_files(authority, cluster.control_plane)
+            node.start_kubelet()
+            node.start_proxy()
+        cluster.wait_ready()
+        report(f"{self.name}: all nodes are ready again")
+        return cluster
+
     def down(self) -> None:
         """Remove everything of the cluster; nothing happens when it is gone already."""
         tear_down(self.name)
@@ -197,8 +228,7 @@ class Cluster:
         def tell(what: str) -> None:
             report(f"{self.name}: {what} ({time.monotonic() - started:.1f} s)")
 
-        keeper = [sys.executable, "-m", "tests.cluster.keeper", self.name]
-        self.processes.start_outside(KEEPER, ["env", f"--chdir={_CHECKOUT}", *keeper])
+        self._start_keeper()
         cgroups.create(self.name, self.settings.node_names())
         network = hold_namespaces(self.processes, NETWORK)
         connect_machine(network, self._addresses)
@@ -227,6 +257,10 @@ class Cluster:
         self._on_each_node(start_node)
         self.wait_ready()
         tell("all nodes are ready")
+
+    def _start_keeper(self) -> None:
+        keeper = [sys.executable, "-m", "tests.cluster.keeper", self.name]
+        self.processes.start_outside(KEEPER, ["env", f"--chdir={_CHECKOUT}", *keeper])
 
     def _on_each_node(self, action: Callable[[Node], None]) -> None:
         with ThreadPoolExecutor(max_workers=max(1, len(self.nodes))) as pool:

@@ -67,6 +67,11 @@ class ControlPlane:
         # The controllers make it, and every pod needs it.
         self._wait_for("/api/v1/namespaces/default/serviceaccounts/default", authority)
 
+    def stop(self) -> None:
+        """Stop everything; what etcd has on disk stays."""
+        for name in reversed(COMPONENTS):
+            self._table.end(name)
+
     def write_kubeconfig(
         self, authority: Authority, path: Path, file_name: str, identity: Identity
     ) -> None:

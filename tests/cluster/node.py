@@ -58,13 +58,39 @@ class Node:
 
         Raises ClusterError with the end of a component's log.
         """
-        self._write_files(authority, control_plane)
+        self.write_files(authority, control_plane)
         holder = hold_namespaces(
             self._table, self.name, setup=self._directory / "mount.sh", hostname=self.name
         )
         connect_node(self._table.get(NETWORK), holder, self.number, self._addresses)
         connect_pods(holder, self.number, self._settings.nodes, self._addresses)
         self.start_containerd()
+
+    def write_files(self, authority: Authority, control_plane: ControlPlane) -> None:
+        """Make the folders, certificates and configuration of this version's components."""
+        for folder in (*_COVERED, *_PREMADE, "etc", "etc.work"):
+            (self._directory / folder).mkdir(parents=True, exist_ok=True)
+        control_plane.write_kubeconfig(
+            authority, self._pki / f"{self.name}.kubeconfig", self.name, node_identity(self.name)
+        )
+        serving = authority.server(f"{self.name}-serving", (self.address,), (self.name,))
+        kubelet = configs.kubelet(
+            version=self._settings.kubernetes,
+            address=self.address,
+            cgroup_root=cgroups.kubelet_root(self._settings.name, self.name),
+            authority=authority.certificate,
+            serving=serving,
+            overrides=self._settings.kubelet_config,
+        )
+        network = configs.pod_network(self._addresses.pods(self.number))
+        files = {
+            "mount.sh": _MOUNT.format(covered=" ".join(_COVERED)),
+            "containerd.toml": configs.containerd(),
+            "kubelet.json": json.dumps(kubelet, indent=2),
+            "etc/cni/net.d/10-pods.conflist": json.dumps(network, indent=2),
+        }
+        for name, content in files.items():
+            (self._directory / name).write_text(content)
 
     def start_containerd(self) -> None:
         """Start containerd; returns when it answers."""
@@ -116,6 +142,10 @@ class Node:
         ]
         self._start("kube-proxy", [*flags, *self._settings.flags("kube-proxy")])
 
+    def stop_proxy(self) -> None:
+        """Stop kube-proxy; the rules that it made stay."""
+        self._table.stop(self.component("kube-proxy"))
+
     def load_image(self, archive: Path) -> None:
         """Import the images of an OCI or docker archive into containerd."""
         self.ctr("images", "import", "--local", str(archive.resolve()))
@@ -155,31 +185,6 @@ class Node:
         # containerd looks for its shim, the kubelet for mount, in PATH.
         path = f"{self._programs}:/usr/sbin:/sbin:{os.environ['PATH']}"
         self._table.start(self.component(program), command, {"PATH": path})
-
-    def _write_files(self, authority: Authority, control_plane: ControlPlane) -> None:
-        for folder in (*_COVERED, *_PREMADE, "etc", "etc.work"):
-            (self._directory / folder).mkdir(parents=True, exist_ok=True)
-        control_plane.write_kubeconfig(
-            authority, self._pki / f"{self.name}.kubeconfig", self.name, node_identity(self.name)
-        )
-        serving = authority.server(f"{self.name}-serving", (self.address,), (self.name,))
-        kubelet = configs.kubelet(
-            version=self._settings.kubernetes,
-            address=self.address,
-            cgroup_root=cgroups.kubelet_root(self._settings.name, self.name),
-            authority=authority.certificate,
-            serving=serving,
-            overrides=self._settings.kubelet_config,
-        )
-        network = configs.pod_network(self._addresses.pods(self.number))
-        files = {
-            "mount.sh": _MOUNT.format(covered=" ".join(_COVERED)),
-            "containerd.toml": configs.containerd(),
-            "kubelet.json": json.dumps(kubelet, indent=2),
-            "etc/cni/net.d/10-pods.conflist": json.dumps(network, indent=2),
-        }
-        for name, content in files.items():
-            (self._directory / name).write_text(content)
 
 
 def write_proxy_kubeconfig(authority: Authority, control_plane: ControlPlane, pki: Path) -> None:

@@ -50,11 +50,12 @@ class KeyPair:
 
 
 class Authority:
-    """A certificate authority that writes what it signs into one folder."""
+    """A certificate authority that writes what it signs into one folder; in a folder that has one
+    already it goes on with that one's key."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._key = _kept_key(directory / "ca.key")
         name = _name("gcu-dra-test-cluster")
         own = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         self._certificate = (
@@ -110,13 +111,22 @@ class Authority:
 
 
 def service_account_keys(directory: Path) -> tuple[Path, Path]:
-    """Make the public and the private key of service account tokens; gives their paths."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    """Make the public and the private key of service account tokens, unless they are there; gives
+    their paths."""
     public, private = directory / "service-account.pub", directory / "service-account.key"
+    key = _kept_key(private)
     public_format = serialization.PublicFormat.SubjectPublicKeyInfo
     _write(public, key.public_key().public_bytes(serialization.Encoding.PEM, public_format))
-    _write(private, _private_pem(key))
     return public, private
+
+
+def _kept_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """The key of that file, which is made where there is none."""
+    if not path.exists():
+        _write(path, _private_pem(ec.generate_private_key(ec.SECP256R1())))
+    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return key
 
 
 def _name(common_name: str, organizations: Iterable[str] = ()) -> x509.Name:

@@ -134,13 +134,18 @@ class ProcessTable:
         """Stop a component, if it runs."""
         self.get(name).stop()
 
+    def end(self, name: str) -> None:
+        """Stop a component that need not run any more."""
+        self.stop(name)
+        (self._directory / f"{name}.json").unlink()
+
     def check(self, name: str) -> None:
         """Raises ClusterError with the end of its log if the component does not run."""
         if not self.get(name).alive():
             raise ClusterError(f"{name} has ended; the end of {self.log(name)}:\n{self.tail(name)}")
 
     def names(self) -> tuple[str, ...]:
-        """All components that were ever started."""
+        """All components that were ever started, but for those that were ended."""
         return tuple(sorted(path.stem for path in self._directory.glob("*.json")))
 
     def tail(self, name: str, lines: int = 30) -> str:

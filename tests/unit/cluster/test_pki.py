@@ -74,6 +74,15 @@ def test_service_account_keys_belong_together(tmp_path: Path) -> None:
     assert serialization.load_pem_public_key(public.read_bytes()) == key.public_key()
 
 
+def test_keys_outlive_an_upgrade(tmp_path: Path) -> None:
+    before = Authority(tmp_path).client("client", ADMIN)
+    _, private = service_account_keys(tmp_path)
+    text = private.read_bytes()
+    assert_signed(Authority(tmp_path), before)
+    service_account_keys(tmp_path)
+    assert private.read_bytes() == text
+
+
 def test_keys_are_their_owners_alone(tmp_path: Path) -> None:
     Authority(tmp_path).client("client", ADMIN)
     service_account_keys(tmp_path)

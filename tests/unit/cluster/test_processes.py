@@ -62,6 +62,13 @@ def test_check_shows_the_end_of_the_log(table: ProcessTable) -> None:
         table.check("talker")
 
 
+def test_what_was_ended_is_forgotten(table: ProcessTable) -> None:
+    process = table.start_outside("sleeper", ["sleep", "60"])
+    table.end("sleeper")
+    assert not process.alive()
+    assert "sleeper" not in table.names()
+
+
 def test_never_started(table: ProcessTable) -> None:
     with pytest.raises(ClusterError, match="never started"):
         table.get("nobody")
