@@ -42,9 +42,12 @@ class Later:
         with self._mutex:
             if self._timer is not None:
                 self._timer.cancel()
+                self._timer = None
 
     def _run(self) -> None:
         with self._mutex:
+            if self._timer is None:  # stopped when it had run out already
+                return
             left = min(self._quiet_at, self._due) - self._clock()
             if left > 0:
                 self._begin(left)
