@@ -90,6 +90,19 @@ def looking(node: Node, **flags: object) -> None:
     node.up({**_LOOKS, **_HUNG_AFTER, **{k.replace("_", "-"): v for k, v in flags.items()}})
 
 
+def await_examined(node: Node) -> None:
+    """Return when the profiles, which were lost as well, are known again, and the free card that
+    was switched to DRS mode to list them is switched back."""
+    await_published(node)
+    free = [str(card) for card in set(CARDS) - {grant.card for grant in node.held.values()}]
+    wait_until(
+        lambda: all(node.machine.card(card).virtualization == "Disable" for card in free),
+        _SECONDS,
+        f"none of {free} in DRS mode",
+        seen=node.log,
+    )
+
+
 def test_one_card_that_hangs_costs_no_other(node: Node) -> None:
     """Nor the agent, also when that is started while it hangs; the card is well again by itself."""
     node.serve_others()
@@ -191,6 +204,7 @@ def test_all_records_lost_at_once(node: Node) -> None:
     node.up(_LOOKS)
     for ref in node.held:
         assert node.kubelet.prepare(ref) == ""
+    await_examined(node)
     check(node)
     assert node.files().keys() == before.keys()
     for ref in list(node.held):
