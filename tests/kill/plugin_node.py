@@ -68,7 +68,7 @@ class PluginNode(Node):
         super().boot(order, flags)
 
     def is_served(self) -> bool:
-        # Until the way is chosen, the list has what is held alone.
+        # A list that did not wait for the API server's answer has what is held alone.
         return self.pods.hears() and self.publishes()
 
     def add(self, grant: Grant, name: str = "") -> ClaimRef:
