@@ -31,11 +31,17 @@ venv: ## make the virtual environment and print its path
 	@scripts/venv
 
 .PHONY: test
-test: lint test-unit test-property test-kill test-cluster ## everything that must pass (root; builds the test cluster's programs once)
+test: lint test-unit test-chart test-property test-kill test-cluster ## everything that must pass (root; builds the test cluster's programs once)
 
 .PHONY: test-unit
 test-unit: ## unit tests: about a minute, no root, no cluster
 	@$(PY) -m pytest --numprocesses auto tests/unit
+
+.PHONY: test-chart
+test-chart: ## the chart as helm renders it: half a minute, no cluster
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build --kubernetes $(K8S)
+	@$(PY) -m pytest --numprocesses auto tests/chart
 
 .PHONY: test-property
 test-property: ## thousands of random cases: allocator, node histories; a kill at every effect
@@ -51,7 +57,7 @@ fuzz: ## a million hostile inputs to each parser [PARSER=] [INPUTS=] [SEED=] [FI
 test-control-plane: ## tests against a real control plane without kubelets
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
-	@$(PY) $(PYTEST_REAL) -m control_plane tests/chart tests/control_plane tests/cluster
+	@$(PY) $(PYTEST_REAL) -m control_plane tests/control_plane tests/cluster
 
 .PHONY: test-kill
 test-kill: ## a real agent killed at every point, once, and at a sample of all moments (root)
@@ -82,7 +88,7 @@ soak-memory: ## the agent's memory over a million prepares and unprepares [CYCLE
 test-cluster: ## tests on real control planes and clusters
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
-	@$(PY) $(PYTEST_REAL) tests/chart tests/control_plane tests/cluster tests/e2e
+	@$(PY) $(PYTEST_REAL) tests/control_plane tests/cluster tests/e2e
 
 bench-%: ## run one measurement: a table, then JSON on the last line
 	@$(PY) -m bench.$*

@@ -85,6 +85,7 @@ def test_the_values_are_the_programs_defaults(helm: Helm, program: str) -> None:
         ("agent", {"efsmi": {"timeout": 7}}, "efsmi_timeout", 7.0),
         ("agent", {"agent": {"presenceInterval": 0.5}}, "presence_interval", 0.5),
         ("agent", {"agent": {"inventoryInterval": 3600}}, "inventory_interval", 3600.0),
+        ("agent", {"agent": {"releaseInterval": 2.5}}, "release_interval", 2.5),
         ("agent", {"agent": {"registrationTimeout": 1000000}}, "registration_timeout", 1e6),
         ("agent", {"agent": {"errorLimit": 1000000}}, "error_limit", 1000000),
         ("agent", {"agent": {"evictOn": ["lost", "rma"]}}, "evict_on", "lost,rma"),
