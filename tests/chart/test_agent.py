@@ -13,8 +13,6 @@ from dra_driver.model.claim import Object
 from dra_driver.model.names import PCI_VENDORS
 from tests.chart.helm import Helm, Values, environment
 
-pytestmark = pytest.mark.control_plane
-
 REAL: Values = {}
 RUNTIME: Values = {"efsmi": {"runtimeClassName": "enflame"}}
 SIMULATED: Values = {"simulation": {"enabled": True}}

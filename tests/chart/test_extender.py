@@ -16,8 +16,6 @@ from dra_driver.model.claim import Object
 from dra_driver.model.plugin_device import RESOURCES
 from tests.chart.helm import NAMESPACE, Helm, Rendered, Values, environment, fields
 
-pytestmark = pytest.mark.control_plane
-
 OLD = "--kube-version=1.30.14"
 NAME = "gcu-dra-driver-extender"
 SERVICE = f"{NAME}.{NAMESPACE}.svc"

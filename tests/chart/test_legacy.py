@@ -7,8 +7,6 @@ import pytest
 from dra_driver.model.names import LABEL_MADE_FOR_LIMITS
 from tests.chart.helm import Helm, Values, environment
 
-pytestmark = pytest.mark.control_plane
-
 NAME = "legacy-resources.gcu.enflame.com"
 
 

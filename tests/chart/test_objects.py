@@ -9,8 +9,6 @@ from dra_driver.model import names
 from dra_driver.model.claim import Object
 from tests.chart.helm import CHECKOUT, NAMESPACE, Helm, Values
 
-pytestmark = pytest.mark.control_plane
-
 CLUSTER_SCOPED = {
     "ClusterRole",
     "ClusterRoleBinding",

@@ -22,8 +22,6 @@ from dra_driver.telemetry.program import LINGER
 from dra_driver.version import VERSION
 from tests.chart.helm import CHART, CHECKOUT, Helm, Values, environment, fields
 
-pytestmark = pytest.mark.control_plane
-
 PROGRAMS: dict[str, type[Settings]] = {"agent": AgentSettings, "controller": ControllerSettings}
 # In a pod there is no kubeconfig; the rest are as their defaults on purpose.
 LEFT_TO_THE_PROGRAM = {

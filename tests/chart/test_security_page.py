@@ -10,8 +10,6 @@ import pytest
 from dra_driver.model.claim import Object
 from tests.chart.helm import CHECKOUT, Helm, Rendered, Values
 
-pytestmark = pytest.mark.control_plane
-
 PAGE: Final = (CHECKOUT / "docs/user/security.md").read_text(encoding="utf-8")
 REAL: Final[Values] = {}
 RUNTIME: Final[Values] = {"efsmi": {"runtimeClassName": "enflame"}}

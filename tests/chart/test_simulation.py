@@ -11,8 +11,6 @@ import pytest
 from dra_driver.model.claim import Object
 from tests.chart.helm import Helm, Values
 
-pytestmark = pytest.mark.control_plane
-
 DESCRIPTION = "cards:\n- {bdf: 0000:03:00.0, model: S60}\n"
 
 

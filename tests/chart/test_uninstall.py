@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load, variable
 from dra_driver.model.claim import Object
 from dra_driver.uninstall.settings import UninstallSettings
 from tests.chart.helm import NAMESPACE, Helm, Values, environment
-
-pytestmark = pytest.mark.control_plane
 
 HOOK, POLICY = "helm.sh/hook", "helm.sh/hook-delete-policy"
 WHERE: Values = {

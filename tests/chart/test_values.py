@@ -12,8 +12,6 @@ import yaml
 from dra_driver.simulator.load import shipped_machines
 from tests.chart.helm import CHART, CHECKOUT, Helm, Values
 
-pytestmark = pytest.mark.control_plane
-
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
 
