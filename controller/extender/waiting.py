@@ -16,25 +16,31 @@ from typing import Final
 
 from controller.cluster import pods
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import KubeError
+from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claim import Object
+from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 
 logger = logging.getLogger(__name__)
 
 ANNOTATION_RETRY: Final = f"{DRIVER}/retry"
 _FIRST, _LONGEST = 2.0, 60.0  # seconds; kube-scheduler backs off by itself from 1 s to 10 s
+# kube-scheduler comes back to a refused pod within five minutes: one that it does not ask about any
+# more was deleted while it was being refused.
+_FORGOTTEN: Final = 900.0  # seconds
 _AT_ONCE: Final = 16  # so many are tried again at a time: what is free may be enough for one
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiter:
-    """`nodes` are those that were asked about. Nothing is done before `due`, and after that not
-    for `pause` seconds, which double. `seen` is the version of the view that had no place."""
+    """`nodes` are those that were asked about, last at `asked`. Nothing is done before `due`, and
+    after that not for `pause` seconds, which double. `seen` is the version of the view that had no
+    place."""
 
     pod: Object
     nodes: tuple[str, ...]
+    asked: float
     due: float
     pause: float
     seen: int = -1
@@ -68,9 +74,9 @@ class Waiting:
         with self._lock:
             known = self._waiters.get(uid)
             if known is None:
-                self._waiters[uid] = _Waiter(pod, tuple(nodes), now + _FIRST, _FIRST)
+                self._waiters[uid] = _Waiter(pod, tuple(nodes), now, now + _FIRST, _FIRST)
             else:
-                self._waiters[uid] = replace(known, pod=pod, nodes=tuple(nodes))
+                self._waiters[uid] = replace(known, pod=pod, nodes=tuple(nodes), asked=now)
 
     def drop(self, uid: str) -> None:
         """The pod waits no longer."""
@@ -87,6 +93,9 @@ class Waiting:
         another one whenever that may have become true of any."""
         now = self._clock()
         with self._lock:
+            self._waiters = {
+                uid: each for uid, each in self._waiters.items() if now - each.asked < _FORGOTTEN
+            }
             due = [
                 each for each in self._waiters.values() if each.due <= now and each.seen != version
             ]
@@ -107,7 +116,10 @@ class Waiting:
         patch = {"metadata": {"uid": metadata["uid"], "annotations": annotations}}
         try:
             self._api.patch(PODS, metadata["name"], patch, namespace=metadata["namespace"])
-        except KubeError as error:
+        except (NotFound, Conflict):
+            self.drop(metadata["uid"])  # it is another one by now, or none
+            return
+        except GcuError as error:
             logger.info("pod %s/%s: %s", metadata["namespace"], metadata["name"], error)
         pause = min(_LONGEST, 2 * waiter.pause)
         due = self._clock() + pause

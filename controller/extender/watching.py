@@ -76,7 +76,7 @@ class PodHandler:
                 self._view.drop_pod(uid)
             for each in ours:
                 self._view.put_pod(each)
-        self._waiting.keep(listed)
+        self._waiting.keep({pods.uid_of(each) for each in ours if not pods.node_name(each)})
         self._assignments.keep(listed)
         for each in ours:
             self._assignments.put(each)

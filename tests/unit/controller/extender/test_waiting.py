@@ -7,8 +7,10 @@ from collections.abc import Collection
 import pytest
 
 from controller.extender.waiting import Waiting
-from dra_driver.kube.errors import NotFound
+from controller.leadership.fence import NotLeader
+from dra_driver.kube.errors import Conflict, NotFound, Unavailable
 from dra_driver.model.claim import Object
+from dra_driver.model.errors import GcuError
 from tests.unit.controller.extender.api import PodApi
 from tests.unit.controller.extender.build import SHARED, pod
 
@@ -97,6 +99,35 @@ def test_a_pod_that_is_gone_harms_nobody(world: World) -> None:
     world.waiting.add(pod("b", {SHARED: 1}), ["n"])
     world.now += 10
     assert world.look(1) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "left"),
+    [
+        (NotFound("no such pod"), 0),
+        (Conflict("the UID is another one"), 0),
+        (Unavailable("no answer"), 1),
+        (NotLeader("the lease ended"), 1),
+    ],
+    ids=["gone", "another of its name", "no answer", "the lease ended meanwhile"],
+)
+def test_what_the_server_answers_decides_who_goes_on_waiting(
+    world: World, error: GcuError, left: int
+) -> None:
+    world.places = {"n"}
+    world.api.refusals["patch"] = [error]
+    world.look(1)
+    assert len(world.waiting) == left
+
+
+def test_a_pod_that_kube_scheduler_does_not_come_back_to_is_forgotten(world: World) -> None:
+    world.now = 800.0
+    world.waiting.add(pod("b", {SHARED: 1}), ["n"])
+    world.look(1)
+    assert len(world.waiting) == 2
+    world.now = 1000.0  # deleted while it was being refused, the first one comes never again
+    world.look(2)
+    assert len(world.waiting) == 1
 
 
 def test_the_first_in_line_come_first_and_few_at_a_time(world: World) -> None:

@@ -65,6 +65,9 @@ def test_pods_that_a_list_does_not_have_are_gone(world: World) -> None:
     world.pods.on_replace(bound[1:])
     assert world.view.pods() == {"uid-b"}
     assert len(world.waiting) == 0
+    world.waiting.add(pod("b", {SHARED: 1}), ["n"])
+    world.pods.on_replace(bound[1:])  # of its binding no watch has told
+    assert len(world.waiting) == 0
     world.pods.on_event(Change.DELETED, bound[1])
     assert world.view.pods() == frozenset()
 
