@@ -178,7 +178,11 @@ class Agent:
         self._caretaker = Caretaker(
             cards=self._cards,
             offers=self._offers,
-            masters=OtherMasters(api, settings.node_name, ours=lambda: self._device_plugin.serves),
+            masters=OtherMasters(
+                api,
+                settings.node_name,
+                ours=lambda: self._choice is None or self._device_plugin.serves,
+            ),
             reconciler=Reconciler(
                 keeper=self._keeper, journal=self._journal, locks=self._locks, drs=drs
             ),
@@ -203,6 +207,7 @@ class Agent:
                 self._caretaker.start,
                 self._choose,
                 self._serve,
+                self._caretaker.look_for_masters,
                 self._publish,
             ]
         )

@@ -73,7 +73,7 @@ class Caretaker(Background):
         """One look. Raises JournalError."""
         with new_call("look"):
             self._refresh()
-            self._look_for_masters()
+            self.look_for_masters()
             cards = self._cards.latest or ()
             findings = self._reconciler.run(cards, adopt=self.adopt)
             # A card that could not be seen may be one that was to be taken back.
@@ -97,7 +97,8 @@ class Caretaker(Background):
         except KubeError as error:
             logger.warning("the labels of this Node cannot be read: %s", error)
 
-    def _look_for_masters(self) -> None:
+    def look_for_masters(self) -> None:
+        """Whether another program gives the cards to pods; a part of each look."""
         before = self._masters.problem
         try:
             self._masters.look()
@@ -107,6 +108,14 @@ class Caretaker(Background):
         if problem is not None and problem != before:
             logger.warning("%s", problem.text)
             self._reports.warning(CARD_FOREIGN, problem.text)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Say of which cards others dispose; what somebody made on a card is the better reason."""
+        master = self._masters.problem
+        cards = self._cards.latest or ()
+        given = {card.address: master for card in cards} if master is not None else {}
+        self._cards.foreign = {**given, **self._divided}
 
     def _take(self, findings: Findings, cards: Sequence[Card]) -> None:
         for uid, error in findings.failed.items():
@@ -119,9 +128,7 @@ class Caretaker(Background):
                 text = f"card {card}: {problem.text}{_freeing(indexes[card])}"
                 self._reports.warning(CARD_FOREIGN, text)
         self._divided = kept | findings.foreign
-        master = self._masters.problem
-        given = {card.address: master for card in cards} if master is not None else {}
-        self._cards.foreign = given | self._divided
+        self._mark()
         if findings.settled:
             self._changed()
 

@@ -27,7 +27,8 @@ class OtherMasters:
         ours: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`ours` says whether the resources are this agent's own. `clock` is monotonic seconds."""
+        """`ours` says whether the resources are this agent's own, or may be, as it is not known yet
+        how it serves: the Node still tells of the agent before it. `clock` is monotonic seconds."""
         self._ours = ours
         self._api = api
         self._node_name = node_name

@@ -32,6 +32,7 @@ class OldCluster(Claims):
         self.server = ServerVersion(1, 30, "v1.30.14")
         self.kubelet = "v1.30.14"
         self.annotations: dict[str, str] = {}
+        self.allocatable: dict[str, str] = {}
         self.told = threading.Condition()
         self.asked = threading.Event()
         self.answers = threading.Event()
@@ -60,7 +61,10 @@ class OldCluster(Claims):
         if resource is NODES and not self.away:
             return {
                 "metadata": {"name": name},
-                "status": {"nodeInfo": {"kubeletVersion": self.kubelet}},
+                "status": {
+                    "nodeInfo": {"kubeletVersion": self.kubelet},
+                    "allocatable": dict(self.allocatable),
+                },
             }
         return super().get(resource, name, namespace=namespace)
 
@@ -139,6 +143,13 @@ def test_the_first_list_of_an_agent_that_starts_anew_is_whole(place: Place) -> N
     place.api.answers.set()
     place.becomes(1, 12, 6)
     assert [len(place.kubelet.endpoints[each].first) for each in RESOURCES.values()] == [1, 12, 6]
+
+
+def test_what_the_agent_before_gave_is_nobody_elses(place: Place) -> None:
+    """The Node tells of it for some seconds more; no pod has anything that would show whose."""
+    place.api.allocatable = {WHOLE: "2"}
+    agent = place.start()
+    assert agent.ready() is None
 
 
 def test_a_server_that_does_not_answer_hides_no_devices_of_pods(
