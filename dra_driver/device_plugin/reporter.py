@@ -12,10 +12,10 @@ from dra_driver.device_plugin.node_report import node_annotations, node_cards, n
 from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
-from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.model.errors import GcuError
 from dra_driver.model.owner import Grant
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Reporter(Background):
             try:
                 self.look()
                 self._backoff.reset()
-            except KubeError as error:
+            except GcuError as error:
                 if self.problem != str(error):
                     logger.warning("the Node is not told of the cards: %s", error)
                 self.problem = str(error)
@@ -74,7 +74,8 @@ class Reporter(Background):
             self._woken.wait(_COMPARE_EVERY)
 
     def look(self) -> None:
-        """One comparison, and the write that it takes. Raises KubeError."""
+        """One comparison, and the write that it takes. Raises KubeError, and JournalError where it
+        is not known what is held."""
         view = self._view()
         if view.cards is None:
             return  # nothing has been read: that says nothing of the cards
@@ -82,7 +83,9 @@ class Reporter(Background):
         wanted = {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
         now = self._clock()
         if wanted == self._written and now - self._written_at < _ASSERT_EVERY:
+            self.problem = None
             return
+        self._written = None  # what is there is not known until the server has answered
         # The status alone: who may patch it cannot change the node's taints.
         self._api.patch(NODES, self._node_name, {"metadata": wanted}, subresource="status")
         self._written, self._written_at = wanted, now

@@ -17,6 +17,15 @@ from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.pci import PciAddress
 
 _VERSION: Final = 1
+# The last two: Python reads Infinity in JSON, and brackets to any depth.
+_UNREADABLE: Final = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +91,7 @@ def parse_cards(text: str) -> tuple[NodeCard, ...]:
         version = body["version"]
         cards = body["cards"] if version == _VERSION else ()
         found = tuple(_card_from_json(each) for each in cards)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except _UNREADABLE as error:
         raise InvalidValue(f"annotation {ANNOTATION_CARDS} cannot be read: {error!r}") from error
     if version != _VERSION:
         raise InvalidValue(

@@ -15,16 +15,17 @@ from dra_driver.kube.resources import NODES, Resource
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.claim import Object
+from dra_driver.model.errors import JournalError
 from dra_driver.model.node_cards import Hold, NodeCard, parse_cards
 from tests.unit.device_plugin.test_node_report import TWO, granted, recorded, view
 
 
 class World:
-    """`checkpoint` is None where it cannot be read."""
+    """`checkpoint` and `view` are None where they cannot be read."""
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.view: NodeView = view()
+        self.view: NodeView | None = view()
         self.checkpoint: Collection[Recorded] | None = ()
         self.away = False
         self.patches: list[Object] = []
@@ -32,7 +33,7 @@ class World:
         self.reporter = Reporter(
             cast("Api", self),
             "node-1",
-            view=lambda: self.view,
+            view=self.read,
             recorded=self.recorded,
             clock=lambda: self.now,
             wait=self.wait,
@@ -48,6 +49,11 @@ class World:
         if self.away:
             raise Unavailable("the API server did not answer")
         self.patches.append(body)
+
+    def read(self) -> NodeView:
+        if self.view is None:
+            raise JournalError("the journal cannot be read")
+        return self.view
 
     def wait(self, seconds: float) -> bool:
         self.pauses.append(seconds)
@@ -109,4 +115,26 @@ def test_a_server_that_does_not_answer_is_asked_again_later(world: World) -> Non
     world.away = False
     world.reporter.look()
     assert len(world.patches) == 1
+    assert world.problem() is None
+
+
+def test_a_write_that_may_have_been_made_is_not_trusted(world: World) -> None:
+    world.reporter.look()
+    world.view, world.away = view(granted(TWO)), True
+    with pytest.raises(Unavailable):
+        world.reporter.look()
+    world.view, world.away = view(), False  # as before, while the Node may say otherwise
+    world.reporter.look()
+    assert len(world.patches) == 2
+    assert world.card().held == ()
+
+
+def test_a_journal_that_cannot_be_read_does_not_end_the_work(world: World) -> None:
+    world.reporter.look()
+    world.view = None
+    world.reporter.run()
+    assert world.pauses
+    assert world.problem() == "the journal cannot be read"
+    world.view = view()
+    world.reporter.look()
     assert world.problem() is None

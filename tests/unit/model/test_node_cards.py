@@ -62,6 +62,8 @@ def test_fields_of_a_later_agent_are_left_alone() -> None:
         (render_cards((USED,)).replace('"drs"', '"half"'), "cannot be read"),
         (render_cards((replace(USED, mode=None),)), "is held and in no mode"),
         ('{"version": 2, "cards": [{}]}', "has version 2"),
+        (render_cards((FREE,)).replace('"minor":1', '"minor":Infinity'), "cannot be read"),
+        ('{"version": 1, "cards": ' + "[" * 100_000, "cannot be read"),
     ],
     ids=[
         "no JSON",
@@ -71,6 +73,8 @@ def test_fields_of_a_later_agent_are_left_alone() -> None:
         "unknown mode",
         "held in no mode",
         "later version",
+        "a number without end",
+        "brackets without end",
     ],
 )
 def test_what_is_no_report_is_refused(text: str, words: str) -> None:
