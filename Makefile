@@ -69,10 +69,10 @@ test-kill: ## a real agent killed at every point, once, and at a sample of all m
 soak: soak-kills soak-histories soak-memory ## all three of them (root; hours)
 
 .PHONY: soak-kills
-soak-kills: ## the agent killed at every moment, in every mode, whatever comes next (root; five hours)
+soak-kills: ## the agent killed at every moment, in every mode, whatever comes next [PART=3/8] (root; hours)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build --kubernetes $(K8S)
-	@GCU_KILLS=all $(PY) -m pytest tests/kill/test_matrix.py
+	@GCU_KILLS=$(or $(PART),all) $(PY) -m pytest tests/kill/test_matrix.py
 
 .PHONY: soak-histories
 soak-histories: ## 200,000 random histories of a node, of seeds never played before (an hour)

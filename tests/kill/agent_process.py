@@ -8,6 +8,7 @@ imports it once. It reads orders from its standard input, one JSON object a line
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -24,6 +25,9 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def main() -> None:
+    # A collection in a fork would copy all that it shares with this process.
+    gc.collect()
+    gc.freeze()
     # The kernel buries the dead: nobody here waits for them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:

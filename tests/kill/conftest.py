@@ -14,14 +14,15 @@ from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.kill.node import Node
 from tests.kill.plugin_node import PluginNode
+from tests.kill.quick_efsmi import QuickEfsmi
 from tests.kill.starter import Starter
 
 
 class NewNode(Protocol):
     """Makes a node, with a Node object; where it is told so, one whose agents serve their cards as
-    a device plugin."""
+    a device plugin, or whose ``efsmi`` is `efsmi`."""
 
-    def __call__(self, plugin: bool = False) -> Node: ...
+    def __call__(self, plugin: bool = False, efsmi: QuickEfsmi | None = None) -> Node: ...
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +40,13 @@ def starter() -> Iterator[Starter]:
     found.close()
 
 
+@pytest.fixture(scope="session")
+def quick_efsmi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickEfsmi]:
+    found = QuickEfsmi(tmp_path_factory.mktemp("efsmi"))
+    yield found
+    found.close()
+
+
 @pytest.fixture
 def new_node(
     control_plane: Cluster,
@@ -50,14 +58,20 @@ def new_node(
     """Makes nodes; nothing is left of them afterwards."""
     made: list[Node] = []
 
-    def make(plugin: bool = False) -> Node:
+    def make(plugin: bool = False, efsmi: QuickEfsmi | None = None) -> Node:
         name = f"n-{secrets.token_hex(3)}"
         control_plane.add_node_object(name)
         root = tmp_path_factory.mktemp("k")
         kubeconfig = control_plane.kubeconfig
         kind = PluginNode if plugin else Node
         node = kind(
-            name, root, api=api, namespace=namespace, kubeconfig=kubeconfig, starter=starter
+            name,
+            root,
+            api=api,
+            namespace=namespace,
+            kubeconfig=kubeconfig,
+            starter=starter,
+            efsmi=efsmi,
         )
         made.append(node)
         return node

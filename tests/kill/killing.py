@@ -14,6 +14,7 @@ from tests.kill.operations import Operation
 from tests.kill.outside import await_published, check, is_whole, shown
 
 _DEATH_SECONDS = 10.0
+_IDLE_SECONDS = 2.0
 _QUIET_SECONDS = 1.0
 
 
@@ -36,7 +37,7 @@ def kill(node: Node, cell: Cell) -> Result:
     ref = _begin(node, operation, cell.kind)
     others = _others(node, ref)
     operation.go(node, ref, cell.moment)
-    node.agent.ended(_DEATH_SECONDS)
+    _await_death(node)
     node.agent.end()
     reached = node.agent.trace()[-1:] == [cell.moment.line]
     successor = _meanwhile(node, cell, ref)
@@ -79,6 +80,16 @@ def _settled(node: Node, operation: Operation) -> list[str]:
         before, trace = trace, node.trace()
         if trace == before or operation.restless:
             return trace
+
+
+def _await_death(node: Node) -> None:
+    """The agent may be on its way to the moment at which it dies; not when it does nothing."""
+    deadline = time.monotonic() + _DEATH_SECONDS
+    trace: list[str] = []
+    while node.agent.trace() != trace and time.monotonic() < deadline:
+        trace = node.agent.trace()
+        if node.agent.ended(_IDLE_SECONDS):
+            return
 
 
 def _meanwhile(node: Node, cell: Cell, ref: ClaimRef) -> ClaimRef | None:

@@ -25,11 +25,14 @@ _TRIES = 3
 class Matrix:
     """Does `count` things at a time, each on a node of its own; `new` makes a node, one that serves
     its cards as a device plugin where it is told so. One that is left in disorder is not used
-    again."""
+    again. What goes wrong is told to `tell` at once, too: a run is long."""
 
-    def __init__(self, count: int, new: Callable[[bool], Node]) -> None:
+    def __init__(
+        self, count: int, new: Callable[[bool], Node], tell: Callable[[str], None]
+    ) -> None:
         self._count = count
         self._new = new
+        self._tell = tell
         self._idle: dict[bool, queue.SimpleQueue[Node]] = {
             plugin: queue.SimpleQueue() for plugin in (False, True)
         }
@@ -47,19 +50,22 @@ class Matrix:
             for cell in all_cells(operation.name, kind, moments, operation.nexts)
         ]
 
-    def kill(self, cells: Iterable[Cell]) -> list[tuple[Cell, Result]]:
-        """Play the cells; what went wrong is in `failures`.
+    def kill(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, Result]]:
+        """Play the cells, and give what became of each; what went wrong is told, and in `failures`.
 
         How often an agent passes a point depends on its threads and on how full its journal is,
         so a moment that was seen once may not come again: such a cell gets a few tries.
         """
-        results: dict[Cell, Result] = {}
-        left = list(cells)
+        left, missed = list(cells), dict[Cell, Result]()
         for _ in range(_TRIES):
-            played = list(self._each(left, _operation_of_cell, str, kill))
-            results.update(played)
-            left = [cell for cell, result in played if not result.reached]
-        return list(results.items())
+            missed = {}
+            for cell, result in self._each(left, _operation_of_cell, str, kill):
+                if result.reached:
+                    yield cell, result
+                else:
+                    missed[cell] = result
+            left = list(missed)
+        yield from missed.items()
 
     def _node(self, plugin: bool) -> Node:
         try:
@@ -82,6 +88,7 @@ class Matrix:
             # One of many, told with the others at the end: whatever it was, they go on.
             except Exception as error:  # noqa: BLE001 - see above
                 self.failures[name(item)] = f"{error!r}\n{_end_of_log(node)}"
+                self._tell(f"{name(item)}: {error!r}")
                 node.down()
                 return []
             self._idle[plugin].put(node)

@@ -22,6 +22,7 @@ from tests.cluster.waiting import wait_until
 from tests.kill.grants import CARDS, FOREIGN, Claims, Grant, bystanders
 from tests.kill.kubelet import Kubelet
 from tests.kill.moments import Moment, give_order
+from tests.kill.quick_efsmi import QuickEfsmi
 from tests.kill.starter import AgentProcess, Starter
 
 _START_SECONDS = 60.0
@@ -36,7 +37,7 @@ class Node:
     """Its Node object `name` exists; `root` is a short path, as sockets lie below it.
 
     `held` is what is prepared or being prepared, as the kubelet knows it: by claim. `kubeconfig`
-    is the agents'.
+    is the agents'. Their ``efsmi`` is the simulator's unless one is given.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Node:
         namespace: str,
         kubeconfig: Path,
         starter: Starter,
+        efsmi: QuickEfsmi | None = None,
     ) -> None:
         self.name = name
         self.root = root
@@ -57,6 +59,7 @@ class Node:
         self.agents: list[AgentProcess] = []
         self.kubeconfig = kubeconfig
         self._starter = starter
+        self._efsmi = efsmi
         self._serial = 0
         self._pods = 0
         self.pod_uid = "pod-0"
@@ -78,6 +81,12 @@ class Node:
     @property
     def sockets(self) -> Sockets:
         return Sockets.of(self.root / "kubelet", self.pod_uid)
+
+    @property
+    def efsmi_path(self) -> Path:
+        """What the agents call."""
+        root = self.machine.root
+        return self._efsmi.of(root) if self._efsmi else self.machine.efsmi_path
 
     @property
     def kubelet(self) -> Kubelet:
@@ -103,7 +112,7 @@ class Node:
             "node-name": self.name,
             "mode": "dra",  # no kubelet of the node says its version
             "host-root": self.machine.root,
-            "efsmi-path": self.machine.efsmi_path,
+            "efsmi-path": self.efsmi_path,
             "kubelet-root": self.root / "kubelet",
             "cdi-dir": self.cdi,
             "state-dir": self.state,
@@ -120,7 +129,7 @@ class Node:
         if not self.agents or self.agent.ended():
             self.boot(flags=flags)
             wait_until(
-                self.is_served, _START_SECONDS, "an agent that serves", seen=self.log, interval=0.03
+                self.is_served, _START_SECONDS, "an agent that serves", seen=self.log, interval=0.01
             )
 
     def is_served(self) -> bool:

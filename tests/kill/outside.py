@@ -73,7 +73,7 @@ def _check_foreign(node: Node) -> None:
     """Somebody else's instance is there, and no agent tried to alter it or its card; nor did it
     try anything that the machine had to refuse."""
     assert node.machine.instances(str(FOREIGN)), "the foreign instance is gone"
-    ours = [e for e in node.machine.record() if e.mutates and e.pid != os.getpid()]
+    ours = [e for e in node.machine.take_record() if e.mutates and e.pid != os.getpid()]
     touched = [entry for entry in ours if entry.card == str(FOREIGN)]
     assert not touched, f"the foreign instance's card was touched: {touched}"
     refused = [entry for entry in ours if entry.exit_code not in {0, None}]

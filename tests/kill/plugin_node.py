@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 
 from dra_driver.kube.client import Client
@@ -26,6 +27,7 @@ from tests.kill.kubelet import NoAnswer
 from tests.kill.moments import Moment
 from tests.kill.node import NOTHING, Node
 from tests.kill.plugin_kubelet import PluginKubelet
+from tests.kill.quick_efsmi import QuickEfsmi
 from tests.kill.starter import Starter
 
 _SECONDS = 60.0
@@ -50,9 +52,16 @@ class PluginNode(Node):
         namespace: str,
         kubeconfig: Path,
         starter: Starter,
+        efsmi: QuickEfsmi | None = None,
     ) -> None:
         super().__init__(
-            name, root, api=api, namespace=namespace, kubeconfig=kubeconfig, starter=starter
+            name,
+            root,
+            api=api,
+            namespace=namespace,
+            kubeconfig=kubeconfig,
+            starter=starter,
+            efsmi=efsmi,
         )
         told = {"status": {"nodeInfo": {"kubeletVersion": _KUBELET}}}
         api.patch(NODES, name, told, subresource="status")
@@ -208,10 +217,12 @@ class PluginNode(Node):
         return str(told.get(ANNOTATION_CARDS, ""))
 
 
+@cache
 def _parsed(ids: frozenset[str]) -> tuple[PluginDevice, ...]:
     return tuple(sorted(map(PluginDevice.parse, ids)))
 
 
+@cache
 def _file_name(devices: tuple[PluginDevice, ...]) -> str:
     """Of the CDI file of the container that has these."""
     return f"{DRIVER}-claim-{grant_uid(devices)}.json"

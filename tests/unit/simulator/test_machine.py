@@ -57,6 +57,18 @@ def test_creating_again_puts_the_files_right(make_machine: MakeMachine) -> None:
     assert machine.efsmi_path.exists()
 
 
+def test_what_was_done_is_told_once_but_for_the_newest(make_machine: MakeMachine) -> None:
+    machine = make_machine()
+    with_instance(machine)
+    done = machine.record()
+
+    assert machine.take_record() == done
+    assert machine.record() == done[-1:]
+
+    machine.efsmi("-L")
+    assert [entry.argv for entry in machine.take_record()[1:]] == [("-L",)]
+
+
 def test_another_description_is_refused(make_machine: MakeMachine) -> None:
     machine = make_machine()
     with_instance(machine)

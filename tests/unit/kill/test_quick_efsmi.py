@@ -1,0 +1,64 @@
+"""The quick ``efsmi`` of the kill tests answers as the simulator's own does."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.kill.quick_efsmi import QuickEfsmi
+
+_SECONDS = 60.0
+_AT_ONCE = 12
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> SimulatedMachine:
+    return SimulatedMachine.create("s60-4", tmp_path / "machine", plain_device_files=True)
+
+
+@pytest.fixture
+def quick(tmp_path: Path, machine: SimulatedMachine) -> Iterator[Path]:
+    server = QuickEfsmi(tmp_path)
+    yield server.of(machine.root)
+    server.close()
+
+
+def call(tool: Path, *argv: str) -> tuple[int, bytes, bytes]:
+    done = subprocess.run([tool, *argv], check=False, capture_output=True, timeout=_SECONDS)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        pytest.param((), id="summary"),
+        pytest.param(("-L",), id="list"),
+        pytest.param(("-i", "1", "-q"), id="query"),
+        pytest.param(("-i", "0", "--drs", "--destroy-instance", "7"), id="refused"),
+        pytest.param(("--no-such",), id="wrong arguments"),
+    ],
+)
+def test_the_same_answer(quick: Path, machine: SimulatedMachine, argv: tuple[str, ...]) -> None:
+    assert call(quick, *argv) == call(machine.efsmi_path, *argv)
+
+
+def test_a_change_is_made_by_a_process_of_its_own(quick: Path, machine: SimulatedMachine) -> None:
+    assert call(quick, "-i", "0", "--drs", "on")[0] == 0
+    modes = {card.efsmi_index: card.virtualization for card in machine.state().cards}
+    assert modes[0] == "DRS"
+    changes = [entry for entry in machine.record() if entry.command == "drs-on"]
+    made = {entry.pid for entry in machine.record() if entry.command == "create"}
+    assert {entry.event for entry in changes} == {"begin", "end"}
+    assert not {entry.pid for entry in changes} & made
+
+
+def test_calls_at_once_get_their_own_answers(quick: Path, machine: SimulatedMachine) -> None:
+    argvs = [("-i", str(at % 4), "-q") for at in range(_AT_ONCE)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = list(pool.map(lambda argv: call(quick, *argv), argvs))
+    assert answers == [call(machine.efsmi_path, *argv) for argv in argvs]
