@@ -36,7 +36,6 @@ def call(tool: Path, *argv: str) -> tuple[int, bytes, bytes]:
 @pytest.mark.parametrize(
     "argv",
     [
-        pytest.param((), id="summary"),
         pytest.param(("-L",), id="list"),
         pytest.param(("-i", "1", "-q"), id="query"),
         pytest.param(("-i", "0", "--drs", "--destroy-instance", "7"), id="refused"),
