@@ -56,29 +56,33 @@ def assigned(pod: Object, cards: Sequence[NodeCard]) -> Mapping[str, str]:
     asked = _asked(pod)
     if asked is None or asked.mode is Mode.WHOLE:
         return {}
-    found = {
+    told = {
         hold.container: (card, hold)
         for card in cards
         for hold in card.held
         if hold.pod == pods.uid_of(pod)
     }
-    if any(name not in found for name, _ in asked.containers):
+    names = [name for name, _ in asked.containers]
+    # An init container's devices, which it hands on, are told of once: they may be told as its own.
+    handed_on = next((told[name] for name in sorted(told.keys() - set(names))), None)
+    found = {name: each for name in names if (each := told.get(name, handed_on))}
+    if len(found) < len(names):
         return {}
-    card, _ = found[asked.containers[0][0]]
+    card, _ = found[names[0]]
     return {
         ASSIGNED_MINOR: str(card.minor),
         ASSIGNED_INDEX: str(card.index),
         REQUEST_SIZE: str(asked.total),
         ASSIGNED: "true",
         ASSIGNED_CONTAINERS: _json(
-            {name: dict(_allocated(found[name][1])) for name, _ in asked.containers}
+            {name: dict(_allocated(found[name][1], size)) for name, size in asked.containers}
         ),
     }
 
 
-def _allocated(hold: Hold) -> Iterator[tuple[str, object]]:
+def _allocated(hold: Hold, size: int) -> Iterator[tuple[str, object]]:
     yield "allocated", True
-    yield "request", hold.amount
+    yield "request", size
     if hold.instance:
         yield "profileID", str(hold.instance.profile_id)
         yield "profileName", hold.instance.profile

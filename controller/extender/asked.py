@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -54,24 +55,31 @@ def asked_of(pod: Pod) -> Asked | None:
         names = ", ".join(sorted(name for name, mode in MODES.items() if mode in modes))
         raise Refused(f"the pod asks for {names}", remedy="ask for one kind of GCU in a pod")
     (mode,) = modes
-    kept = tuple((name, amount) for is_init, name, _, amount in asking if not is_init)
-    passing = [(name, amount) for is_init, name, _, amount in asking if is_init]
     if mode is Mode.DRS:
-        # Nobody keeps an init container's instance but the pod, until it ends.
-        kept = kept or (passing[0],)
-        _check_handing_on(passing, kept[0])
+        kept = tuple(_instances((is_init, name, size) for is_init, name, _, size in asking))
+    else:
+        kept = tuple((name, amount) for is_init, name, _, amount in asking if not is_init)
+    # What init containers alone ask for nobody keeps but the pod, until it ends.
+    kept = kept or (max(((name, amount) for _, name, _, amount in asking), key=itemgetter(1)),)
     return Asked(mode, kept, _total(pod))
 
 
-def _check_handing_on(passing: list[tuple[str, int]], keeper: tuple[str, int]) -> None:
-    """The kubelet hands an init container's devices on to the next one that asks."""
-    for name, size in passing:
-        if size != keeper[1]:
+def _instances(asking: Iterable[tuple[bool, str, int]]) -> Iterator[tuple[str, int]]:
+    """Who keeps which instance. The kubelet hands an init container's devices on to the next one
+    that asks, be it a sidecar; where there is none, the pod has them until it ends."""
+    before = None
+    for is_init, name, size in asking:
+        if before is not None and size != before[1]:
             raise Refused(
-                f"init container {name} asks for a DRS instance of size {size}, and container "
-                f"{keeper[0]}, to which it is handed on, for size {keeper[1]}",
+                f"init container {before[0]} asks for a DRS instance of size {before[1]}, and "
+                f"container {name}, to which it is handed on, for size {size}",
                 remedy="ask for the same size in both",
             )
+        before = (name, size) if is_init else None
+        if not is_init:
+            yield name, size
+    if before is not None:
+        yield before
 
 
 def _total(pod: Pod) -> int:

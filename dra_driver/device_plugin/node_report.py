@@ -30,7 +30,10 @@ _UNKNOWN: Final = -1  # index and minor of a card that is gone from the bus
 
 def node_cards(view: NodeView, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:
     """All cards, ascending; `recorded` is what the kubelet's checkpoint says, with UIDs of pods."""
-    owners = {each.devices: each for each in recorded}
+    # In an order of our own: an init container and the one after it can have the same devices, and
+    # the kubelet writes them in another order each time.
+    ordered = sorted(recorded, key=lambda each: (each.pod, each.container))
+    owners = {each.devices: each for each in ordered}
     return tuple(_card(view, address, owners) for address in view.addresses)
 
 

@@ -132,6 +132,12 @@ def test_what_is_told_of_a_card(seen: NodeView, told: NodeCard) -> None:
     assert node_cards(seen, [recorded(TWO, "pod-a")]) == (told,)
 
 
+def test_the_order_of_the_kubelets_record_changes_nothing() -> None:
+    both = [recorded(THREE, "pod-a", name) for name in ("fetch", "main")]
+    seen = view(granted(THREE))
+    assert node_cards(seen, both) == node_cards(seen, both[::-1])
+
+
 @pytest.mark.parametrize(
     ("made", "told"),
     [

@@ -10,7 +10,16 @@ from controller.extender.asked import Asked
 from controller.extender.held import Tenant
 from dra_driver.model.mode import Mode
 from dra_driver.model.node_cards import HeldInstance, Hold
-from tests.unit.controller.extender.build import DRS, SHARED, WHOLE, address, card, hold, pod
+from tests.unit.controller.extender.build import (
+    DRS,
+    SHARED,
+    WHOLE,
+    address,
+    card,
+    container,
+    hold,
+    pod,
+)
 
 
 def tenant(mode: Mode, total: int, *cards: int) -> Tenant:
@@ -85,3 +94,36 @@ def test_what_a_pod_has(
         "enflame.com/gcu-assigned-index": "3",
         "enflame.com/gcu-request-size": str(containers["c0"]["request"]),
     }
+
+
+@pytest.mark.parametrize(
+    ("init", "main", "held", "containers"),
+    [
+        ({DRS: 1}, {DRS: 1}, [Hold("uid-a", "i", 1, INSTANCE)], {"c0": DIVIDED}),
+        ({DRS: 1}, {DRS: 1}, [Hold("uid-a", "c0", 1, INSTANCE)], {"c0": DIVIDED}),
+        ({SHARED: 3}, {SHARED: 1}, [hold("a", 3, "i")], {"c0": {"allocated": True, "request": 1}}),
+        (
+            {SHARED: 1},
+            {SHARED: 3},
+            [hold("a", 1, "i"), hold("a", 2)],
+            {"c0": {"allocated": True, "request": 3}},
+        ),
+        ({SHARED: 2}, {"cpu": 1}, [hold("a", 2, "i")], {"i": {"allocated": True, "request": 2}}),
+        ({SHARED: 2}, {"cpu": 1}, [], None),
+    ],
+    ids=[
+        "told as the init container's",
+        "told as the later one's",
+        "a part of it is handed on",
+        "all of it is handed on, and more is given",
+        "an init container alone asks",
+        "an init container alone asks, and is not told of",
+    ],
+)
+def test_what_an_init_container_hands_on(
+    init: dict[str, int], main: dict[str, int], held: list[Hold], containers: Any
+) -> None:
+    asking = pod("a", main, init=(container("i", init),), on="n")
+    mode = Mode.DRS if DRS in init else Mode.SHARED
+    found = assigned(asking, [card(3, mode, *held)])
+    assert json.loads(found.get("assigned-containers", "null")) == containers

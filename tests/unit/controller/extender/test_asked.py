@@ -54,6 +54,32 @@ SIDECAR = {"restartPolicy": "Always"}
             4,
         ),
         (pod("p", {}, init=(container("i", {DRS: "3"}),)), Mode.DRS, (("i", 3),), 3),
+        (
+            pod("p", {}, init=(container("i", {SHARED: "1"}), container("j", {SHARED: "2"}))),
+            Mode.SHARED,
+            (("j", 2),),
+            2,
+        ),
+        (
+            pod(
+                "p",
+                {DRS: "1"},
+                init=(container("s", {DRS: "3"}, **SIDECAR), container("i", {DRS: "1"})),
+            ),
+            Mode.DRS,
+            (("s", 3), ("c0", 1)),
+            4,
+        ),
+        (
+            pod(
+                "p",
+                {},
+                init=(container("s", {DRS: "3"}, **SIDECAR), container("i", {DRS: "3"})),
+            ),
+            Mode.DRS,
+            (("s", 3), ("i", 3)),
+            6,
+        ),
     ],
     ids=[
         "slices",
@@ -67,6 +93,9 @@ SIDECAR = {"restartPolicy": "Always"}
         "nothing of one kind",
         "an instance that is handed on",
         "an instance of an init container alone",
+        "slices of init containers alone",
+        "an instance that is handed on beside a sidecar's",
+        "an instance of an init container that a sidecar does not get",
     ],
 )
 def test_what_a_pod_asks(
@@ -84,12 +113,21 @@ def test_what_a_pod_asks(
             pod("p", {DRS: "1"}, init=(container("fetch", {DRS: "3"}),)),
             "init container fetch asks for a DRS instance of size 3, and container c0",
         ),
+        (
+            pod(
+                "p",
+                {DRS: "1"},
+                init=(container("s", {DRS: "3"}, **SIDECAR), container("fetch", {DRS: "3"})),
+            ),
+            "init container fetch asks for a DRS instance of size 3, and container c0",
+        ),
         (pod("p", {SHARED: "two"}), "container c0, limit enflame.com/shared-gcu"),
     ],
     ids=[
         "two kinds in a container",
         "two kinds in a pod",
         "an instance that would change its size",
+        "an instance that would change its size beside a sidecar's",
         "no number",
     ],
 )
