@@ -11,6 +11,7 @@ from typing import Final
 
 from dra_driver.device_plugin.stock import NodeView, granted_total, offered_total
 from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.model.device import device_name
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
@@ -71,13 +72,18 @@ def _card(
         for holding, hold in holders
         if isinstance(holding.owner, Grant)
     ]
+    closed = {mode for mode in Mode if device_name(mode, address) in view.closed}
     # By what is offered, whatever the card is held as: the mode is told apart from it.
     offered = {
-        mode: offered_total(view, card, mode) or 0 if card and view.offering else 0 for mode in Mode
+        mode: offered_total(view, card, mode) or 0
+        if card and view.offering and mode not in closed
+        else 0
+        for mode in Mode
     }
     held = {mode: granted_total(view.ledger, address, mode) for mode in Mode}
     total = {mode: held[mode] or offered[mode] for mode in Mode}
     table = view.table(card) if card else None
+    present = grants[0][0].mode if grants else None
     return NodeCard(
         address=address,
         index=card.index if card else _UNKNOWN,
@@ -86,9 +92,11 @@ def _card(
         slices=total[Mode.SHARED],
         profiles=tuple(each.name for each in table) if table and total[Mode.DRS] else (),
         total=total[Mode.DRS] if table else 0,
-        mode=grants[0][0].mode if grants else None,
+        mode=present,
         held=tuple(_holds(grants, address, owners, table)),
-        problem=_problem(view, address, claimed=len(grants) < len(holders)),
+        problem=_problem(
+            view, address, claimed=len(grants) < len(holders), failing=present in closed
+        ),
         switch=card.pcie_switch or "" if card else "",
         numa=card.numa_node if card else None,
     )
@@ -118,13 +126,14 @@ def _instance(instance: Instance | None, table: ProfileTable | None) -> HeldInst
     return HeldInstance(instance.profile, ids[instance.profile], instance.id, instance.uuid or "")
 
 
-def _problem(view: NodeView, address: PciAddress, *, claimed: bool) -> str:
+def _problem(view: NodeView, address: PciAddress, *, claimed: bool, failing: bool) -> str:
     if claimed:
         return "claimed"  # served by DRA until the claim ends
     card = (view.cards or {}).get(address)
     if card is None:
         return "lost"
-    return next((each.value or each.taint.rpartition("/")[2] for each in card.problems), "")
+    known = (each.value or each.taint.rpartition("/")[2] for each in card.problems)
+    return next(known, "failing" if failing else "")
 
 
 def _profile_ids(view: NodeView) -> dict[str, str]:

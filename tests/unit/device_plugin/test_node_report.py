@@ -15,6 +15,7 @@ from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import ClaimRef
+from dra_driver.model.device import device_name
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
@@ -96,6 +97,18 @@ FOREIGN = replace(card(CARDS[0], 0), problems=(Problem(TAINT_FOREIGN, "", "not o
         (view(table=None), replace(FREE, profiles=(), total=0)),
         (view(offering=False), replace(FREE, whole=False, slices=0, profiles=(), total=0)),
         (view(CLAIMED), replace(FREE, problem="claimed")),
+        (
+            replace(view(), closed=frozenset({device_name(DRS, CARDS[0])})),
+            replace(FREE, profiles=(), total=0),
+        ),
+        (
+            replace(view(granted(THREE)), closed=frozenset({device_name(DRS, CARDS[0])})),
+            replace(FREE, mode=DRS, held=(Hold("", "", 3),), problem="failing"),
+        ),
+        (
+            replace(view(granted(TWO)), closed=frozenset({device_name(DRS, CARDS[0])})),
+            replace(FREE, mode=SHARED, held=(Hold("pod-a", "main", 2),), profiles=(), total=0),
+        ),
         (view(cards=(SICK,)), replace(FREE, problem="health")),
         (view(cards=(FOREIGN,)), replace(FREE, problem="foreign")),
         (
@@ -123,6 +136,9 @@ FOREIGN = replace(card(CARDS[0], 0), problems=(Problem(TAINT_FOREIGN, "", "not o
         "profiles not known",
         "served by DRA from now on",
         "held by a claim",
+        "no instance can be made",
+        "no other instance can be made",
+        "no instance could be made, and it is shared",
         "sick",
         "foreign instances",
         "lost while in use",
