@@ -32,6 +32,7 @@ from dra_driver.agent.startup import Startup
 from dra_driver.agent.way import Choice, Way, Ways
 from dra_driver.agent.way_watch import WayWatch
 from dra_driver.config.card_rules import load_card_rules
+from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.device_plugin.stock import granted_total
 from dra_driver.hardware.drs import Drs
 from dra_driver.hardware.drs_locks import DrsLocks
@@ -169,6 +170,13 @@ class Agent:
             chosen=lambda: self._choice is not None,
             changed=self._wake,
         )
+        self._counts_cards = settings.count_cards
+        self._card_count = CardCount(
+            shared.by_address,
+            kubelet_root=settings.kubelet_root,
+            pod_uid=settings.pod_uid,
+            effects=effects,
+        )
         self.registry.register(
             NodeCollector(devices=lambda: self._dra.devices, ledger=self._journal.snapshot)
         )
@@ -228,6 +236,7 @@ class Agent:
         self._way_watch.stop(deadline.left())
         self._dra.withdraw(deadline.left())
         self._device_plugin.withdraw(deadline.left())
+        self._card_count.withdraw(deadline.left())
         self._caretaker.stop(deadline.left())
         self._cards.stop(deadline.left())
         self._dra.stop(deadline.left())
@@ -257,6 +266,7 @@ class Agent:
                 "the look at the cards": self._cards.is_alive,
                 "the care for the node": self._caretaker.is_alive,
                 "the look at what the cluster offers": self._way_watch.is_alive,
+                "the watch over the count of cards": self._card_count.is_alive,
                 **self._dra.checks(),
                 **self._device_plugin.checks(),
             }
@@ -283,6 +293,8 @@ class Agent:
             self._dra.serve()
         if has_grants(ledger) or self._is(Way.DEVICE_PLUGIN):
             self._device_plugin.serve()
+        if self._counts_cards:
+            self._card_count.serve()
 
     def _choose(self) -> None:
         try:
@@ -333,6 +345,7 @@ class Agent:
         """A card has changed, or what is held of one."""
         self._dra.wake()
         self._device_plugin.wake()
+        self._card_count.wake()
 
 
 def _free_where_unheld(_card: PciAddress) -> bool:

@@ -93,6 +93,11 @@ class AgentSettings(Settings):
         gt=0,
         description="seconds between looks at which containers of the device plugin have ended",
     )
+    count_cards: bool = Field(
+        default=False,
+        description="have the kubelet count the node's cards as enflame.com/gcu-count, in "
+        "whatever way pods get them",
+    )
     error_limit: int | None = Field(
         default=None,
         ge=0,

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
 
 from dra_driver.device_plugin.granter import Granter, Handover
 from dra_driver.device_plugin.handler import ModeHandler
@@ -16,12 +13,11 @@ from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints
 from dra_driver.device_plugin.releaser import DeviceSets, Releaser
 from dra_driver.device_plugin.stock import NodeView
-from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_names
+from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
-from dra_driver.kubelet_api.device_plugin.resource import ResourceServer
-from dra_driver.kubelet_api.errors import KubeletError, SocketError
-from dra_driver.kubelet_api.siblings import Siblings
+from dra_driver.kubelet_api.device_plugin.serving import ResourceServers, Served
+from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
@@ -30,8 +26,6 @@ from dra_driver.node.keeper import Keeper
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
-
-_LOOK_EVERY: Final = 1.0
 
 Timed = Callable[[str, DeviceHandler], DeviceHandler]
 
@@ -68,7 +62,7 @@ class DevicePlugin:
         self._changed = changed
         self._pods = pods or NodePods()
         self._checkpoint = folders.checkpoint
-        self._record = KubeletRecord(folders.pod_resources, folders.checkpoint, tell=self._tell)
+        self._record = KubeletRecord(folders.pod_resources, folders.checkpoint, tell=self.tell)
         granter = Granter(
             view=view,
             keeper=keeper,
@@ -77,24 +71,28 @@ class DevicePlugin:
             pool=pool_name(node_name),
             handover=handover,
         )
-        sockets = {mode: folders.socket(mode, pod_uid) for mode in Mode}
-        self._servers: Mapping[Mode, ResourceServer] = {
-            mode: ResourceServer(
-                RESOURCES[mode],
-                timed(
+        self._servers = ResourceServers(
+            [
+                Served(
+                    mode.value,
                     RESOURCES[mode],
-                    ModeHandler(
-                        mode, view=view, granter=granter, changed=self._on_change, hints=self._hints
+                    timed(
+                        RESOURCES[mode],
+                        ModeHandler(
+                            mode,
+                            view=view,
+                            granter=granter,
+                            changed=self._on_change,
+                            hints=self._hints,
+                        ),
                     ),
-                ),
-                socket=socket,
-                kubelet=folders.kubelet,
-                effects=effects,
-            )
-            for mode, socket in sockets.items()
-        }
-        self._siblings = Siblings(
-            {socket: socket_names(mode) for mode, socket in sockets.items()}, effects
+                )
+                for mode in Mode
+            ],
+            folders=folders,
+            pod_uid=pod_uid,
+            patience=patience,
+            effects=effects,
         )
         self._releaser = Releaser(
             ledger=lambda: view().ledger,
@@ -103,47 +101,34 @@ class DevicePlugin:
             changed=self._on_change,
             interval=release_interval,
         )
-        self._patience = patience
-        self._announced = threading.Event()
-        self._stopping = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name="plugin-watch", daemon=True)
 
     def start(self) -> None:
         """Serve; raises SocketError where a socket cannot be made, and nothing is served then."""
-        with ExitStack() as begun:
-            for server in self._servers.values():
-                server.start()
-                begun.callback(server.retract)
-            begun.pop_all()
-        self._watcher.start()
+        self._servers.start()
         self._releaser.start()
 
     def announce(self) -> None:
         """All that is there can be listed: the kubelet may hear of us. It takes the first list for
         the whole, and has none of ours until then."""
-        self._announced.set()
+        self._servers.announce()
 
     def stop(self, grace: float) -> None:
         """Withdraw, and let running calls end within `grace` seconds for each resource. What
         containers have stays: they run on."""
-        self._stopping.set()
-        self._announced.set()
         self._releaser.stop(grace)
-        for server in self._servers.values():
-            server.stop(grace)
+        self._servers.stop(grace)
 
     def is_alive(self) -> bool:
         """Whether the threads beside the servers run, from `start` on."""
-        return self._watcher.is_alive() and self._releaser.is_alive()
+        return self._servers.is_alive() and self._releaser.is_alive()
 
-    def tell(self) -> None:
-        """The cards have changed, or what is held of them."""
-        self._tell()
+    def tell(self) -> bool:
+        """The cards have changed, or what is held of them; says whether a kubelet hears of it."""
+        return self._servers.tell()
 
     def problem(self) -> str | None:
         """Why no devices can be given out, or none can be released; None when all is well."""
-        problems = (server.problem for server in self._servers.values())
-        return next((problem for problem in problems if problem), self._releaser.problem)
+        return self._servers.problem or self._releaser.problem
 
     def _hints(self, mode: Mode, size: int) -> Hints:
         try:
@@ -158,27 +143,8 @@ class DevicePlugin:
         return device_sets(self._pods.left(found))
 
     def _on_change(self) -> None:
-        self._tell()
+        self.tell()
         self._changed()
-
-    def _tell(self) -> bool:
-        for server in self._servers.values():
-            server.tell()
-        return any(server.is_listened_to for server in self._servers.values())
-
-    def _watch(self) -> None:
-        self._announced.wait(self._patience)
-        while not self._stopping.is_set():
-            self._look()
-            self._stopping.wait(_LOOK_EVERY)
-
-    def _look(self) -> None:
-        for server in self._servers.values():
-            try:
-                server.look()
-            except SocketError as error:
-                logger.warning("%s is not served: %s", server.resource, error)
-        self._siblings.look()
 
 
 def device_sets(recorded: Iterable[Recorded]) -> DeviceSets:

@@ -60,6 +60,7 @@ ANNOTATION_ASSIGNED: Final = f"{DRIVER}/assigned-cards"
 RESOURCE_WHOLE: Final = "enflame.com/gcu"
 RESOURCE_SHARED: Final = "enflame.com/shared-gcu"
 RESOURCE_DRS: Final = "enflame.com/drs-gcu"
+RESOURCE_COUNT: Final = "enflame.com/gcu-count"  # of a node's cards; gives none
 
 CDI_KIND: Final = f"{DRIVER}/claim"
 

@@ -37,6 +37,24 @@ def test_where_limits_stay_limits(helm: Helm, values: Values, flags: tuple[str, 
     assert policies(helm, values, *flags) == []
 
 
+COUNTED: dict[str, tuple[Values, str]] = {
+    "limits are served": ({}, "true"),
+    "limits are left to others": ({"legacyResources": {"enabled": False}}, "false"),
+    "device plugins": (
+        {"mode": "device-plugin", "legacyResources": {"enabled": False}},
+        "true",
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "counted"), COUNTED.values(), ids=COUNTED)
+def test_cards_are_counted_where_limits_are_served(
+    helm: Helm, values: Values, counted: str
+) -> None:
+    [agent] = helm.render(values).agent["containers"]
+    assert environment(agent)["GCU_COUNT_CARDS"] == counted
+
+
 def test_namespaces_are_chosen_by_their_labels(helm: Helm) -> None:
     chosen = helm.render({"legacyResources": {"namespaceLabels": {"gcu": "claims"}}})
     for kind in ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"):
@@ -54,6 +72,14 @@ def test_the_schedulers_are_those_of_the_values(helm: Helm) -> None:
     [condition], [mutation] = spec["matchConditions"], spec["mutations"]
     assert 'in ["a","b"]' in condition["expression"]
     assert 'value: "c"' in mutation["jsonPatch"]["expression"]
+
+
+@pytest.mark.parametrize("drop", [True, False])
+def test_the_vendors_label_is_waited_for_where_people_set_it(helm: Helm, drop: bool) -> None:
+    spec = helm.render({"legacyResources": {"dropNodeSelector": drop}}).one(
+        "MutatingAdmissionPolicy", NAME
+    )["spec"]
+    assert ("/spec/nodeSelector/" in spec["mutations"][0]["jsonPatch"]["expression"]) is drop
 
 
 def test_limits_that_fail_to_become_claims_keep_the_pod_out(helm: Helm) -> None:

@@ -179,6 +179,30 @@ def test_nobody_waits_for_the_vendors_scheduler(
     assert made["spec"]["schedulerName"] == found
 
 
+LABEL = "enflame.com/gcushare"
+ZONE = {"zone": "a"}
+SELECTORS: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {
+    "the vendor's label": ({RESOURCE_SHARED: "1"}, {LABEL: "true"}, {}),
+    "beside another": ({RESOURCE_SHARED: "1"}, {LABEL: "true"} | ZONE, ZONE),
+    "nodes without it": ({RESOURCE_SHARED: "1"}, {LABEL: "false"}, {LABEL: "false"}),
+    "another alone": ({RESOURCE_SHARED: "1"}, ZONE, ZONE),
+    "without limits": ({}, {LABEL: "true"}, {LABEL: "true"}),
+}
+
+
+@pytest.mark.parametrize(("limits", "asked", "left"), SELECTORS.values(), ids=SELECTORS)
+def test_nobody_waits_for_the_vendors_label(
+    tried: Client,
+    namespace: str,
+    limits: dict[str, str],
+    asked: dict[str, str],
+    left: dict[str, str],
+) -> None:
+    pod = asking(namespace, limits, schedulerName=GCUSHARE, nodeSelector=asked)
+    made = tried.create(PODS, pod, dry_run=True)
+    assert made["spec"].get("nodeSelector", {}) == left
+
+
 def test_a_dry_run_makes_nothing(tried: Client, namespace: str) -> None:
     tried.create(PODS, asking(namespace, {RESOURCE_SHARED: "5"}), dry_run=True)
     with pytest.raises(NotFound):

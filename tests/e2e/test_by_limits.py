@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from dra_driver.device_plugin.node_report import GCUSHARE
+from dra_driver.model.names import RESOURCE_COUNT
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import Holds, assert_has, claimed, written
-from tests.e2e.installation import CHECKOUT, Installation
-from tests.e2e.without_dra import OldInstallation
+from tests.e2e.installation import CARDS, CHECKOUT, Installation
+from tests.e2e.seen import Seen, look
+from tests.e2e.without_dra import OldInstallation, asking
 
 pytestmark = pytest.mark.cluster
 
@@ -34,14 +35,9 @@ class World:
 
 @contextmanager
 def with_dra(request: pytest.FixtureRequest) -> Iterator[World]:
-    """Whose limits become claims. People label its nodes, as the vendor's manual has it; device
-    plugins do so themselves."""
+    """Whose limits become claims."""
     driver: Installation = request.getfixturevalue("installed")
-    driver.cluster.kubectl("label", "nodes", "--all", "--overwrite", f"{GCUSHARE}=true")
-    try:
-        yield World(driver, partial(claimed, driver))
-    finally:
-        driver.cluster.kubectl("label", "nodes", "--all", f"{GCUSHARE}-")
+    yield World(driver, partial(claimed, driver))
 
 
 @contextmanager
@@ -77,6 +73,29 @@ def test_each_container_has_what_its_limit_says(world: World, namespace: str, na
         assert_has(world.driver, pod, dict(asked)[maker(pod)], world.holds(pod))
     beside = [each["spec"]["nodeName"] for each in found if "side-by-side" in labels(each)]
     assert len(set(beside)) <= 1
+
+
+def test_the_nodes_cards_are_counted(world: World, namespace: str) -> None:
+    """Who asks for the count is counted, and gets no card."""
+    driver = world.driver
+
+    def counted() -> dict[str, tuple[str, ...]]:
+        return {node: counts(driver, node) for node in driver.machines}
+
+    wanted = {node: (str(CARDS[name]),) * 2 for node, name in driver.machines.items()}
+    wait_until(lambda: counted() == wanted, PATIENCE, f"{wanted}", seen=lambda: str(counted()))
+    node = max(wanted)
+    everything = {RESOURCE_COUNT: CARDS[driver.machines[node]]}
+    chosen = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    driver.cluster.apply(asking("counted", namespace, everything, **chosen))
+    wait_for_pods(driver.cluster, namespace, "counted")
+    assert look(driver, namespace, "counted", "c0") == Seen(frozenset(), frozenset())
+
+
+def counts(driver: Installation, node: str) -> tuple[str, ...]:
+    """How many cards the node's capacity has, and what is allocatable of it."""
+    status = driver.cluster.get("node", node)["status"]
+    return tuple(status[each].get(RESOURCE_COUNT, "") for each in ("capacity", "allocatable"))
 
 
 def maker(pod: Object) -> str:

@@ -10,7 +10,6 @@ from typing import Final
 
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.sockets import PATH_LIMIT
-from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 
 
@@ -34,11 +33,11 @@ class Folders:
             kubelet_root / "pod-resources" / "kubelet.sock",
         )
 
-    def socket(self, mode: Mode, pod_uid: str) -> Path:
-        """Our socket for the devices of that mode; another one for each pod of ours, as two may
+    def socket(self, kind: str, pod_uid: str) -> Path:
+        """Our socket for the devices of that kind; another one for each pod of ours, as two may
         run side by side. Raises SocketError where no path can be that long."""
         part = f"-{hashlib.sha256(pod_uid.encode()).hexdigest()[:16]}" if pod_uid else ""
-        path = self.plugins / f"{DRIVER}-{mode.value}{part}.sock"
+        path = self.plugins / f"{DRIVER}-{kind}{part}.sock"
         if len(bytes(path)) > PATH_LIMIT:
             raise SocketError(
                 f"the socket path {path} has {len(bytes(path))} bytes, and Linux allows "
@@ -48,9 +47,9 @@ class Folders:
         return path
 
 
-def socket_names(mode: Mode) -> re.Pattern[str]:
+def socket_names(kind: str) -> re.Pattern[str]:
     """What `Folders.socket` can give, whoever's pod it is."""
-    return re.compile(rf"{re.escape(DRIVER)}-{mode.value}(-[0-9a-f]{{16}})?\.sock")
+    return re.compile(rf"{re.escape(DRIVER)}-{kind}(-[0-9a-f]{{16}})?\.sock")
 
 
 API_VERSION: Final = "v1beta1"

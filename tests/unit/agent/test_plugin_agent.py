@@ -10,12 +10,13 @@ import pytest
 
 from dra_driver.agent import plugin_front
 from dra_driver.agent.agent import Agent
+from dra_driver.agent.way import WayMode
 from dra_driver.kube.api import Listing, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import NODES, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_COUNT
 from dra_driver.model.plugin_device import RESOURCES
 from tests.unit.agent.node import Claims, Node
 from tests.unit.kubelet_api import fake_kubelet
@@ -209,3 +210,15 @@ def test_a_node_that_moves_back_lets_old_claims_end(place: Place) -> None:
     place.becomes(1, 6, 6)
     fake_kubelet.unprepare_v1(place.node.sockets.service, ref)
     place.becomes(2, 12, 12)
+
+
+@pytest.mark.parametrize("mode", ["dra", "device-plugin"])
+def test_the_cards_are_counted_whichever_way_pods_get_them(place: Place, mode: WayMode) -> None:
+    place.node.mode = mode
+    agent = place.node.started(count_cards=True)
+    place.kubelet.until(lambda: len(place.kubelet.ids(RESOURCE_COUNT)) == 2, "not two")
+    others = () if mode == "dra" else RESOURCES.values()
+    place.kubelet.until(lambda: {*place.kubelet.endpoints} == {RESOURCE_COUNT, *others}, "others")
+    assert agent.live() is None
+    place.node.agents.pop().stop()
+    place.kubelet.until(lambda: not place.kubelet.ids(RESOURCE_COUNT), "still served")

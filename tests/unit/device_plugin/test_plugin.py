@@ -218,11 +218,11 @@ def test_a_card_that_is_lost_and_comes_back(node: Node) -> None:
 
 def test_a_start_that_fails_can_be_tried_again(node: Node) -> None:
     node.stop()
-    in_the_way = node.kubelet.folders.socket(Mode.DRS, "")
+    in_the_way = node.kubelet.folders.socket(Mode.DRS.value, "")
     in_the_way.touch()
     with pytest.raises(SocketError, match="in the way"):
         node.start()
-    assert not node.kubelet.folders.socket(Mode.WHOLE, "").exists()
+    assert not node.kubelet.folders.socket(Mode.WHOLE.value, "").exists()
     in_the_way.unlink()
     node.plugin.start()
     node.becomes(2, 12, 12)

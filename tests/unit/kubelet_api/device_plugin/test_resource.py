@@ -15,7 +15,6 @@ from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.model.card import DeviceNode
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
-from dra_driver.model.mode import Mode
 from tests.unit.kubelet_api.device_plugin.device_manager import (
     PATIENCE,
     AdmissionError,
@@ -23,6 +22,7 @@ from tests.unit.kubelet_api.device_plugin.device_manager import (
 )
 
 RESOURCE = "enflame.com/gcu"
+KINDS = ("whole", "shared", "drs", "count")
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Plugin:
         self.handler = Handler()
         self.effects = Passing()
         self.now = 0.0
-        self.socket = self.kubelet.folders.socket(Mode.WHOLE, "pod-uid")
+        self.socket = self.kubelet.folders.socket("whole", "pod-uid")
         self.server = ResourceServer(
             RESOURCE,
             self.handler,
@@ -200,9 +200,9 @@ def test_why_the_kubelet_does_not_know_of_us(
 
 def test_each_pod_of_ours_has_its_own_sockets(tmp_path: Path) -> None:
     folders = Folders.of(Path("/var/lib/kubelet"))
-    paths = {folders.socket(mode, uid) for mode in Mode for uid in ("", "one", "two")}
-    assert len(paths) == 9
-    for mode in Mode:
-        assert sum(bool(socket_names(mode).fullmatch(path.name)) for path in paths) == 3
+    paths = {folders.socket(kind, uid) for kind in KINDS for uid in ("", "one", "two")}
+    assert len(paths) == 12
+    for kind in KINDS:
+        assert sum(bool(socket_names(kind).fullmatch(path.name)) for path in paths) == 3
     with pytest.raises(SocketError, match="shorter root"):
-        Folders.of(tmp_path / ("x" * 100)).socket(Mode.WHOLE, "")
+        Folders.of(tmp_path / ("x" * 100)).socket("whole", "")
