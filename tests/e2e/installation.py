@@ -17,7 +17,7 @@ from tests.cluster.build import Report, silent
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.node import Node
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 CHART = CHECKOUT / "charts" / "gcu-dra-driver"
@@ -30,7 +30,6 @@ CARDS = {"s60-ecc-8": 8, "s60-4": 4}
 
 _INSTALL_SECONDS = 120
 _PUBLISHED_SECONDS = 60.0
-_REST_SECONDS = 60.0
 
 
 class Installation:
@@ -154,7 +153,7 @@ class Installation:
         for node in self.cluster.nodes:
             wait_until(
                 partial(self._is_at_rest, node),
-                _REST_SECONDS,
+                PATIENCE,
                 f"{node.name} without prepared claims",
                 seen=partial(self._left, node),
             )
