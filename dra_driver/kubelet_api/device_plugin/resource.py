@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE: Final = 5.0
 """Seconds after which a registration is taken for lost where the kubelet does not listen."""
+# Seconds after which the list is sent again: what closes a device for a while, or a journal that
+# cannot be read, ends without a word.
+_TELL_AGAIN: Final = 60.0
 # A connection of its own each time: one that is kept leads to the kubelet of before.
 _OPTIONS: Final = (("grpc.use_local_subchannel_pool", 1),)
 
@@ -62,6 +65,7 @@ class ResourceServer:
         self._server = UnixServer(socket, serve, threads=threads + STREAMS, effects=effects)
         self._known: tuple[int, int] | None = None
         self._registered_at = float("-inf")
+        self._told_at = clock()
         self.problem: str | None = f"{resource} is not registered with the kubelet yet"
 
     @property
@@ -85,10 +89,12 @@ class ResourceServer:
 
     def tell(self) -> None:
         """The devices have changed: send the list now."""
+        self._told_at = self._clock()
         self._feed.wake()
 
     def look(self) -> None:
-        """Serve anew where the socket is gone, and register where the kubelet does not know of us.
+        """Serve anew where the socket is gone, register where the kubelet does not know of us, and
+        send it the list now and then.
 
         Raises SocketError. Why the kubelet does not know of us is in `problem`.
         """
@@ -103,6 +109,10 @@ class ResourceServer:
             self._tell(f"the kubelet does not serve {self._kubelet}")
         elif self._is_unknown_to(kubelet):
             self._register(kubelet)
+        elif self.is_listened_to:
+            self.problem = None
+            if self._clock() - self._told_at >= _TELL_AGAIN:
+                self.tell()
 
     def _is_unknown_to(self, kubelet: tuple[int, int]) -> bool:
         # A kubelet that loses the stream of an older agent drops what is registered by then
@@ -130,9 +140,14 @@ class ResourceServer:
             self._tell(f"the kubelet did not take {self.resource}: {why}")
             return
         logger.info("the kubelet registered %s", self.resource)
+        self.problem = None
+        if self._known == kubelet and not self.is_listened_to:
+            self._tell(
+                f"the kubelet registered {self.resource} and does not ask for its devices: see its "
+                f"log for {self._socket.name}"
+            )
         self._known = kubelet
         self._registered_at = self._clock()
-        self.problem = None
 
     def _tell(self, problem: str) -> None:
         if self.problem != problem:

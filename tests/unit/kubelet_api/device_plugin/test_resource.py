@@ -77,6 +77,9 @@ class Plugin:
         assert len(self.kubelet.registered) == known + 1
         self.kubelet.until(self.is_known, "no list came")
 
+    def problem(self) -> str:
+        return self.server.problem or ""
+
     def until_nobody_listens(self) -> None:
         feed = self.server._feed
         with feed._changed:
@@ -111,6 +114,17 @@ def test_the_kubelet_is_told_who_is_there(plugin: Plugin) -> None:
     assert [node.ID for node in device.topology.nodes] == [1]
     plugin.server.look()
     assert len(plugin.kubelet.registered) == 1
+
+
+def test_the_kubelet_is_told_now_and_then_what_changed_by_itself(plugin: Plugin) -> None:
+    plugin.meet()
+    plugin.handler.listed = [ListedDevice("b")]
+    plugin.now += 59
+    plugin.server.look()
+    assert plugin.kubelet.ids(RESOURCE) == ["a"]
+    plugin.now += 1
+    plugin.server.look()
+    plugin.kubelet.until(lambda: plugin.kubelet.ids(RESOURCE) == ["b"], "the change was not told")
 
 
 def test_the_kubelet_is_told_at_once_what_changed(plugin: Plugin) -> None:
@@ -168,6 +182,24 @@ def test_a_lost_stream_is_mended_when_time_has_shown_it(plugin: Plugin) -> None:
     assert len(plugin.kubelet.registered) == 1
     plugin.now = 5.0
     plugin.meet()
+    plugin.server.look()
+    assert plugin.server.problem is None
+
+
+def test_a_kubelet_that_does_not_ask_for_the_devices_is_a_problem(
+    plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as deaf:
+        deaf.setattr(plugin.kubelet, "_follow", lambda *_: None)
+        plugin.server.look()
+        assert plugin.problem() == ""
+        plugin.now = 5.0
+        plugin.server.look()
+        assert "does not ask for its devices" in plugin.problem()
+    plugin.now = 10.0
+    plugin.meet()
+    plugin.server.look()
+    assert plugin.problem() == ""
 
 
 def stop_the_kubelet(plugin: Plugin) -> None:
