@@ -80,7 +80,7 @@ class PluginFront:
         self._reporter = Reporter(
             shared.api,
             settings.node_name,
-            view=self._view,
+            view=self._told_view,
             recorded=lambda: read_checkpoint(checkpoint),
             clock=time.monotonic,
         )
@@ -152,6 +152,12 @@ class PluginFront:
             offering=self._offering(),
             closed=self._shared.failures.closed(),
         )
+
+    def _told_view(self) -> NodeView:
+        """Nothing is said of cards before it is known what they are offered as: pods choose nodes
+        by it."""
+        view = self._view()
+        return view if self._shared.offers.known else replace(view, cards=None)
 
     def _knows_all(self) -> bool:
         shared = self._shared

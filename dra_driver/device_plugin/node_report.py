@@ -57,8 +57,7 @@ def node_annotations(view: NodeView, cards: tuple[NodeCard, ...]) -> Mapping[str
 
 
 def node_labels(cards: Collection[NodeCard]) -> Mapping[str, str]:
-    """The vendor's, by which pods choose nodes that give out parts of cards. Where there are none
-    it is left as it is: people set it, too."""
+    """The vendor's, by which pods choose nodes that give out parts of cards."""
     return {GCUSHARE: "true"} if any(each.slices or each.total for each in cards) else {}
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from dra_driver.background import Background, Wait
 from dra_driver.device_plugin.node_report import node_annotations, node_cards, node_labels
 from dra_driver.device_plugin.stock import NodeView
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.resources import NODES
 from dra_driver.kubelet_api.device_plugin.record import Recorded
@@ -20,6 +20,7 @@ from dra_driver.model.owner import Grant
 
 logger = logging.getLogger(__name__)
 
+_MANAGER: Final = "gcu-dra-agent"
 _COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records whose a grant is after our answer
 _ASSERT_EVERY: Final = 300.0  # seconds; somebody may have removed what was written
 
@@ -86,8 +87,21 @@ class Reporter(Background):
             self.problem = None
             return
         self._written = None  # what is there is not known until the server has answered
-        # The status alone: who may patch it cannot change the node's taints.
-        self._api.patch(NODES, self._node_name, {"metadata": wanted}, subresource="status")
+        # The status alone: who may patch it cannot change the node's taints. Applied: what is
+        # not wanted any more goes, unless somebody else wrote it, too.
+        self._api.patch(
+            NODES,
+            self._node_name,
+            {
+                "apiVersion": NODES.api_version,
+                "kind": NODES.kind,
+                "metadata": {"name": self._node_name, **wanted},
+            },
+            patch_type=PatchType.APPLY,
+            subresource="status",
+            field_manager=_MANAGER,
+            force=True,
+        )
         self._written, self._written_at = wanted, now
         self.problem = None
 

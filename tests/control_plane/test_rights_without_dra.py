@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 import pytest
 
 from dra_driver.device_plugin.node_report import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
+from dra_driver.device_plugin.reporter import Reporter
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
@@ -27,6 +29,7 @@ from tests.cluster.versions import OLD_KUBERNETES
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.driver import NOWHERE, Driver
+from tests.unit.device_plugin.test_node_report import view
 
 pytestmark = pytest.mark.control_plane
 
@@ -121,6 +124,22 @@ def test_the_agent_tells_of_its_node(agent: Client) -> None:
     written = agent.patch(NODES, OWN, body, subresource="status")["metadata"]
     assert written["annotations"].items() >= CARDS.items()
     assert written["labels"][GCUSHARE] == "true"
+
+
+@pytest.mark.parametrize("theirs", [False, True], ids=["ours alone", "somebody else's, too"])
+def test_the_label_goes_with_the_cards(cluster: Cluster, agent: Client, theirs: bool) -> None:
+    """Unless somebody else has put it there before."""
+    cluster.kubectl("label", "node", OWN, f"{GCUSHARE}-")
+    if theirs:
+        cluster.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
+    views = iter((view(), view(cards=())))
+    reporter = Reporter(
+        agent, OWN, view=lambda: next(views), recorded=lambda: (), clock=time.monotonic
+    )
+    reporter.look()
+    assert GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]
+    reporter.look()
+    assert (GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]) is theirs
 
 
 @pytest.mark.parametrize(

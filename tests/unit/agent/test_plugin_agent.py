@@ -11,7 +11,7 @@ import pytest
 from dra_driver.agent import plugin_front
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.way import WayMode
-from dra_driver.kube.api import Listing, ServerVersion
+from dra_driver.kube.api import Listing, PatchType, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import NODES, Resource
 from dra_driver.model.claim import Object
@@ -52,7 +52,7 @@ class OldCluster(Claims):
     def patch(self, resource: Resource, name: str, body: Object, **how: object) -> Object:
         if self.away or resource is not NODES:
             raise Unavailable("the API server did not answer")
-        assert how == {"subresource": "status"}
+        assert how["patch_type"] is PatchType.APPLY
         with self.told:
             self.annotations |= body["metadata"]["annotations"]
             self.told.notify_all()

@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.device_plugin.reporter import Reporter
 from dra_driver.device_plugin.stock import NodeView
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import NODES, Resource
 from dra_driver.kubelet_api.device_plugin.record import Recorded
@@ -45,7 +45,8 @@ class World:
         return self.checkpoint
 
     def patch(self, resource: Resource, name: str, body: Object, **more: Any) -> None:
-        assert (resource, name, more) == (NODES, "node-1", {"subresource": "status"})
+        assert (resource, name, more["subresource"]) == (NODES, "node-1", "status")
+        assert more["patch_type"] is PatchType.APPLY
         if self.away:
             raise Unavailable("the API server did not answer")
         self.patches.append(body)
@@ -98,6 +99,14 @@ def test_nobody_is_told_of_cards_that_were_not_read(world: World) -> None:
     world.view = NodeView(None, view().ledger, view().offer, view().table)
     world.reporter.look()
     assert world.patches == []
+
+
+def test_what_is_not_so_any_more_is_not_applied(world: World) -> None:
+    world.reporter.look()
+    assert world.patches[-1]["metadata"]["labels"] == {"enflame.com/gcushare": "true"}
+    world.view = view(cards=())
+    world.reporter.look()
+    assert world.patches[-1]["metadata"]["labels"] == {}
 
 
 def test_it_is_written_anew_from_time_to_time(world: World) -> None:
