@@ -24,12 +24,19 @@ _CAPACITIES = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """A pod that is bound to the node, or is being bound to it. `name` is ``namespace/name``;
-    `cards` are those that it was placed for, none where it was bound past the extender."""
+    `cards` are those that it was placed for, none where it was bound past the extender. `static`
+    is the kubelet's own UID of a static pod, of which the API server has but a mirror."""
 
     uid: str
     name: str
     asked: Asked
     cards: tuple[PciAddress, ...]
+    static: str = ""
+
+    @property
+    def recorded(self) -> str:
+        """The UID by which the kubelet, and so the agent, knows it."""
+        return self.static or self.uid
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ def held_on(
     taken = {card.address for card in cards if card.mode is Mode.WHOLE}
     unplaced = []
     for tenant in tenants:
-        its = told[tenant.uid]
+        its = told[tenant.recorded]
         missing = _untold(node, tenant, _rest(tenant, its, unowned), its, taken)
         if missing is None:
             unplaced.append(tenant.name)

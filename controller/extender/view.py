@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from controller.allocator.holdings import Hold, Holdings
 from controller.allocator.inventory import Inventory
@@ -24,6 +25,10 @@ from dra_driver.model.node_cards import NodeCard, parse_cards
 from dra_driver.model.pci import PciAddress
 from dra_driver.selector.selector import Selectors
 
+# On the mirror of a static pod, the UID that the kubelet gave it (1.36.3, pkg/kubelet/pod/
+# mirror_client.go and pkg/kubelet/config/common.go).
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
 UNTOLD = "the agent of the node has not told of its cards"
 
 
@@ -31,7 +36,7 @@ UNTOLD = "the agent of the node has not told of its cards"
 class _Node:
     """`published` is the annotation as it stands. `problem` is why nothing can be said of the
     node; `unplaced` names pods of which nobody knows the card. `ended` are UIDs of pods that were
-    here."""
+    here, as the agent has them."""
 
     published: str | None = None
     cards: tuple[NodeCard, ...] = ()
@@ -107,7 +112,7 @@ class View:
         if not node:
             return
         if pods.is_done(pod):
-            self._end(uid, node)
+            self._end(uid, node, _static(pod) or uid)
             return
         tenant = _tenant(pod)
         if tenant is not None:
@@ -118,7 +123,7 @@ class View:
         """The pod is no more."""
         node = self._places.get(uid)
         if node is not None:
-            self._end(uid, node)
+            self._end(uid, node, self._nodes[node].tenants[uid].recorded)
 
     def pods(self) -> frozenset[str]:
         """UIDs of the bound pods that hold something."""
@@ -157,12 +162,13 @@ class View:
         self._places[tenant.uid] = node
         if known.tenants.get(tenant.uid) != tenant:
             known.tenants[tenant.uid] = tenant
+            known.ended.discard(tenant.recorded)  # a mirror was deleted, and is made anew
             self._count(node)
 
-    def _end(self, uid: str, node: str) -> None:
+    def _end(self, uid: str, node: str, recorded: str) -> None:
         known = self._nodes.get(node)
         if known is not None:
-            known.ended.add(uid)
+            known.ended.add(recorded)
             self._count(node)
         self._remove(uid)
 
@@ -210,7 +216,12 @@ def _tenant(pod: Object) -> Tenant | None:
         name=f"{metadata['namespace']}/{metadata['name']}",
         asked=asked,
         cards=tuple(_addresses(text.split(","))) if text else (),
+        static=_static(pod),
     )
+
+
+def _static(pod: Object) -> str:
+    return str((pod["metadata"].get("annotations") or {}).get(_MIRROR, ""))
 
 
 def _addresses(texts: Iterable[str]) -> Iterator[PciAddress]:

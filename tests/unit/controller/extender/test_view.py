@@ -196,3 +196,19 @@ def test_what_is_assumed_ends_with_what_the_watch_tells() -> None:
 def test_a_hint_that_somebody_else_wrote_is_none() -> None:
     found = view(node("n", card(1)), pod("a", {SHARED: 1}, on="n", cards="card one"))
     assert found.problem("n") == "which cards default/a has is not told yet"
+
+
+def test_a_static_pod_is_known_by_the_uid_that_its_kubelet_gave_it() -> None:
+    mirror = pod("a", {SHARED: 2}, on="n")
+    mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "hash"
+    told = node("n", card(1, Mode.SHARED, Hold("hash", "c0", 2)))
+    found = view(told, mirror)
+    assert (found.problem("n"), slices_left(found)) == ("", 4)
+    found.drop_pod("uid-a")
+    assert slices_left(found) == 6
+    mirror["metadata"]["uid"] = "uid-b"  # the kubelet makes another mirror of what runs on
+    found.put_pod(mirror)
+    assert (found.problem("n"), slices_left(found)) == ("", 4)
+    mirror["status"]["phase"] = "Failed"
+    found.put_pod(mirror)
+    assert slices_left(found) == 6
