@@ -66,13 +66,19 @@ test-kill: ## a real agent killed at every point, once, and at a sample of all m
 	@$(PY) $(PYTEST_REAL) tests/kill
 
 .PHONY: soak
-soak: soak-kills soak-histories soak-memory ## all three of them (root; hours)
+soak: soak-kills soak-allocate soak-histories soak-memory ## all four of them (root; hours)
 
 .PHONY: soak-kills
 soak-kills: ## the agent killed at every moment, in every mode, whatever comes next [PART=3/8] (root; hours)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build --kubernetes $(K8S)
 	@GCU_KILLS=$(or $(PART),all) $(PY) -m pytest tests/kill/test_matrix.py
+
+.PHONY: soak-allocate
+soak-allocate: ## the agent's pod killed at every moment of Allocate on Kubernetes 1.30.14 (root; an hour)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build
+	@GCU_KILLS=all $(PY) -m pytest tests/e2e/test_without_dra_kills.py
 
 .PHONY: soak-histories
 soak-histories: ## 200,000 random histories of a node, of seeds never played before (an hour)
