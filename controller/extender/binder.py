@@ -81,8 +81,9 @@ class Binder:
             self._doubts = {
                 uid: doubt for uid, doubt in self._doubts.items() if self._view.is_assumed(uid)
             }
-            due = [each.call for each in self._doubts.values() if each.due <= self._clock()]
-        for call in due:
+            due = [each for each in self._doubts.values() if each.due <= self._clock()]
+        for doubt in due:
+            call = doubt.call
             try:
                 pod = self._api.get(PODS, call.name, namespace=call.namespace)
             except NotFound:
@@ -90,7 +91,7 @@ class Binder:
             except KubeError as error:
                 logger.warning("what became of %s/%s: %s", call.namespace, call.name, error)
             else:
-                self._found(pod, call.uid)
+                self._found(pod, doubt)
 
     def _check(self, pod: Object, call: Bind) -> None:
         who = f"pod {call.namespace}/{call.name}"
@@ -121,14 +122,15 @@ class Binder:
             if self._view.is_assumed(uid):
                 self._view.drop_pod(uid)
 
-    def _found(self, pod: Object, uid: str) -> None:
+    def _found(self, pod: Object, doubt: _Doubt) -> None:
+        uid = doubt.call.uid
         if pods.uid_of(pod) != uid:
             self._gone(uid)
             return
         with self._lock:
             if pods.node_name(pod):
                 self._view.put_pod(pod)
-            else:
+            elif self._doubts.get(uid) is doubt:  # else it is being bound once more
                 self._view.forget(uid)
 
 

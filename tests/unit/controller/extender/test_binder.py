@@ -137,6 +137,26 @@ def test_a_write_without_an_answer_counts_until_it_is_known(arrived: bool, left:
     assert not world.has_room_for(left + 1)
 
 
+def test_a_pod_that_is_bound_once_more_while_it_is_looked_at_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(FOUR)
+    world.api.refusals["create"] = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        world.bind()
+    world.now += 61
+
+    def late(*_: object, **__: object) -> Object:
+        monkeypatch.undo()
+        world.bind()
+        return FOUR
+
+    monkeypatch.setattr(world.api, "get", late)
+    world.binder.settle()
+    assert world.view.is_assumed("uid-a")
+    assert not world.has_room_for(3)
+
+
 def test_a_pod_that_was_deleted_meanwhile_counts_no_longer() -> None:
     world = World(FOUR)
     world.bind()
