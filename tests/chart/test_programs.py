@@ -38,7 +38,7 @@ LEFT_TO_THE_PROGRAM = {
 }
 # What the pods differ in from a program started by hand.
 OF_THE_POD = {"node_name": "node-1", "pod_name": "pod-1", "pod_uid": "1-2-3"}
-DIFFERENT = {"efsmi_path", "card_rules", "lease_namespace", *OF_THE_POD}
+DIFFERENT = {"efsmi_path", "card_rules", "lease_namespace", "count_cards", *OF_THE_POD}
 
 
 def container_of(helm: Helm, program: str, values: Values | None = None) -> Object:

@@ -90,7 +90,9 @@ class PluginNode(Node):
         return ref
 
     def prepare(self, ref: ClaimRef) -> str:
-        return self._begin(ref)
+        # Again the same: what an agent had prepared when it was killed can fill a card by its own
+        # count, which then prefers another.
+        return self._begin(ref, self.pods.chosen.get(ref.name, frozenset()))
 
     def unprepare(self, ref: ClaimRef) -> str:
         self.forget(ref)
