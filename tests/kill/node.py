@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -186,7 +188,16 @@ class Node:
     def close(self) -> None:
         """Nothing is left of it."""
         self.down()
+        self._end_tools()
         self.wipe_slices()
+
+    def _end_tools(self) -> None:
+        """What hangs outlives an agent that is killed; in a pod it ends with the container."""
+        machine = str(self.machine.root).encode()
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):  # it has ended by itself
+                if machine in path.read_bytes():
+                    os.kill(int(path.parent.name), signal.SIGKILL)
 
     def add(self, grant: Grant, name: str = "") -> ClaimRef:
         """A claim of which the kubelet begins to know, under a name of its own or a given one."""
