@@ -43,14 +43,17 @@ class PluginKubelet(DeviceManager):
 
     def begin(self, pod: str, grant: Grant, devices: frozenset[str] = frozenset()) -> str:
         """Admit a pod of one container, with these devices where any are given: the error of its
-        status, empty for success. Raises NoAnswer. What is on record is handed out as it is."""
+        status, empty for success. Raises NoAnswer, also where the agent was dead before it could be
+        called. What is on record is handed out as it is."""
         if any(each.pod == pod for each in self.entries):
             return ""
         self._fixed = {pod: devices} if devices else {}
+        resource = RESOURCES[grant.mode]
         try:
-            self.admit(pod, "main", RESOURCES[grant.mode], max(1, grant.amount))
+            self.admit(pod, "main", resource, max(1, grant.amount))
         except AdmissionError as error:
-            if isinstance(error.__cause__, grpc.RpcError) and error.__cause__.code() in _GONE:
+            gone = isinstance(error.__cause__, grpc.RpcError) and error.__cause__.code() in _GONE
+            if gone or self.endpoints[resource].lost:
                 raise NoAnswer(str(error)) from error
             return str(error)
         except grpc.RpcError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from functools import cache
@@ -12,7 +13,7 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import Effects, Point
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, CDI_KIND, DRIVER
 from dra_driver.model.owner import Grant as Holder
@@ -115,7 +116,7 @@ class PluginNode(Node):
         """The kubelet gives it the devices of the pod that has ended, before the agent can see that
         end: never `refused`, as a claim would be. Raises AssertionError."""
         self.held[successor] = self.held.pop(ref)
-        error = self._begin(successor, self.pods.chosen[ref.name])
+        error = self._begin(successor, self.pods.chosen.get(ref.name, frozenset()))
         assert error == "", error
 
     def hand_on(self, ref: ClaimRef) -> None:
@@ -124,6 +125,9 @@ class PluginNode(Node):
         first = str(PluginDevice(grant.card, grant.mode, _AMOUNTS[grant.mode] - 1))
         former = self.add(Grant(grant.mode, grant.card, min(1, grant.amount)))
         assert self._begin(former, frozenset({first})) == ""
+        # The kubelet has the reply before the agent has passed the moment after it, which an order
+        # to die would find otherwise.
+        wait_until(self._is_replied, _SECONDS, "the moment after a reply", seen=self.log)
         self.forget(former)
         del self.held[former]
 
@@ -197,6 +201,10 @@ class PluginNode(Node):
         made = pod(name, self._namespace, nodeName=self.name, terminationGracePeriodSeconds=0)
         made["spec"]["containers"][0]["resources"] = {"limits": limits}
         return made
+
+    def _is_replied(self) -> bool:
+        seen = Counter(self.agent.trace())
+        return seen[f"before {Point.REPLY_ALLOCATE}"] == seen[f"after {Point.REPLY_ALLOCATE}"]
 
     def _is_settled(self) -> bool:
         if self.agent.ended():
