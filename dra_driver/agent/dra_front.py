@@ -26,7 +26,7 @@ from dra_driver.telemetry.program import Deadline
 
 # Seconds: pods come in bursts, and who waits for a call goes before who is told of it.
 _AFTER_CALLS: Final = 0.25
-_LONGEST_AFTER_CALLS: Final = 2.0
+_LONGEST_AFTER_CALLS: Final = 10.0
 _STALE_AFTER: Final = 3  # looks at the cards that are due and did not come
 
 
