@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections import defaultdict
 from dataclasses import dataclass, field
 from random import Random
@@ -24,12 +22,12 @@ from tests.cluster.workloads import wait_for_pods
 from tests.e2e.installation import Installation
 from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.seen import assert_sees_what_was_granted
+from tests.seed import SEED
 
 Object = dict[str, Any]
 # Per node and card, what claims were granted of it: (mode, amount).
 Granted = dict[tuple[str, str], list[tuple[Mode, int]]]
 
-SEED = os.environ.get("GCU_SEED") or str(secrets.randbelow(10**6))
 _HISTORIES = 5
 _STEPS = 10
 _MOST_PODS = 7  # fewer than there are cards, so that all of them find one

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from random import Random
 
 import pytest
@@ -11,10 +9,9 @@ import pytest
 from dra_driver.model.mode import Mode
 from tests.e2e.bursts import Request, burst, mixed
 from tests.e2e.without_dra import OldInstallation
+from tests.seed import SEED
 
 pytestmark = pytest.mark.cluster
-
-SEED = os.environ.get("GCU_SEED") or str(secrets.randbelow(10**6))
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The agent is killed in Allocate, in its pod, on a Kubernetes without DRA.
 
-`GCU_KILLS` says what is played: nothing for a sample, another one each time, ``all`` for every
-moment of every kind, or one cell as a failure names it. `GCU_SEED` chooses the sample.
+`GCU_KILLS` says what is played: nothing for a sample, which `GCU_SEED` chooses, ``all`` for
+every moment of every kind, or one cell as a failure names it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tests.e2e.without_dra import OldInstallation
 from tests.kill.cells import Cell, Next, all_cells
 from tests.kill.grants import Kind
 from tests.kill.moments import SIDES, Moment
+from tests.seed import SEED
 
 pytestmark = pytest.mark.cluster
 
@@ -83,13 +84,13 @@ def places(without_dra: OldInstallation, namespace: str) -> Iterator[Places]:
         yield Places(made)
 
 
-def _chosen(places: Places, what: str, seed: int) -> list[Cell]:
+def _chosen(places: Places, what: str) -> list[Cell]:
     if what == "all":
         recorded = places.each(Kind, Place.record)
         return [cell for kind, found in recorded for cell in _cells(kind, found)]
     if what:
         return [Cell.parse(what)]
-    return _sample(random.Random(seed))
+    return _sample(random.Random(SEED))
 
 
 def _sample(generator: random.Random) -> list[Cell]:
@@ -121,9 +122,8 @@ def test_a_kill_at_every_point_of_allocate(
     places: Places, cluster_report: Callable[[str], None]
 ) -> None:
     what = os.environ.get("GCU_KILLS", "")
-    seed = int(os.environ.get("GCU_SEED") or random.randrange(1 << 16))
-    cells = _chosen(places, what, seed)
-    cluster_report(f"{len(cells)} kills, GCU_SEED={seed}")
+    cells = _chosen(places, what)
+    cluster_report(f"{len(cells)} kills, GCU_SEED={SEED}")
     results = places.each(cells, _kill)
     for line in table(results):
         cluster_report(line)

@@ -8,7 +8,6 @@ the sample. What was played of the whole matrix stays on record and is not playe
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -23,6 +22,7 @@ from tests.kill.matrix import Matrix
 from tests.kill.operations import Operation
 from tests.kill.played import Part, Played, part_of
 from tests.kill.quick_efsmi import QuickEfsmi
+from tests.seed import SEED
 
 pytestmark = pytest.mark.control_plane
 
@@ -60,9 +60,8 @@ def test_a_kill_at_every_point(matrix: Matrix, tell: Callable[[str], None]) -> N
     elif what:
         _judge(_play([Cell.parse(what)], matrix, tell), matrix)
     else:
-        seed = int(os.environ.get("GCU_SEED") or random.randrange(1 << 16))
-        tell(f"GCU_SEED={seed}")
-        cells = sample(matrix.cells(_some_kinds), seed, _MORE)
+        tell(f"GCU_SEED={SEED}")
+        cells = sample(matrix.cells(_some_kinds), SEED, _MORE)
         results = _play(cells, matrix, tell)
         _judge(results, matrix)
         _judge_cover(results, set(BY_NAME) - _SOAK_ONLY)

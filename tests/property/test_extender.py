@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.property.extender_history import History
+from tests.seed import SEED
 
 _HISTORIES = 50
 _BATCHES = 20
@@ -14,7 +13,7 @@ _BATCHES = 20
 
 @pytest.mark.parametrize("batch", range(_BATCHES))
 def test_no_pod_comes_in_vain(batch: int) -> None:
-    first = int(os.environ.get("GCU_SEED", "0")) + batch * _HISTORIES
+    first = SEED + batch * _HISTORIES
     bound = refused = 0
     for seed in range(first, first + _HISTORIES):
         history = History(seed)

@@ -12,9 +12,9 @@ import pytest
 
 from tests.fuzz.engine import Subject, play
 from tests.fuzz.subjects import SUBJECTS
+from tests.seed import SEED
 
 INPUTS = int(os.environ.get("GCU_FUZZ", "300"))
-SEED = int(os.environ.get("GCU_SEED", "0"))
 
 
 @pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)

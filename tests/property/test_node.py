@@ -10,10 +10,10 @@ import os
 
 import pytest
 
+from tests.seed import SEED
 from tests.unit.node.history import play
 
 HISTORIES = int(os.environ.get("GCU_HISTORIES", "10000"))
-SEED = int(os.environ.get("GCU_SEED", "0"))
 BLOCK = 200
 
 

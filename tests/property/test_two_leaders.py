@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from tests.seed import SEED
 from tests.unit.controller.two_leaders import play
-
-SEED = int(os.environ.get("GCU_SEED", "0"))
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 300))
