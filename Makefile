@@ -31,11 +31,15 @@ venv: ## make the virtual environment and print its path
 	@scripts/venv
 
 .PHONY: test
-test: lint test-unit test-chart test-property test-kill test-cluster ## everything that must pass (root; builds the test cluster's programs once)
+test: lint test-unit test-chart test-component test-property test-kill test-cluster ## everything that must pass (root; builds the test cluster's programs once)
 
 .PHONY: test-unit
-test-unit: ## unit tests: about a minute, no root, no cluster
+test-unit: ## unit tests: half a minute, no root, no cluster
 	@$(PY) -m pytest --numprocesses auto tests/unit
+
+.PHONY: test-component
+test-component: ## whole programs, real processes and sockets: half a minute, no root, no cluster
+	@$(PY) -m pytest --numprocesses auto tests/component
 
 .PHONY: test-chart
 test-chart: ## the chart as helm renders it: half a minute, no cluster

@@ -2,7 +2,7 @@
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ("tests.cluster.fixtures",)
+pytest_plugins = ("tests.cluster.fixtures", "tests.unit.simulator.machines")
 
 # On a busy machine any example can be late; the limit of each test ends what hangs.
 settings.register_profile(

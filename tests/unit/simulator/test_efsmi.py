@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.simulator.faults import HANG_SECONDS, MEANINGS
 from dra_driver.simulator.machine import SimulatedMachine
-from tests.unit.simulator.conftest import MakeMachine
+from tests.unit.simulator.machines import MakeMachine
 
 CREATE = ("-i", "0", "--drs", "--create-instance", "0")
 DESTROY = ("-i", "0", "--drs", "--destroy-instance", "1")

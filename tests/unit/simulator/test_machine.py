@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.model.errors import GcuError, InvalidValue, Refused
 from dra_driver.simulator.machine import SimulatedMachine
-from tests.unit.simulator.conftest import MakeMachine
+from tests.unit.simulator.machines import MakeMachine
 
 FIRST, SECOND = "0000:0d:00.0", "0000:0e:00.0"
 

@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.simulator import record, state
 from dra_driver.simulator.machine import SimulatedMachine
-from tests.unit.simulator.conftest import MakeMachine
+from tests.unit.simulator.machines import MakeMachine
 
 ON = ("-i", "0", "--drs", "on")
 

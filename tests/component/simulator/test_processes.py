@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.simulator.machine import SimulatedMachine
-from tests.unit.simulator.conftest import MakeMachine
+from tests.unit.simulator.machines import MakeMachine
 
 Start = Callable[..., subprocess.Popen[bytes]]
 

@@ -1,4 +1,4 @@
-"""Machines for the simulator's own tests; device nodes are plain files unless a test asks."""
+"""Machines for the tests of the simulator; device nodes are plain files unless a test asks."""
 
 from __future__ import annotations
 
