@@ -87,6 +87,26 @@ def test_certificates_are_of_one_authority_and_for_the_names_that_are_called(old
     assert SERVICE in names.get_values_for_type(x509.DNSName)
 
 
+def test_certificates_of_somebody_else_are_taken_and_none_are_made(helm: Helm) -> None:
+    """Where helm cannot see the cluster it would make others each time."""
+    named = {"serverSecret": "theirs", "clientSecret": "theirs-client"}
+    rendered = helm.render({"extender": WITH_SCHEDULER["extender"] | named}, OLD)
+    assert rendered.of("Secret") == []
+    secrets = {
+        each["name"]: each["secret"]["secretName"]
+        for each in rendered.controller["volumes"]
+        if "secret" in each
+    }
+    assert secrets == {"extender": "theirs", "extender-client": "theirs-client"}
+
+
+def test_the_pods_mount_the_secrets_that_helm_makes(old: Rendered) -> None:
+    mounted = {
+        each["secret"]["secretName"] for each in old.controller["volumes"] if "secret" in each
+    }
+    assert mounted == {each["metadata"]["name"] for each in old.of("Secret")}
+
+
 @pytest.mark.parametrize(
     ("key", "url", "folder"),
     [
@@ -130,6 +150,26 @@ def test_without_an_image_there_is_no_second_scheduler(helm: Helm) -> None:
     assert len(rendered.controller["containers"]) == 1
     assert "kube-scheduler" not in json.dumps(rendered.of("ClusterRoleBinding"))
     assert config(rendered, "main-scheduler.yaml")["extenders"]
+
+
+@pytest.mark.parametrize(
+    ("extender", "served"),
+    [
+        ({}, ["default-scheduler", "gcushare-scheduler"]),
+        (
+            {"schedulerNames": ["default-scheduler", "a", "b"]},
+            ["default-scheduler", "a", "b"],
+        ),
+        (WITH_SCHEDULER["extender"], None),
+    ],
+    ids=["the vendor's name", "other names", "the chart's scheduler has them"],
+)
+def test_the_main_scheduler_serves_the_vendors_name_where_nobody_else_does(
+    helm: Helm, extender: Values, served: list[str] | None
+) -> None:
+    found = config(helm.render({"extender": extender}, OLD), "main-scheduler.yaml")
+    profiles = found.get("profiles")
+    assert (profiles and [each["schedulerName"] for each in profiles]) == served
 
 
 def test_the_agent_may_tell_its_node_where_there_is_no_dra(helm: Helm, old: Rendered) -> None:

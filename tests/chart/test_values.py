@@ -123,13 +123,48 @@ def test_the_schema_knows_the_shipped_machines() -> None:
             (),
             "a simulated node has an efsmi of its own",
         ),
+        (
+            {"legacyResources": {"schedulerName": "gcushare-scheduler"}},
+            (),
+            "pods that name it would be given to it again, and wait for ever",
+        ),
+        (
+            {"extender": {"serverSecret": "theirs"}},
+            ("--kube-version=1.30.14",),
+            "Name both Secrets, or none",
+        ),
+        (
+            {"extender": {"clientSecret": "theirs"}},
+            ("--kube-version=1.30.14",),
+            "Name both Secrets, or none",
+        ),
     ],
-    ids=["an older server", "a simulation with the vendor's runtime"],
+    ids=[
+        "an older server",
+        "a simulation with the vendor's runtime",
+        "the vendor's scheduler in place of itself",
+        "the extender's certificate alone",
+        "its client's certificate alone",
+    ],
 )
 def test_what_cannot_work_is_refused_with_a_remedy(
     helm: Helm, values: Values, flags: tuple[str, ...], message: str
 ) -> None:
     assert message in helm.refusal(values, *flags)
+
+
+WITHOUT_LIMITS: dict[str, tuple[Values, tuple[str, ...]]] = {
+    "limits are left alone": ({"enabled": False}, ()),
+    "no DRA": ({}, ("--kube-version=1.30.14",)),
+}
+
+
+@pytest.mark.parametrize(("legacy", "flags"), WITHOUT_LIMITS.values(), ids=WITHOUT_LIMITS)
+def test_a_scheduler_in_place_of_itself_matters_to_limits_that_become_claims_alone(
+    helm: Helm, legacy: Values, flags: tuple[str, ...]
+) -> None:
+    values = {"legacyResources": legacy | {"schedulerName": "gcushare-scheduler"}}
+    assert helm.render(values, *flags).agent
 
 
 @pytest.mark.parametrize("version", ["1.36.0", "1.36.3-rc.0", "1.37.1", "v1.36.2-gke.100"])

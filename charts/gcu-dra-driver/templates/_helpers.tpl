@@ -44,6 +44,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gcu.cards.name" -}}{{ include "gcu.fullname" . }}-cards{{- end -}}
 
 {{- define "gcu.extender.name" -}}{{ include "gcu.fullname" . }}-extender{{- end -}}
+{{- define "gcu.extender.serverSecret" -}}{{ .Values.extender.serverSecret | default (include "gcu.extender.name" .) }}{{- end -}}
+{{- define "gcu.extender.clientSecret" -}}{{ .Values.extender.clientSecret | default (printf "%s-client" (include "gcu.extender.name" .)) }}{{- end -}}
 
 {{/* Not empty where pods get GCUs by ResourceClaims, as the programs themselves decide it. */}}
 {{- define "gcu.dra" -}}
