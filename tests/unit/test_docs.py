@@ -11,6 +11,8 @@ from typing import Final
 
 import pytest
 
+from dra_driver.model.effects import Point
+
 CHECKOUT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted(
     [*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"), *CHECKOUT.glob("charts/**/*.md")]
@@ -25,6 +27,8 @@ _LINK: Final = re.compile(r"\]\((?!https?://)([^)\s]+)\)")
 _FILE: Final = re.compile(r"`([\w./-]+\.py)(?:::\w+)?`")
 _TARGET: Final = re.compile(r"`(?:sudo )?make ([a-z][a-z-]*)\b")
 _REASON: Final = re.compile(r"Gcu[A-Z][A-Za-z]+")
+# First cell of the table of effects: a name, or several.
+_POINTS: Final = re.compile(r"^\| ((?:`[a-z]+\.[a-z-]+`(?:, )?)+) \|", re.MULTILINE)
 # Other words of that form: the kind of the opaque configuration, the root of the error classes.
 _NOT_REASONS: Final = frozenset({"GcuConfig", "GcuError"})
 
@@ -87,3 +91,10 @@ def test_every_event_has_its_place_in_the_users_pages() -> None:
     given, told = set(event_reasons()), set(_REASON.findall(pages))
     assert len(given - _NOT_REASONS) > 10
     assert (given ^ told) - _NOT_REASONS == set()
+
+
+def test_the_page_on_crash_safety_lists_every_point_once() -> None:
+    page = (CHECKOUT / "docs/dev/crash-safety.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Where\n")[2].partition("\n## ")[0]
+    listed = [name for cell in _POINTS.findall(table) for name in re.findall("`(.+?)`", cell)]
+    assert sorted(listed) == sorted(Point)

@@ -183,6 +183,28 @@ def test_without_the_api_server_pods_keep_what_they_have(place: Place) -> None:
     place.becomes(1, 12, 6)
 
 
+def test_without_the_api_server_claims_keep_what_they_have_and_can_end(place: Place) -> None:
+    """An agent that cannot find out its way serves what is held all the same."""
+    place.node.mode = "dra"
+    place.node.started()
+    ref = place.api.add("held", card=0)
+    first = fake_kubelet.prepare_v1(place.node.sockets.service, ref)
+    place.node.agents.pop().stop()
+    place.node.mode = "auto"
+    place.api.away = True
+    place.api.asked.clear()
+    agent = place.node.agent()
+    agent.start()
+    assert place.api.asked.wait(30)
+    fake_kubelet.notify(place.node.sockets.registration, registered=True)
+    assert fake_kubelet.prepare_v1(place.node.sockets.service, ref) == first
+    assert place.node.files()
+    ended = fake_kubelet.unprepare_v1(place.node.sockets.service, ref)
+    assert (ended.claims[ref.uid].error, place.node.files()) == ("", {})
+    assert "did not answer" in str(agent.ready())
+    assert agent.live() is None
+
+
 def test_a_node_that_moves_over_to_dra_lets_old_pods_end(place: Place) -> None:
     place.start()
     place.kubelet.admit("a", "main", SHARED, 2)
