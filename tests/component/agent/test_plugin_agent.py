@@ -3,17 +3,18 @@ manager."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from dra_driver.agent import plugin_front
+from dra_driver.agent import plugin_front, way_watch
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.way import WayMode
 from dra_driver.kube.api import Listing, PatchType, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
-from dra_driver.kube.resources import NODES, Resource
+from dra_driver.kube.resources import EVENTS, NODES, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_COUNT
@@ -32,6 +33,8 @@ class OldCluster(Claims):
         super().__init__()
         self.server = ServerVersion(1, 30, "v1.30.14")
         self.kubelet = "v1.30.14"
+        self.serves_dra = False
+        self.events: list[tuple[str, str]] = []
         self.annotations: dict[str, str] = {}
         self.allocatable: dict[str, str] = {}
         self.told = threading.Condition()
@@ -46,7 +49,17 @@ class OldCluster(Claims):
             raise Unavailable("the API server did not answer")
         return self.server
 
+    def create(self, resource: Resource, body: Object, **how: object) -> Object:
+        if resource is not EVENTS:
+            raise Unavailable("the API server did not answer")
+        with self.told:
+            self.events.append((body["reason"], body["note"]))
+            self.told.notify_all()
+        return body
+
     def list(self, resource: Resource, **selectors: str) -> Listing:
+        if self.serves_dra:
+            return Listing((), "1")
         raise NotFound("the server could not find the requested resource", status=404)
 
     def patch(self, resource: Resource, name: str, body: Object, **how: object) -> Object:
@@ -128,6 +141,35 @@ def test_a_kubelet_that_takes_no_cdi_names(place: Place) -> None:
     assert not answer.cdi_devices
     assert answer.envs["ENFLAME_VISIBLE_DEVICES"] in {"0", "1"}
     assert {device.container_path for device in answer.devices} > {"/dev/gcuctl"}
+
+
+def test_the_way_is_told_once_and_another_one_ends_the_agent(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever started it starts it anew, and then it serves the other way."""
+    monkeypatch.setattr(way_watch, "_LOOK_EVERY", 0.05)
+    ended = threading.Event()
+
+    def events() -> list[str]:
+        return [note for reason, note in place.api.events if reason == "GcuWayChosen"]
+
+    with caplog.at_level(logging.INFO):
+        agent = place.node.started(end=ended.set)
+        old = "GCUs are served by the device plugin: the server is v1.30.14, and DRA is used from"
+        with place.api.told:
+            assert place.api.told.wait_for(events, timeout=20)
+        assert not ended.wait(0.5)
+        assert [note.startswith(old) for note in events()] == [True]
+        lines = [record.message for record in caplog.records if "are served by" in record.message]
+        assert [line.startswith(old) for line in lines] == [True]
+
+        place.api.server, place.api.kubelet = ServerVersion(1, 36, "v1.36.3"), "v1.36.3"
+        place.api.serves_dra = True
+        assert ended.wait(20)
+        with place.api.told:
+            assert place.api.told.wait_for(lambda: len(events()) == 2, timeout=20)
+    assert events()[1].startswith("GCUs are served by DRA: the server is v1.36.3")
+    assert agent.live() is None
 
 
 def test_the_first_list_of_an_agent_that_starts_anew_is_whole(place: Place) -> None:

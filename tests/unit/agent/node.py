@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -64,7 +65,13 @@ class Node:
         self.sockets = Sockets.of(self.kubelet)
         self.agents: list[Agent] = []
 
-    def agent(self, effects: Effects | None = None, **more: Any) -> Agent:
+    def agent(
+        self,
+        effects: Effects | None = None,
+        *,
+        end: Callable[[], None] = lambda: None,
+        **more: Any,
+    ) -> Agent:
         """With `more` settings."""
         settings = AgentSettings(
             node_name=NODE,
@@ -76,7 +83,7 @@ class Node:
             state_dir=self.state,
             **more,
         )
-        agent = Agent(settings, cast("Api", self.api), effects=effects or Effects())
+        agent = Agent(settings, cast("Api", self.api), effects=effects or Effects(), end=end)
         self.agents.append(agent)
         return agent
 
