@@ -10,6 +10,8 @@ import pytest
 
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
+from dra_driver.node.failures import TRIES
+from dra_driver.simulator.boot import with_ecc
 from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, whole
 from tests.unit.node.world import CARDS, Agent
 
@@ -173,3 +175,46 @@ def test_the_kernel_driver_is_loaded_anew_while_cards_are_used(tmp_path: Path) -
     assert '"ENFLAME_VISIBLE_DEVICES=6"' in texts["gcu.enflame.com-claim-uid-b.json"]
     assert agent.preparer.unprepare(refs) == {ref.uid: None for ref in refs}
     assert (world.tool.instances(ONE), agent.held()) == ((), {})
+
+
+def switch_ecc(world: DrsWorld, state: str) -> None:
+    """With the reset that it takes."""
+    machine = world.tool.machine
+    world.tool.machine = machine.with_card(with_ecc(machine.card(ONE), state))
+
+
+def test_ecc_is_switched_while_the_card_is_used(tmp_path: Path) -> None:
+    """Instances are made anew from the card's other profiles, of the sizes that were granted."""
+    world = DrsWorld(tmp_path, tool=tool())
+    agent = world.start()
+    refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))]
+    assert errors(agent, *refs) == ["", ""]
+    switch_ecc(world, "Disable")
+    world.reconcile(agent)
+    there = world.tool.instances(ONE)
+    assert [one.profile for one in there] == ["1g.7gb", "3g.23gb"]
+    for ref, one in zip(refs, there, strict=True):
+        assert one.uuid in world.files()[f"gcu.enflame.com-claim-{ref.uid}.json"]
+    assert errors(agent, *refs) == ["", ""]
+    assert world.tool.instances(ONE) == there
+    assert agent.preparer.unprepare(refs) == {ref.uid: None for ref in refs}
+    at_rest(world, agent, held=False)
+
+
+def test_ecc_is_switched_and_what_was_granted_is_no_size_any_more(tmp_path: Path) -> None:
+    """The claim cannot be kept; neighbours can, and its end leaves nothing."""
+    world = DrsWorld(tmp_path, tool=tool(card={"ecc": "Disable", "profileTable": "s60-four-way"}))
+    switch_ecc(world, "Enable")
+    agent = world.start()
+    kept, refused = world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))
+    assert errors(agent, kept, refused) == ["", ""]
+    switch_ecc(world, "Disable")
+    assert set(world.reconcile(agent).failed) == {refused.uid}
+    [there] = world.tool.instances(ONE)
+    assert there.profile == "1g.11gb"
+    assert all("no profile has size 3" in text for text in errors(agent, *[refused] * TRIES))
+    assert world.failures.closed() == {"drs-0000-0d-00-0"}
+    assert errors(agent, kept) == [""]
+    assert agent.preparer.unprepare([refused]) == {refused.uid: None}
+    assert world.tool.instances(ONE) == (there,)
+    at_rest(world, agent, held=True)
