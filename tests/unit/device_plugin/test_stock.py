@@ -10,6 +10,7 @@ import pytest
 from dra_driver.config.card_rules import Offer
 from dra_driver.device_plugin.granter import holds_of
 from dra_driver.device_plugin.stock import NodeView, stock
+from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.mode import Mode
@@ -50,8 +51,8 @@ class Node:
         assert self.cards is not None
         self.cards[card] = replace(self.cards[card], problems=(problem,))
 
-    def told(self, mode: Mode) -> list[str]:
-        """Card and ordinal of each device, ``!`` before those that are unhealthy."""
+    def listed(self, mode: Mode) -> list[tuple[str, ListedDevice]]:
+        """Card and ordinal of each device, and the device."""
         ledger = Ledger()
         for owner, holds in self.holders:
             ledger = ledger.apply(record(Kind.PREPARED, owner, holds))
@@ -63,14 +64,17 @@ class Node:
             offering=self.offering,
             closed=self.closed,
         )
-        told = []
+        found = []
         for each in stock(view, mode):
             for device in each.listed():
                 parsed = PluginDevice.parse(device.id)
                 assert parsed.mode is mode
-                name = f"{CARDS.index(parsed.card)}.{parsed.ordinal}"
-                told.append(name if device.healthy else f"!{name}")
-        return told
+                found.append((f"{CARDS.index(parsed.card)}.{parsed.ordinal}", device))
+        return found
+
+    def told(self, mode: Mode) -> list[str]:
+        """The names, with ``!`` before those that are unhealthy."""
+        return [name if each.healthy else f"!{name}" for name, each in self.listed(mode)]
 
 
 def names(card: int, count: int) -> list[str]:
@@ -176,6 +180,20 @@ def test_where_nothing_can_be_made_nothing_new_is_given_out() -> None:
     assert node.told(DRS)[:4] == ["0.0", "0.1", "!0.2", "!0.3"]
     node.holders.clear()
     assert node.told(SHARED)[:6] == names(0, 6)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_each_device_tells_the_numa_node_of_its_card(mode: Mode) -> None:
+    """By which the topology manager aligns cards with CPUs."""
+    node = Node()
+    assert node.cards is not None
+    for place, numa in enumerate((1, None)):
+        node.cards[place] = replace(node.cards[place], numa_node=numa)
+    node.give(0, mode, 0, total=1)
+    told = {(name[0], each.numa_node) for name, each in node.listed(mode)}
+    assert told == {("0", 1), ("1", None)}
+    node.cards = None
+    assert {each.numa_node for _, each in node.listed(mode)} == {None}
 
 
 def test_a_held_card_that_was_never_found_is_lost() -> None:
