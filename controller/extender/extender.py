@@ -17,6 +17,7 @@ from controller.extender.binder import Binder
 from controller.extender.certificates import CertificateFiles, Certificates
 from controller.extender.decide import fits
 from controller.extender.metrics import Metrics
+from controller.extender.refusals import Refusals
 from controller.extender.server import ExtenderServer
 from controller.extender.service import Service
 from controller.extender.view import View
@@ -62,6 +63,7 @@ class Extender:
         self._policy = Policy(settings.pack_nodes, settings.pack_cards)
         fenced = FencedApi(api, self._fence)
         self._metrics = Metrics(registry)
+        self._refusals = Refusals(self._metrics.refused_by_node, clock)
         self._waiting = Waiting(fenced, fits=self._fits, clock=clock, now_ns=now_ns)
         self._metrics.waiting.set_function(lambda: len(self._waiting))
         self._binder = Binder(
@@ -73,6 +75,7 @@ class Extender:
             self._policy,
             binder=self._binder,
             waiting=self._waiting,
+            refusals=self._refusals,
             metrics=self._metrics,
             check=self._check,
         )
@@ -85,7 +88,7 @@ class Extender:
             self._lock,
             self._waiting,
             self._assignments,
-            self._metrics.refused_by_node,
+            self._refusals,
         )
         self._reflectors = [
             Reflector(api, NODES, NodeHandler(self._view, self._lock, self._assignments)),
@@ -160,7 +163,7 @@ class Extender:
         self._binder.settle()
         with self._lock:
             version = self._view.version
-        self._waiting.look(version)
+        self._waiting.look(version + self._refusals.look())
         self._assignments.look()
 
     def _take_over(self) -> None:
@@ -184,8 +187,11 @@ class Extender:
         return all(each.synced.is_set() for each in self._reflectors)
 
     def _fits(self, pod: Object, nodes: Collection[str]) -> bool:
+        kept_from = self._refusals.of(pod, nodes)
         with self._lock:
-            return fits(self._view, self._policy, pod, nodes)
+            return fits(
+                self._view, self._policy, pod, [each for each in nodes if each not in kept_from]
+            )
 
     def _cards(self, node: str) -> Sequence[NodeCard]:
         with self._lock:

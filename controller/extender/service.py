@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from controller.allocator.policy import Policy
 from controller.extender.binder import Binder
 from controller.extender.decide import filter_nodes, prioritize
 from controller.extender.metrics import Metrics
+from controller.extender.refusals import Refusals
 from controller.extender.server import Answer
 from controller.extender.view import View
 from controller.extender.waiting import Waiting
@@ -37,6 +39,7 @@ class Service:
         *,
         binder: Binder,
         waiting: Waiting,
+        refusals: Refusals,
         metrics: Metrics,
         check: Callable[[], None],
     ) -> None:
@@ -45,6 +48,7 @@ class Service:
         self._policy = policy
         self._binder = binder
         self._waiting = waiting
+        self._refusals = refusals
         self._metrics = metrics
         self._check = check
 
@@ -73,11 +77,13 @@ class Service:
 
     def _filter(self, body: bytes) -> bytes:
         asked = parse_question(body)
+        kept_from = self._refusals.of(asked.pod, asked.nodes)
+        nodes = [node for node in asked.nodes if node not in kept_from]
         with self._lock:
-            found = filter_nodes(self._view, self._policy, asked.pod, asked.nodes)
+            found = filter_nodes(self._view, self._policy, asked.pod, nodes)
         if asked.nodes and not found.fit:
             self._waiting.add(asked.pod, asked.nodes)
-        return render_filtered(found)
+        return render_filtered(replace(found, unfit={**found.unfit, **kept_from}))
 
     def _prioritize(self, body: bytes) -> bytes:
         asked = parse_question(body)

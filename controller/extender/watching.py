@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from prometheus_client import Counter
-
 from controller.cluster import pods
 from controller.extender.asked import concerns_us
 from controller.extender.assigned import Assignments
+from controller.extender.refusals import Refusals
 from controller.extender.view import View
 from controller.extender.waiting import Waiting
 from dra_driver.kube.api import Change
@@ -52,7 +51,7 @@ class NodeHandler:
 
 
 class PodHandler:
-    """A `dra_driver.kube.watch.Handler`; `refused` counts pods that their nodes did not admit."""
+    """A `dra_driver.kube.watch.Handler`."""
 
     def __init__(
         self,
@@ -60,13 +59,13 @@ class PodHandler:
         lock: threading.Lock,
         waiting: Waiting,
         assignments: Assignments,
-        refused: Counter,
+        refusals: Refusals,
     ) -> None:
         self._view = view
         self._assignments = assignments
         self._lock = lock
         self._waiting = waiting
-        self._refused = refused
+        self._refusals = refusals
 
     def on_replace(self, items: Sequence[Object]) -> None:
         ours = [each for each in items if concerns_us(each)]
@@ -99,4 +98,4 @@ class PodHandler:
             self._view.put_pod(obj)
         status = obj.get("status") or {}
         if uid in before and pods.is_done(obj) and status.get("reason") == _REFUSED_BY_NODE:
-            self._refused.inc()
+            self._refusals.note(obj, pods.node_name(obj))

@@ -70,6 +70,12 @@ def pod(
     }
 
 
+def of_workload(uid: str, pod: Object) -> Object:
+    """The pod as a ReplicaSet of that UID makes it."""
+    owner = {"kind": "ReplicaSet", "name": uid, "uid": uid, "controller": True}
+    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner]}}
+
+
 def hold(pod: str, amount: int = 1, container: str = "c0") -> Hold:
     return Hold(f"uid-{pod}", container, amount)
 

@@ -12,12 +12,13 @@ from prometheus_client import CollectorRegistry
 from controller.allocator.policy import Policy
 from controller.extender.binder import Binder
 from controller.extender.metrics import Metrics
+from controller.extender.refusals import Refusals
 from controller.extender.service import Service
 from controller.extender.waiting import Waiting
 from controller.leadership.fence import NotLeader
 from dra_driver.kube.errors import Unavailable
 from tests.unit.controller.extender.api import PodApi
-from tests.unit.controller.extender.build import SHARED, card, node, pod, view
+from tests.unit.controller.extender.build import SHARED, card, node, of_workload, pod, view
 
 SMALL, LARGE = pod("small", {SHARED: 2}), pod("large", {SHARED: 7})
 
@@ -31,6 +32,8 @@ class World:
         api = self.api.api()
         found = view(node("n", card(1)), node("m", card(1), card(2)))
         self.waiting = Waiting(api, fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0)
+        metrics = Metrics(self.registry)
+        self.refusals = Refusals(metrics.refused_by_node, lambda: 0.0)
         binder = Binder(api, found, lock, policy, clock=lambda: 0.0, now_ns=lambda: 0)
         self.service = Service(
             found,
@@ -38,7 +41,8 @@ class World:
             policy,
             binder=binder,
             waiting=self.waiting,
-            metrics=Metrics(self.registry),
+            refusals=self.refusals,
+            metrics=metrics,
             check=self.check,
         )
 
@@ -70,6 +74,17 @@ def test_filter_prioritize_and_bind(world: World) -> None:
     assert world.api.pods["small"]["spec"]["nodeName"] == "n"
     assert world.calls("bind", "served") == 1
     assert len(world.waiting) == 0
+
+
+def test_a_node_that_did_not_admit_a_pod_is_no_place_for_the_next_one(world: World) -> None:
+    world.refusals.note(of_workload("w", SMALL), "n")
+    asked = {"Pod": of_workload("w", SMALL), "NodeNames": ["n", "m"]}
+    found = world.call("filter", **asked)
+    assert found["NodeNames"] == ["m"]
+    assert "it did not admit default/small" in found["FailedAndUnresolvableNodes"]["n"]
+    assert len(world.waiting) == 0
+    assert world.call("filter", **asked | {"NodeNames": ["n"]})["NodeNames"] == []
+    assert len(world.waiting) == 1
 
 
 def test_a_pod_without_a_place_waits_with_the_reason(world: World) -> None:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.extender.assigned import Assignments
 from controller.extender.metrics import Metrics
+from controller.extender.refusals import Refusals
 from controller.extender.view import UNTOLD, View
 from controller.extender.waiting import Waiting
 from controller.extender.watching import NodeHandler, PodHandler
@@ -16,7 +17,15 @@ from dra_driver.kube.api import Change
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from tests.unit.controller.extender.api import PodApi
-from tests.unit.controller.extender.build import SHARED, address, card, hold, node, pod
+from tests.unit.controller.extender.build import (
+    SHARED,
+    address,
+    card,
+    hold,
+    node,
+    of_workload,
+    pod,
+)
 
 HINT = str(address(1))
 
@@ -32,9 +41,9 @@ class World:
         self.api = PodApi()
         assignments = Assignments(self.api.api(), self.view.cards, clock=lambda: 0.0)
         self.look = assignments.look
-        refused = Metrics(self.registry).refused_by_node
         self.nodes = NodeHandler(self.view, lock, assignments)
-        self.pods = PodHandler(self.view, lock, self.waiting, assignments, refused)
+        self.refusals = Refusals(Metrics(self.registry).refused_by_node, lambda: 0.0)
+        self.pods = PodHandler(self.view, lock, self.waiting, assignments, self.refusals)
 
     def refused(self) -> float | None:
         return self.registry.get_sample_value("gcu_extender_refused_by_node_total")
@@ -91,15 +100,17 @@ def test_a_pod_waits_until_it_is_bound_or_deleted(
 
 
 def test_pods_that_their_node_did_not_admit_are_counted_once(world: World) -> None:
-    failed = pod("a", {SHARED: 1}, on="n", cards=HINT, phase="Failed")
+    failed = of_workload("w", pod("a", {SHARED: 1}, on="n", cards=HINT, phase="Failed"))
     failed["status"]["reason"] = "UnexpectedAdmissionError"
     world.pods.on_event(Change.ADDED, failed)
     assert world.refused() == 0
+    assert not world.refusals.of(failed, ["n"])  # it was over before we came
     world.pods.on_event(Change.ADDED, pod("b", {SHARED: 1}, on="n", cards=HINT))
     failed["metadata"] = {**failed["metadata"], "name": "b", "uid": "uid-b"}
     world.pods.on_event(Change.MODIFIED, failed)
     world.pods.on_event(Change.MODIFIED, failed)
     assert world.refused() == 1
+    assert set(world.refusals.of(failed, ["m", "n"])) == {"n"}
 
 
 def test_pods_are_told_when_their_node_tells_of_them(world: World) -> None:

@@ -1,0 +1,85 @@
+"""Which pods are kept from a node that did not admit one, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller.extender.metrics import Metrics
+from controller.extender.refusals import Refusals
+from tests.unit.controller.extender.build import SHARED, of_workload, pod
+
+FAILED = of_workload("w", pod("a", {SHARED: 1}))
+NEXT = of_workload("w", pod("b", {SHARED: 1}))
+
+
+class World:
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.refusals = Refusals(Metrics(CollectorRegistry()).refused_by_node, lambda: self.now)
+
+    def is_kept(self) -> bool:
+        return "n" in self.refusals.of(NEXT, ["n"])
+
+    def pause(self) -> int:
+        """Seconds for which the next pod is kept from the node from now on."""
+        begin = self.now
+        while self.is_kept():
+            self.now += 1
+        return int(self.now - begin)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.refusals.note(FAILED, "n")
+    return world
+
+
+def test_the_next_pod_is_kept_from_that_node_with_the_reason(world: World) -> None:
+    assert world.refusals.of(NEXT, ["m", "n"]) == {
+        "n": "it did not admit default/a of the same workload; "
+        "another pod is sent there within 60 s"
+    }
+
+
+@pytest.mark.parametrize(
+    "other",
+    [of_workload("v", pod("c", {SHARED: 1})), pod("c", {SHARED: 1})],
+    ids=["another workload", "made by hand"],
+)
+def test_nobody_else_is_kept_from_it(world: World, other: dict[str, object]) -> None:
+    assert not world.refusals.of(other, ["n"])
+    world.refusals.note(other, "m")
+    assert not world.refusals.of(NEXT, ["m"])
+
+
+def test_pauses_grow_while_pods_come_in_vain(world: World) -> None:
+    pauses = []
+    for _ in range(6):
+        pauses.append(world.pause())
+        world.refusals.note(FAILED, "n")
+    assert pauses == [5, 10, 20, 40, 60, 60]
+
+
+def test_pods_that_were_on_their_way_lengthen_nothing(world: World) -> None:
+    for _ in range(10):
+        world.refusals.note(FAILED, "n")
+    assert world.pause() == 5
+
+
+def test_a_node_that_took_pods_again_begins_anew(world: World) -> None:
+    world.pause()
+    world.refusals.note(FAILED, "n")
+    world.now += world.pause() + 60
+    world.refusals.look()
+    world.refusals.note(FAILED, "n")
+    assert world.pause() == 5
+
+
+def test_the_end_of_a_pause_is_counted_once(world: World) -> None:
+    assert world.refusals.look() == 0
+    world.pause()
+    assert [world.refusals.look(), world.refusals.look()] == [1, 1]
+    world.now += 60
+    assert world.refusals.look() == 1
