@@ -71,7 +71,11 @@ class Places:
                 self._idle.put(place)
 
         with ThreadPoolExecutor(self._count) as pool:
-            return list(pool.map(run, items))
+            try:
+                return list(pool.map(run, items))
+            except KeyboardInterrupt:
+                pool.shutdown(cancel_futures=True)  # a long run is not played to its end
+                raise
 
 
 @pytest.fixture

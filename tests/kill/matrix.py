@@ -95,8 +95,12 @@ class Matrix:
             return [(item, result)]
 
         with ThreadPoolExecutor(self._count) as pool:
-            for results in pool.map(run, items):
-                yield from results
+            try:
+                for results in pool.map(run, items):
+                    yield from results
+            except KeyboardInterrupt:
+                pool.shutdown(cancel_futures=True)  # a long run is not played to its end
+                raise
 
 
 def _operation_of_work(work: Work) -> Operation:
