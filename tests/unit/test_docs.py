@@ -25,6 +25,8 @@ SOURCES: Final = sorted(
 
 _LINK: Final = re.compile(r"\]\((?!https?://)([^)\s]+)\)")
 _FILE: Final = re.compile(r"`([\w./-]+\.py)(?:::\w+)?`")
+# By its name alone, by file and name, or in one case of its table.
+_TEST: Final = re.compile(r"`(?:[\w./-]+\.py::)?(test_\w+)(?:\[[^`]*\])?`")
 _TARGET: Final = re.compile(r"`(?:sudo )?make ([a-z][a-z-]*)\b")
 _REASON: Final = re.compile(r"Gcu[A-Z][A-Za-z]+")
 # First cell of the table of effects: a name, or several.
@@ -74,6 +76,20 @@ def test_files_that_are_named_exist(page: Path) -> None:
     known = [f"/{relative(path)}" for path in SOURCES]
     named = _FILE.findall(page.read_text(encoding="utf-8"))
     assert [name for name in named if not any(path.endswith(f"/{name}") for path in known)] == []
+
+
+@cache
+def names_of_tests() -> frozenset[str]:
+    texts = (path.read_text(encoding="utf-8") for path in SOURCES)
+    return frozenset(
+        name for text in texts for name in re.findall(r"^ *def (test_\w+)", text, re.MULTILINE)
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_tests_that_are_named_exist(page: Path) -> None:
+    """They are what a page gives as its proof."""
+    assert set(_TEST.findall(page.read_text(encoding="utf-8"))) <= names_of_tests()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
