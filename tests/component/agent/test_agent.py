@@ -224,10 +224,39 @@ def test_an_agent_whose_socket_is_gone_is_not_alive(node: Node) -> None:
     assert f"the agent does not answer on {node.sockets.service}" in str(agent.live())
 
 
-def test_an_agent_without_its_writer_of_events_is_not_alive(node: Node) -> None:
+def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
     agent = node.started()
-    agent._recorder.stop(60)
-    assert agent.live() == "the writer of events ended unexpectedly; see the log"
+    dra = agent._dra
+
+    def end_the_plugin(timeout: float) -> None:
+        dra._plugin.stop(grace=0)
+        dra._plugin._watcher.join(timeout)
+
+    parts: dict[str, Callable[[float], None]] = {
+        "the look at the agent's own state": agent._standing.stop,
+        "the writer of events": agent._recorder.stop,
+        "the look at the cards": agent._cards.stop,
+        "the care for the node": agent._caretaker.stop,
+        "the watch over the sockets": end_the_plugin,
+        "the publisher": dra._publisher.stop,
+        "the writer of claims' statuses": dra._statuses.stop,
+    }
+    assert agent.live() is None
+    for name, end in reversed(parts.items()):
+        end(60)
+        assert agent.live() == f"{name} ended unexpectedly; see the log"
+
+
+def test_drs_mode_that_a_damaged_journal_does_not_know_any_more_is_ended(node: Node) -> None:
+    """It is taken for ours then: else the card would wait for a person."""
+    node.started()
+    node.agents.pop().stop()
+    (node.state / "journal").write_bytes(b"not a journal at all")
+    node.machine.efsmi("-i", "0", "--drs", "on")
+    assert node.machine.card(CARDS[0]).virtualization == "DRS"
+    agent = node.started()
+    assert node.machine.card(CARDS[0]).virtualization == "Disable"
+    assert agent._cards.foreign == {}
 
 
 def test_it_stops_in_time_though_a_call_does_not_end(node: Node) -> None:

@@ -205,10 +205,13 @@ def test_a_size_without_profile(world: DrsWorld, agent: Agent) -> None:
 def test_what_cannot_be_undone_holds_the_card_until_it_is(world: DrsWorld, agent: Agent) -> None:
     ref, other = world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 1))
     world.tool.set_fault("create-reports-failure-but-makes", times=1)
-    world.tool.set_fault("destroy-fails", times=1)
+    world.tool.set_fault("destroy-fails", times=2)
     assert errors(agent, ref) != [""]
     assert agent.held() == {"uid-a": "intent"}
     assert "no claim of ours holds" in errors(agent, other)[0]
+    found = world.reconcile(agent)
+    assert set(found.failed) == {"uid-a"}
+    assert found.foreign == {}, "it may be what we made"
     assert world.reconcile(agent).settled.keys() == {"uid-a"}
     assert (world.tool.instances(ONE), agent.held()) == ((), {})
     assert errors(agent, other) == [""]
