@@ -9,11 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
+from dra_driver.agent.reports import DEVICE_FAILING
+from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.node.cdi_directory import CdiError
+from dra_driver.node.failures import TRIES
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.hanging import reads_that_hang, time_is_up_when
 from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.node.drs_world import instance, slices
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
 
@@ -36,6 +40,13 @@ class Watching(Effects):
     def before(self, point: Point) -> None:
         self.seen.append(point)
         self._look(point)
+
+
+def prepare(node: Node, claim: Object) -> str:
+    """The error, empty for success."""
+    ref = ClaimRef.of(claim)
+    node.api.claims[ref.name] = claim
+    return str(fake_kubelet.prepare_v1(node.sockets.service, ref).claims[ref.uid].error)
 
 
 def test_a_claim_on_a_running_node(node: Node) -> None:
@@ -222,6 +233,38 @@ def test_an_agent_whose_socket_is_gone_is_not_alive(node: Node) -> None:
     assert agent.live() is None, "a probe does not wait for a call"
     agent._dra._plugin._self_check.look()
     assert f"the agent does not answer on {node.sockets.service}" in str(agent.live())
+
+
+def test_a_device_on_which_nothing_can_be_made_is_told_on_the_node(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = node.started()
+    told: list[str] = []
+
+    def record(_: Object, *, reason: str, note: str, **__: object) -> float:
+        if reason == DEVICE_FAILING:  # on a slow machine the node is told to serve nothing, too
+            told.append(note)
+        return 0.0
+
+    monkeypatch.setattr(agent._recorder, "record", record)
+    node.machine.set_fault("create-fails")
+    failing = instance("one", 0, 1)
+    for _ in range(TRIES):
+        assert told == []
+        assert "create-fails" in prepare(node, failing)
+    [line] = told
+    assert line.startswith("device drs-0000-0d-00-0 takes no new claim for now: ")
+    assert "create-fails" in line
+
+
+def test_slices_are_counted_by_what_stands_published(node: Node) -> None:
+    """The rules say six: a card that is held keeps the number that its claims were given of."""
+    agent = node.started()
+    assert "of the 6 slices" in prepare(node, slices("one", 0, 8))
+    shared = {"name": "shared-0000-0d-00-0", "capacity": {"slices": {"value": "8"}}}
+    published = {"metadata": {"name": "s", "uid": "u"}, "spec": {"devices": [shared]}}
+    agent._dra._publisher.published.on_replace([published])
+    assert prepare(node, slices("one", 0, 8)) == ""
 
 
 def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
