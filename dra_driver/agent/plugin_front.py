@@ -169,8 +169,11 @@ class PluginFront:
 
     def _handover(self) -> Handover:
         """Raises KubeError while it is not known which kubelet this is."""
+        # What the vendor's runtime brings is not in the container's specification, and the static
+        # CPU manager's update takes it away again: so the nodes are named there, too, as the
+        # vendor's own plugin does with --pass-device-specs (its K8S manual, "cpumanager").
         if Injection(self._settings.injection) is Injection.RUNTIME:
-            return Handover.VARIABLES
+            return Handover.NODES
         if self._takes_cdi is None:
             version = kubelet_version(self._shared.api, self._settings.node_name)
             self._takes_cdi = (version.major, version.minor) >= _CDI_SINCE

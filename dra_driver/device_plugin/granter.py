@@ -30,7 +30,6 @@ class Handover(Enum):
 
     CDI_NAMES = "the names of CDI devices"
     NODES = "variables and device nodes"
-    VARIABLES = "variables, by which the vendor's runtime brings the nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +112,10 @@ class Granter:
             self.keeper.release(holding)
 
     def _edits(self, grant: Grant, holds: Holds) -> ContainerEdits:
-        handover = self.handover()
-        if handover is Handover.CDI_NAMES:
+        if self.handover() is Handover.CDI_NAMES:
             return ContainerEdits(cdi_names=tuple(device_id(grant, hold) for hold in holds))
         cards = {address: self.hardware.card(address) for address in grant.cards}
         variables = {key: value for hold in holds for key, value in environment(hold, cards)}
-        if handover is Handover.VARIABLES:
-            return ContainerEdits(variables)
         nodes = {node.path: node for card in cards.values() for node in card.nodes}
         return ContainerEdits(variables, tuple(nodes.values()))
 

@@ -8,39 +8,61 @@ devices alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from dra_driver.device_plugin.preference import Hint
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import RESOURCES
+from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.quantity import parse_quantity
 
 Cards = tuple[PciAddress, ...]
+_Pod = Mapping[str, Any]
 
 
-def hinted_cards(
-    pods: Collection[Mapping[str, Any]], recorded: Collection[Recorded], mode: Mode, size: int
-) -> list[Cards]:
-    """The cards of each pod of which a container asks for `size` devices of `mode` and has none on
-    record yet; the oldest pod's first, in which order the kubelet takes them on."""
-    served = {(each.pod, each.container) for each in recorded}
-    return [
-        cards
-        for pod in sorted(pods, key=_age)
-        if (cards := _assigned(pod))
-        and any((pod["metadata"]["uid"], name) not in served for name in _asking(pod, mode, size))
-    ]
+def hints(
+    pods: Collection[_Pod], recorded: Collection[Recorded], mode: Mode, size: int
+) -> list[Hint]:
+    """One for each pod of which a container asks for `size` devices of `mode` and has none on
+    record yet. First those of which another container has some: the kubelet takes a pod on with
+    all its containers before the next one. Otherwise in the order of `pods`."""
+    found = []
+    for pod in pods:
+        its = [each for each in recorded if each.pod == pod["metadata"]["uid"]]
+        served = {each.container for each in its}
+        asking = list(_asking(pod, mode))
+        if all(amount != size or name in served for name, amount, _ in asking):
+            continue
+        devices = _devices(its, mode)
+        cards = _left(_assigned(pod), devices, mode)
+        if cards:
+            found.append((not devices, Hint(cards, max(0, _most(asking) - len(devices)))))
+    return [hint for _, hint in sorted(found, key=lambda each: each[0])]
 
 
-def _age(pod: Mapping[str, Any]) -> tuple[str, str]:
-    metadata = pod["metadata"]
-    return str(metadata.get("creationTimestamp", "")), str(metadata["name"])
+def _left(assigned: Cards, devices: Collection[PluginDevice], mode: Mode) -> Cards:
+    """Where the rest of a pod is to be: slices and instances beside what it has, whatever was
+    meant; whole cards on the others."""
+    has = dict.fromkeys(device.card for device in sorted(devices))
+    if mode is Mode.WHOLE:
+        return tuple(card for card in assigned if card not in has)
+    return tuple(has) or assigned
 
 
-def _assigned(pod: Mapping[str, Any]) -> Cards:
+def _devices(recorded: Collection[Recorded], mode: Mode) -> set[PluginDevice]:
+    found = set()
+    for each in recorded:
+        if each.resource == RESOURCES[mode]:
+            with suppress(InvalidValue):  # of another plugin for the same resource, before us
+                found |= {PluginDevice.parse(text) for text in each.devices}
+    return found
+
+
+def _assigned(pod: _Pod) -> Cards:
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ASSIGNED, "")
     try:
         return tuple(PciAddress.parse(part) for part in text.split(",") if part)
@@ -48,13 +70,26 @@ def _assigned(pod: Mapping[str, Any]) -> Cards:
         return ()
 
 
-def _asking(pod: Mapping[str, Any], mode: Mode, size: int) -> Iterator[str]:
+def _asking(pod: _Pod, mode: Mode) -> Iterator[tuple[str, int, bool]]:
+    """Name and amount of each container that asks, in the order in which they start, and whether
+    it ends before the next one does."""
     spec = pod["spec"]
-    for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
-        limits = (container.get("resources") or {}).get("limits") or {}
-        text = str(limits.get(RESOURCES[mode], "0"))
-        try:
-            if parse_quantity(text) == size:
-                yield container["name"]
-        except InvalidValue:
-            continue
+    for kind in ("initContainers", "containers"):
+        for container in spec.get(kind) or ():
+            limits = (container.get("resources") or {}).get("limits") or {}
+            try:
+                amount = int(parse_quantity(str(limits.get(RESOURCES[mode], "0"))))
+            except InvalidValue:
+                continue
+            if amount:
+                ends = kind == "initContainers" and container.get("restartPolicy") != "Always"
+                yield container["name"], amount, ends
+
+
+def _most(asking: Collection[tuple[str, int, bool]]) -> int:
+    """How much the pod has at one time at most."""
+    highest = running = 0
+    for _, amount, ends in asking:
+        highest = max(highest, running + amount)
+        running += 0 if ends else amount
+    return highest

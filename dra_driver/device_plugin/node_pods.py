@@ -34,18 +34,20 @@ class NodePods:
 
     def on_replace(self, items: Sequence[Object]) -> None:
         with self._lock:
-            self._pods = {pod["metadata"]["uid"]: pod for pod in items}
+            self._pods = {pod["metadata"]["uid"]: pod for pod in sorted(items, key=_age)}
 
     def on_event(self, change: Change, obj: Object) -> None:
         with self._lock:
             pods = dict(self._pods or {})
-            pods.pop(obj["metadata"]["uid"], None)
-            if change is not Change.DELETED:
-                pods[obj["metadata"]["uid"]] = obj
+            if change is Change.DELETED:
+                pods.pop(obj["metadata"]["uid"], None)
+            else:
+                pods[obj["metadata"]["uid"]] = obj  # a known one keeps its place
             self._pods = pods
 
     def waiting(self) -> list[Object]:
-        """Those of which no container runs yet."""
+        """Those of which no container runs yet, in the order in which they came to the node: so the
+        kubelet is told of them, too. Of those that were there before, the oldest first."""
         with self._lock:
             pods = self._pods or {}
         return [pod for pod in pods.values() if _phase(pod) == "Pending"]
@@ -68,6 +70,11 @@ class NodePods:
             logger.info("whether pods have ended that the kubelet has on record: %s", error)
             return recorded
         return [each for each in recorded if each.pod not in ended]
+
+
+def _age(pod: Object) -> tuple[str, str]:
+    metadata = pod["metadata"]
+    return str(metadata.get("creationTimestamp", "")), str(metadata["name"])
 
 
 def _ended(recorded: Iterable[Recorded], pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:

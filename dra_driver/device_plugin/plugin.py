@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dra_driver.device_plugin.granter import Granter, Handover
 from dra_driver.device_plugin.handler import ModeHandler
-from dra_driver.device_plugin.hints import hinted_cards
+from dra_driver.device_plugin.hints import hints
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints
 from dra_driver.device_plugin.releaser import DeviceSets, Releaser
@@ -136,7 +136,7 @@ class DevicePlugin:
         except KubeletError as error:
             logger.debug("it is not known which pods have their devices: %s", error)
             recorded = ()
-        return hinted_cards(self._pods.waiting(), recorded, mode, size)
+        return hints(self._pods.waiting(), recorded, mode, size)
 
     def _held(self, devices: DeviceSets) -> DeviceSets:
         found = [each for each in self._record.look() if each.devices in devices]

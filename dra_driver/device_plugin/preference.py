@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from dra_driver.device_plugin.stock import Stock
 from dra_driver.model.card import Card
@@ -12,8 +13,19 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 
 Cards = Mapping[PciAddress, Card]
-Hints = Sequence[Sequence[PciAddress]]
-"""Cards for which pods that may be the one asked for were placed, the likeliest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """The cards that are meant for what a pod has not got yet, `needed` devices in all: its later
+    containers must find room beside this one."""
+
+    cards: Sequence[PciAddress]
+    needed: int
+
+
+Hints = Sequence[Hint]
+"""Of pods that may be the one asked for, the likeliest first."""
 
 
 def prefer_share(
@@ -24,10 +36,10 @@ def prefer_share(
     *,
     hints: Hints = (),
 ) -> list[str]:
-    """`size` devices of one card, of its slices or of its DRS size: of the first hinted card on
-    which they fit, else of that with the fewest left, a card in use before a free one, and last one
-    that has something left by the kubelet's count alone: of a container that has just ended. None
-    where no card has them.
+    """`size` devices of one card, of its slices or of its DRS size: of the first hinted card with
+    room for all that its pod needs, else of that with the fewest left, and room for the likeliest
+    pod before all, a card in use before a free one, and last one that has something left by the
+    kubelet's count alone: of a container that has just ended. None where no card has them.
 
     `included` are those that the container has anyway, handed on by an init container.
     """
@@ -45,11 +57,20 @@ def prefer_share(
     ]
     if not possible:
         return []
-    hinted = {card: at for at, cards in reversed(list(enumerate(hints))) for card in cards}
+
+    def room(each: Stock) -> int:
+        return len(set(free[each]) - set(kept))
+
+    def rank(each: Stock) -> int:
+        suits = (hint for hint in hints if each.card in hint.cards and room(each) >= hint.needed)
+        return next((hints.index(hint) for hint in suits), len(hints))
+
+    likeliest = hints[0].needed if hints else 0
     best = min(
         possible,
         key=lambda each: (
-            hinted.get(each.card, len(hints)),
+            rank(each),
+            room(each) < likeliest,
             not each.free,
             each.free,
             not each.held,
@@ -81,22 +102,14 @@ def prefer_whole(
     missing = size - len(kept)
     if not 0 <= missing <= len(candidates):
         return []
-    hinted = next((each for each in hints if _is_all(each, kept, candidates, size)), None)
-    if hinted is not None:
-        return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in hinted]
+    for hint in hints:
+        meant = [card for card in hint.cards if card in candidates][:missing]
+        if len(meant) == missing:
+            return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*kept, *meant]]
     nodes = {cards[card].numa_node for card in kept if card in cards}
     beside = [card for card in candidates if cards[card].numa_node in nodes]
     chosen = _close(beside if len(beside) >= missing else candidates, missing, cards)
     return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*kept, *chosen]]
-
-
-def _is_all(
-    hint: Sequence[PciAddress],
-    kept: Sequence[PciAddress],
-    candidates: Sequence[PciAddress],
-    size: int,
-) -> bool:
-    return len(hint) == size and set(kept) <= set(hint) <= {*kept, *candidates}
 
 
 def _close(candidates: Sequence[PciAddress], count: int, cards: Cards) -> list[PciAddress]:

@@ -49,7 +49,7 @@ def holders(claims: Iterable[Mapping[str, Any]]) -> list[Holder]:
     return sorted(found)
 
 
-def list_of(found: Sequence[Holder]) -> str:
+def list_of(found: Sequence[object]) -> str:
     """One line for each, and how many there was no room for."""
     lines = [f"  {holder}" for holder in found[:_MOST_LINES]]
     if len(found) > _MOST_LINES:

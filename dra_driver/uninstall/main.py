@@ -1,7 +1,8 @@
-"""``gcu-dra-uninstall-check``: fails, with the list of holders, while claims have GCUs.
+"""``gcu-dra-uninstall-check``: fails, with a list, while claims or containers have GCUs.
 
 Helm runs it before it deletes anything, and prints what it says. The kubelet asks the agent when
-a pod with a claim of ours ends: without the agent no such pod can end.
+a pod with a claim of ours ends: without the agent no such pod can end. A pod with limits can, and
+nobody destroys its DRS instance then.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from dra_driver.config.loader import load
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.errors import NotFound
-from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.program import run_program
+from dra_driver.uninstall.cards import CardInUse, cards_in_use
 from dra_driver.uninstall.holders import Holder, holders, list_of
 from dra_driver.uninstall.settings import UninstallSettings
 from dra_driver.version import VERSION
 
-_DESCRIPTION = "Fails while ResourceClaims have GCUs of this driver."
+_DESCRIPTION = "Fails while ResourceClaims or containers have GCUs of this driver."
 
 
 def main() -> None:
@@ -31,7 +33,7 @@ def main() -> None:
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) -> None:
-    """Raises Refused while a claim has GCUs, and KubeError where that cannot be found out."""
+    """Raises Refused while a claim or container has GCUs, KubeError where that is not known."""
     del stop
     name = "gcu-dra-uninstall-check"
     settings = load(UninstallSettings, argv, environ, prog=name, description=_DESCRIPTION)
@@ -44,14 +46,33 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
 
 def check(api: Api, settings: UninstallSettings) -> None:
     """As `run`; what people need to know goes to standard error, and so into helm's output."""
+    claims = _claims(api)
+    # Where GCUs are given out by claims, what a Node tells is of the time before.
+    cards = cards_in_use(api.list(NODES).items) if settings.by_limits else []
+    if claims:
+        print(_advice(claims, settings), file=sys.stderr)
+        raise Refused("the uninstall is refused while claims have GCUs")
+    if cards:
+        print(_advice_of_cards(cards, settings), file=sys.stderr)
+        raise Refused("the uninstall is refused while containers have GCUs")
+
+
+def _claims(api: Api) -> list[Holder]:
     try:
-        found = holders(api.list(RESOURCE_CLAIMS).items)
+        return holders(api.list(RESOURCE_CLAIMS).items)
     except NotFound:
-        return  # a server without DRA: pods that the device plugin served end by themselves
-    if not found:
-        return
-    print(_advice(found, settings), file=sys.stderr)
-    raise Refused("the uninstall is refused while claims have GCUs")
+        return []  # a server without DRA
+
+
+def _advice_of_cards(found: Sequence[CardInUse], settings: UninstallSettings) -> str:
+    scope = f"--namespace {settings.release_namespace}"
+    return f"""\
+Pods have these cards by their limits, and without the driver nobody destroys their DRS instances:
+{list_of(found)}
+End those pods, and uninstall half a minute later. Or keep the driver, marked as going by helm:
+  helm rollback {settings.release} {settings.revision} {scope}
+Or uninstall all the same; the instances stay until the driver is installed again:
+  helm uninstall {settings.release} {scope} --no-hooks"""
 
 
 def _advice(found: Sequence[Holder], settings: UninstallSettings) -> str:

@@ -15,6 +15,9 @@ class UninstallSettings(Settings):
     release: str = Field(min_length=1, description="name of the Helm release")
     release_namespace: str = Field(min_length=1, description="namespace of the Helm release")
     revision: int = Field(ge=1, description="the release's revision")
+    by_limits: bool = Field(
+        default=False, description="pods get GCUs by limits: ask what the Nodes tell of their cards"
+    )
     kubeconfig: Path | None = Field(
         default=None, description="kubeconfig file; in a pod its service account is used"
     )

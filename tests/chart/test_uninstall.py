@@ -49,6 +49,16 @@ def test_the_check_has_an_account_of_its_own_while_it_runs(helm: Helm) -> None:
     ]
 
 
+def test_where_pods_get_gcus_by_limits_it_looks_at_nodes_too(helm: Helm) -> None:
+    rendered = helm.render({}, "--kube-version=1.30.14")
+    assert rendered.one("ClusterRole", "uninstall-check")["rules"][1:] == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}
+    ]
+    [container] = rendered.one("Job")["spec"]["template"]["spec"]["containers"]
+    found = load(UninstallSettings, [], environment(container), prog="check", description="")
+    assert found.by_limits
+
+
 def test_the_check_is_told_all_that_it_can_be_told(helm: Helm) -> None:
     [container] = helm.render(release="r").one("Job")["spec"]["template"]["spec"]["containers"]
     environ = environment(container)

@@ -134,9 +134,16 @@ def test_an_instance_for_a_pod(place: Place) -> None:
     assert not place.node.sockets.service.exists(), "DRA is served where there is none"
 
 
-def test_a_kubelet_that_takes_no_cdi_names(place: Place) -> None:
-    place.api.kubelet = "v1.28.9"
-    place.start()
+@pytest.mark.parametrize(
+    ("kubelet", "injection"),
+    [("v1.28.9", "cdi"), ("v1.30.14", "runtime")],
+    ids=["a kubelet that takes no CDI names", "the vendor's runtime"],
+)
+def test_device_nodes_are_named_to_the_kubelet(place: Place, kubelet: str, injection: str) -> None:
+    """With the static CPU manager only these stay accessible (the vendor's --pass-device-specs)."""
+    place.api.kubelet = kubelet
+    place.node.started(injection=injection)
+    place.becomes(2, 12, 12)
     answer = place.kubelet.admit("a", "main", WHOLE, 1)
     assert not answer.cdi_devices
     assert answer.envs["ENFLAME_VISIBLE_DEVICES"] in {"0", "1"}

@@ -77,9 +77,8 @@ def test_several_whole_cards(node: Node) -> None:
     [
         (Handover.CDI_NAMES, 2, {}, []),
         (Handover.NODES, 0, {"ENFLAME_VISIBLE_DEVICES": "0,1"}, ["/dev/gcu0", "/dev/gcu1"]),
-        (Handover.VARIABLES, 0, {"ENFLAME_VISIBLE_DEVICES": "0,1"}, []),
     ],
-    ids=["CDI names", "nodes", "variables"],
+    ids=["CDI names", "nodes"],
 )
 def test_what_a_container_is_told(
     node: Node, handover: Handover, names: int, variables: dict[str, str], paths: list[str]
@@ -92,7 +91,7 @@ def test_what_a_container_is_told(
 
 
 def test_an_instance_is_named_to_the_container(node: Node) -> None:
-    node.world.handover = Handover.VARIABLES
+    node.world.handover = Handover.NODES
     edits = node.granter.allocate(DRS, ids(0, DRS, 0))
     [made] = node.world.tool.instances(ONE)
     assert edits.variables["TOPS_VISIBLE_DEVICES"] == f"DRS-{made.uuid}"

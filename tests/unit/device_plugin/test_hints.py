@@ -6,24 +6,22 @@ from typing import Any
 
 import pytest
 
-from dra_driver.device_plugin.hints import hinted_cards
-from dra_driver.device_plugin.preference import prefer_share, prefer_whole
+from dra_driver.device_plugin.hints import hints
+from dra_driver.device_plugin.preference import Hint, prefer_share, prefer_whole
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.mode import Mode
-from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import RESOURCES
 from tests.unit.device_plugin.test_preference import CARDS, MACHINE, available, ids, stocks
 
 DRS = RESOURCES[Mode.DRS]
 
 
-def pod(name: str, cards: str, *limits: int | str, made: str = "2026-01-01", **more: Any) -> Any:
+def pod(name: str, cards: str, *limits: int | str, **more: Any) -> Any:
     """Its containers c0, c1, … with that limit of DRS size each."""
     return {
         "metadata": {
             "name": name,
             "uid": f"uid-{name}",
-            "creationTimestamp": made,
             "annotations": {"gcu.enflame.com/assigned-cards": cards},
         },
         "spec": {
@@ -36,8 +34,8 @@ def pod(name: str, cards: str, *limits: int | str, made: str = "2026-01-01", **m
     }
 
 
-def recorded(name: str, container: str) -> Recorded:
-    return Recorded(f"uid-{name}", container, DRS, frozenset())
+def recorded(name: str, container: str, *devices: str) -> Recorded:
+    return Recorded(f"uid-{name}", container, DRS, frozenset(devices))
 
 
 ONE, TWO = map(str, CARDS[:2])
@@ -46,68 +44,90 @@ ONE, TWO = map(str, CARDS[:2])
 @pytest.mark.parametrize(
     ("pods", "served", "hinted"),
     [
-        ([pod("a", ONE, 3)], [], [ONE]),
+        ([pod("a", ONE, 3)], [], [(ONE, 3)]),
         ([pod("a", ONE, 1)], [], []),
-        ([pod("a", ONE, 3)], [recorded("a", "c0")], []),
-        ([pod("a", ONE, 3, 3)], [recorded("a", "c0")], [ONE]),
-        ([pod("a", ONE, 3, 1)], [recorded("a", "c0")], []),
-        ([pod("b", TWO, 3, made="2026-01-02"), pod("a", ONE, 3)], [], [ONE, TWO]),
-        ([pod("a", "nonsense", 3), pod("b", TWO, 3)], [], [TWO]),
+        ([pod("a", ONE, 3)], [recorded("a", "c0", *ids(0, 0, 1, 2, mode=Mode.DRS))], []),
+        (
+            [pod("b", TWO, 3), pod("a", ONE, 3, 3)],
+            [recorded("a", "c0", *ids(0, 0, 1, 2, mode=Mode.DRS))],
+            [(ONE, 3), (TWO, 3)],
+        ),
+        (
+            [pod("a", ONE, 1, 3)],
+            [recorded("a", "c0", *ids(1, 0, mode=Mode.DRS))],
+            [(TWO, 3)],
+        ),
+        ([pod("a", ONE, 3, 1)], [recorded("a", "c0", *ids(0, 0, 1, 2, mode=Mode.DRS))], []),
+        ([pod("a", ONE, 3, 1)], [], [(ONE, 4)]),
+        ([pod("b", TWO, 3), pod("a", ONE, 3)], [], [(TWO, 3), (ONE, 3)]),
+        ([pod("a", "nonsense", 3), pod("b", TWO, 3)], [], [(TWO, 3)]),
         ([pod("a", "", 3)], [], []),
         ([pod("a", ONE, "three")], [], []),
+        ([pod("a", ONE, 3)], [recorded("a", "other", "of-another-plugin")], [(ONE, 3)]),
         (
-            [pod("a", ONE, initContainers=[{"name": "i", "resources": {"limits": {DRS: 3}}}])],
+            [pod("a", ONE, 1, initContainers=[{"name": "i", "resources": {"limits": {DRS: 3}}}])],
             [],
-            [ONE],
+            [(ONE, 3)],
         ),
     ],
     ids=[
         "a pod",
         "another size",
         "that has it",
-        "a second container",
+        "one that is being taken on first",
+        "a second container, beside the first",
         "a second container of another size",
-        "the older one first",
+        "with room for the others",
+        "in their order",
         "an annotation that is none",
         "an empty one",
         "a limit that is none",
+        "devices of another plugin",
         "an init container",
     ],
 )
 def test_the_cards_of_pods_that_wait(
-    pods: list[Any], served: list[Recorded], hinted: list[str]
+    pods: list[Any], served: list[Recorded], hinted: list[tuple[str, int]]
 ) -> None:
-    found = hinted_cards(pods, served, Mode.DRS, 3)
-    assert [str(card) for cards in found for card in cards] == hinted
+    found = hints(pods, served, Mode.DRS, 3)
+    assert [(str(card), hint.needed) for hint in found for card in hint.cards] == hinted
 
 
 @pytest.mark.parametrize(
-    ("hints", "expected"),
+    ("hinted", "expected"),
     [
         ([], ids(1, 4, 5)),
-        ([(CARDS[0],)], ids(0, 0, 1)),
-        ([(CARDS[2],), (CARDS[0],)], ids(0, 0, 1)),
-        ([(CARDS[0],), (CARDS[1],)], ids(0, 0, 1)),
+        ([(0, 2)], ids(0, 0, 1)),
+        ([(2, 2), (0, 2)], ids(0, 0, 1)),
+        ([(0, 2), (1, 2)], ids(0, 0, 1)),
+        ([(1, 3)], ids(0, 0, 1)),
+        ([(1, 3), (1, 2)], ids(1, 4, 5)),
     ],
-    ids=["none", "a hint", "one that does not fit", "the first"],
+    ids=[
+        "none",
+        "a hint",
+        "one that does not fit",
+        "the first",
+        "where the pod's later containers have room, too",
+        "another pod's that needs less",
+    ],
 )
-def test_a_share_where_it_was_meant(
-    hints: list[tuple[PciAddress, ...]], expected: list[str]
-) -> None:
+def test_a_share_where_it_was_meant(hinted: list[tuple[int, int]], expected: list[str]) -> None:
     cards = stocks(0, 4, 6)
-    assert prefer_share(cards, available(cards), [], 2, hints=hints) == expected
+    meant = [Hint((CARDS[at],), needed) for at, needed in hinted]
+    assert prefer_share(cards, available(cards), [], 2, hints=meant) == expected
 
 
 @pytest.mark.parametrize(
     ("hint", "expected"),
-    [((1, 6), (1, 6)), ((1,), (0, 1)), ((1, 7), (0, 1))],
-    ids=["a hint", "of another number", "of one that is in use"],
+    [((1, 6), (1, 6)), ((1,), (0, 1)), ((1, 7), (0, 1)), ((7, 1, 6), (1, 6))],
+    ids=["a hint", "of fewer", "of one that is in use", "of more, for several containers"],
 )
 def test_whole_cards_where_they_were_meant(
     hint: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
     cards = stocks(*([0] * 7), mode=Mode.WHOLE)
     found = prefer_whole(
-        MACHINE, cards, available(cards), [], 2, hints=[tuple(CARDS[at] for at in hint)]
+        MACHINE, cards, available(cards), [], 2, hints=[Hint([CARDS[at] for at in hint], 2)]
     )
     assert found == [ids(at, 0, mode=Mode.WHOLE)[0] for at in expected]

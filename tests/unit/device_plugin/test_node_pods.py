@@ -89,3 +89,16 @@ def test_a_watch_tells_which_pods_wait() -> None:
     pods.on_event(Change.DELETED, pod("a", "Pending"))
     pods.on_event(Change.MODIFIED, pod("c"))
     assert pods.waiting() == []
+
+
+def test_pods_wait_in_the_order_in_which_they_came() -> None:
+    """As the kubelet hears of them; a change of one is no news of it."""
+    old, new = pod("z", "Pending"), pod("y", "Pending")
+    old["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    new["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    pods = NodePods()
+    pods.on_replace([new, old])
+    pods.on_event(Change.ADDED, pod("b", "Pending"))
+    pods.on_event(Change.ADDED, pod("a", "Pending"))
+    pods.on_event(Change.MODIFIED, pod("b", "Pending"))
+    assert [each["metadata"]["name"] for each in pods.waiting()] == ["z", "y", "b", "a"]

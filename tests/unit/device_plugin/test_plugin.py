@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,6 +165,46 @@ def test_several_containers_of_a_pod(node: Node) -> None:
     node.kubelet.end("a")
     node.becomes(2, 12, 12)
     assert node.profiles(ONE) == []
+
+
+def test_containers_of_a_pod_stay_together_whichever_pod_comes_first(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Each was placed on a card, and the kubelet takes on the one first for which the other's card
+    is preferred."""
+
+    def waits(name: str, card: str, *slices: int) -> dict[str, Any]:
+        containers = [
+            {"name": f"c{at}", "resources": {"limits": {SHARED: amount}}}
+            for at, amount in enumerate(slices)
+        ]
+        annotations = {"gcu.enflame.com/assigned-cards": card}
+        metadata = {"namespace": "team", "name": name, "uid": f"uid-{name}"}
+        return {
+            "metadata": {**metadata, "annotations": annotations},
+            "spec": {"containers": containers},
+        }
+
+    pods = NodePods()
+    pods.on_replace([waits("a", ONE, 2, 4), waits("b", TWO, 2, 1)])
+    node = Node(tmp_path_factory.mktemp("k"), pods=pods)
+    try:
+        for pod, slices in (("b", (2, 1)), ("a", (2, 4))):
+            for at, amount in enumerate(slices):
+                node.kubelet.admit(pod, f"c{at}", SHARED, amount)
+        cards = {
+            pod: {
+                device.partition("/")[0]
+                for each in node.kubelet.entries
+                if each.pod == pod
+                for device in each.devices
+            }
+            for pod in ("a", "b")
+        }
+        assert [len(each) for each in cards.values()] == [1, 1], cards
+    finally:
+        node.stop()
+        node.kubelet.stop()
 
 
 def test_an_init_container_hands_its_instance_on(node: Node) -> None:

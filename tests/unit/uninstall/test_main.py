@@ -9,32 +9,42 @@ import pytest
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api, Listing
 from dra_driver.kube.errors import NotFound, Unavailable
-from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
+from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.uninstall.main import check
 from dra_driver.uninstall.settings import UninstallSettings
+from tests.unit.uninstall.test_cards import FREE, SHARED, node
 from tests.unit.uninstall.test_holders import NODE_1, claim
 
 SETTINGS = UninstallSettings(release="gcu", release_namespace="gcu-system", revision=3)
+BY_LIMITS = SETTINGS.model_copy(update={"by_limits": True})
 
 
 class Claims:
-    """The port `Api` with claims, or an error, in place of a server."""
+    """The port `Api` with claims, or an error, and nodes in place of a server."""
 
-    def __init__(self, *claims: Object, error: GcuError | None = None) -> None:
+    def __init__(
+        self, *claims: Object, error: GcuError | None = None, nodes: tuple[Object, ...] = ()
+    ) -> None:
         self._claims = claims
         self._error = error
+        self._nodes = nodes
 
     def list(self, resource: Resource) -> Listing:
+        if resource == NODES:
+            return Listing(self._nodes, "1")
         assert resource == RESOURCE_CLAIMS
         if self._error is not None:
             raise self._error
         return Listing(self._claims, "1")
 
 
-def api(*claims: Object, error: GcuError | None = None) -> Api:
-    return cast("Api", Claims(*claims, error=error))
+def api(*claims: Object, error: GcuError | None = None, nodes: tuple[Object, ...] = ()) -> Api:
+    return cast("Api", Claims(*claims, error=error, nodes=nodes))
+
+
+NO_DRA = NotFound("list of resourceclaims: not found")
 
 
 def test_nothing_is_said_when_no_claim_has_a_gcu_or_there_are_no_claims(
@@ -53,6 +63,22 @@ def test_holders_and_what_can_be_done_are_told(capsys: pytest.CaptureFixture[str
     assert "  claim default/b: 1 device of node-1, used by no pod yet" in told
     assert "  helm rollback gcu 3 --namespace gcu-system" in told
     assert "  helm uninstall gcu --namespace gcu-system --no-hooks" in told
+
+
+def test_cards_of_pods_by_limits_are_told_where_there_is_no_dra(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nobody would destroy their instances."""
+    with pytest.raises(Refused, match="while containers have GCUs"):
+        check(api(error=NO_DRA, nodes=(node("n", SHARED, FREE),)), BY_LIMITS)
+    told = capsys.readouterr().err.splitlines()
+    assert "  node n: card 0000:01:00.0, shared, 2 containers" in told
+    assert "  helm uninstall gcu --namespace gcu-system --no-hooks" in told
+    check(api(error=NO_DRA, nodes=(node("n", FREE),)), BY_LIMITS)
+
+
+def test_where_there_is_dra_nodes_tell_of_the_time_before() -> None:
+    check(api(nodes=(node("n", SHARED),)), SETTINGS)
 
 
 def test_what_cannot_be_found_out_is_no_consent() -> None:
