@@ -14,6 +14,7 @@ import pytest
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
+from tests.cluster.errors import CommandError
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import DRS, SHARED
@@ -211,3 +212,23 @@ def test_a_pod_waits_for_a_card_in_its_mode(without_dra: OldInstallation, namesp
     cluster.kubectl("delete", "pod", "fill-0", scope)
     wait_for_pods(cluster, namespace, "late")
     without_dra.assert_has_what_it_asks(cluster.get("pod", "late", scope))
+
+
+def test_an_uninstall_is_refused_while_a_pod_has_a_card(
+    without_dra: OldInstallation, namespace: str
+) -> None:
+    """Nobody would destroy its instance."""
+    without_dra.cluster.apply(asking("holder", namespace, {DRS: 1}))
+    wait_for_pods(without_dra.cluster, namespace, "holder")
+    holder = without_dra.cluster.get("pod", "holder", f"--namespace={namespace}")
+    [(card, _)] = without_dra.told(holder)["c0"]
+    with pytest.raises(CommandError) as refusal:
+        without_dra.uninstall()
+    told = refusal.value.output.replace("\\n", "\n")  # helm 4 logs what a hook says as one line
+    assert f"node {holder['spec']['nodeName']}: card {card}, drs, 1 container\n" in told
+    [rollback] = [line.split() for line in told.splitlines() if "helm rollback" in line]
+    without_dra.cluster.helm(*rollback[1:])
+    without_dra.wait_for_agents()
+    without_dra.assert_has_what_it_asks(holder)
+    without_dra.cluster.kubectl("delete", "pod", "holder", f"--namespace={namespace}")
+    without_dra.wait_for_rest()
