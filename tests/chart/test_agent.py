@@ -212,11 +212,18 @@ def test_values_of_kubernetes_reach_the_pod(helm: Helm) -> None:
     assert container["resources"]["limits"] == {"memory": "2Gi"}
 
 
-def test_a_new_agent_serves_before_the_old_one_ends(helm: Helm) -> None:
-    strategy = helm.render({"agent": {"maxSurge": "10%"}}).one("DaemonSet")["spec"][
-        "updateStrategy"
-    ]
-    assert strategy == {
-        "type": "RollingUpdate",
-        "rollingUpdate": {"maxSurge": "10%", "maxUnavailable": 0},
-    }
+@pytest.mark.parametrize(
+    ("version", "update"),
+    [
+        pytest.param("1.36.3", {"maxSurge": "10%", "maxUnavailable": 0}, id="side by side"),
+        pytest.param("1.33.0-gke.1", {"maxSurge": "10%", "maxUnavailable": 0}, id="the first such"),
+        pytest.param("1.32.13", {"maxSurge": 0, "maxUnavailable": 1}, id="the last other"),
+        pytest.param("1.30.14", {"maxSurge": 0, "maxUnavailable": 1}, id="one after the other"),
+    ],
+)
+def test_a_new_agent_serves_before_the_old_one_ends_where_kubelets_know_both(
+    helm: Helm, version: str, update: dict[str, object]
+) -> None:
+    rendered = helm.render({"agent": {"maxSurge": "10%"}}, f"--kube-version={version}")
+    strategy = rendered.one("DaemonSet")["spec"]["updateStrategy"]
+    assert strategy == {"type": "RollingUpdate", "rollingUpdate": update}

@@ -52,6 +52,11 @@ app.kubernetes.io/component: {{ .component }}
 {{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version)) -}}true{{- end -}}
 {{- end -}}
 
+{{/* Not empty where two agents can serve one kubelet during an update. */}}
+{{- define "gcu.sideBySide" -}}
+{{- if semverCompare ">=1.33.0-0" .Capabilities.KubeVersion.Version -}}true{{- end -}}
+{{- end -}}
+
 {{/* Not empty where the server knows policies, and tells them on which node an agent runs. */}}
 {{- define "gcu.policies" -}}
 {{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version -}}true{{- end -}}
