@@ -59,6 +59,9 @@ def test_one_of_two_ways_is_installed(
     deployment = rendered.one("Deployment")["spec"]
     assert deployment["replicas"] == (1 if has_extender else 2)
     assert ("strategy" in deployment) is has_extender
+    # Whatever the server is by now: it has the rights for one of them.
+    mode = environment(rendered.controller["containers"][0])["GCU_MODE"]
+    assert (mode == "device-plugin") is has_extender
 
 
 def test_the_extender_finds_its_certificate(old: Rendered) -> None:
