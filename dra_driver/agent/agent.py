@@ -19,6 +19,7 @@ from dra_driver.agent.plugin_front import PluginFront
 from dra_driver.agent.ports import ApiReader
 from dra_driver.agent.reports import (
     DEVICE_FAILING,
+    INSTANCE_REMADE,
     JOURNAL_DAMAGED,
     RECOVERY_FAILED,
     WAY_CHOSEN,
@@ -282,6 +283,8 @@ class Agent:
         ).run(opening)
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
+        for made in report.remade:
+            self._reports.warning_for(made.owner, INSTANCE_REMADE, made.text)
         self._caretaker.adopt = not opening.complete
 
     def _serve(self) -> None:

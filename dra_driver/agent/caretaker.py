@@ -8,7 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.masters import OtherMasters
 from dra_driver.agent.offers import Offers
-from dra_driver.agent.reports import CARD_FOREIGN, CARD_WITHOUT_DRS, RECOVERY_FAILED, Reports
+from dra_driver.agent.reports import (
+    CARD_FOREIGN,
+    CARD_WITHOUT_DRS,
+    INSTANCE_REMADE,
+    RECOVERY_FAILED,
+    Reports,
+)
 from dra_driver.background import Background, Wait
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError
@@ -120,6 +126,8 @@ class Caretaker(Background):
     def _take(self, findings: Findings, cards: Sequence[Card]) -> None:
         for uid, error in findings.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
+        for made in findings.remade:
+            self._reports.warning_for(made.owner, INSTANCE_REMADE, made.text)
         before = self._divided
         kept = {card: before[card] for card in findings.unknown if card in before}
         indexes = {card.address: card.index for card in cards}

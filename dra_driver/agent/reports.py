@@ -1,12 +1,13 @@
-"""What a person should know about this node, as events on its Node object."""
+"""What a person should know about this node, as events on its Node object or on a claim."""
 
 from __future__ import annotations
 
 from typing import Final, Protocol
 
 from dra_driver.kube.events import EventType
-from dra_driver.kube.resources import NODES
-from dra_driver.model.claim import Object
+from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.owner import Owner
 
 # Reasons of events; docs/user/install.md lists them.
 WAY_CHOSEN: Final = "GcuWayChosen"
@@ -22,6 +23,7 @@ CARD_UNUSABLE: Final = "GcuCardUnusable"
 CARD_FOREIGN: Final = "GcuCardForeign"
 CARD_WITHOUT_DRS: Final = "GcuCardWithoutDrs"
 DEVICE_FAILING: Final = "GcuDeviceFailing"
+INSTANCE_REMADE: Final = "GcuInstanceRemade"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
 
@@ -52,7 +54,23 @@ class Reports:
             self._node, kind=EventType.WARNING, reason=reason, note=note, action="Serve"
         )
 
+    def warning_for(self, owner: Owner, reason: str, note: str) -> None:
+        """On the owner's claim; of a container of the device plugin the pod is not known, so what
+        concerns it stands on the node."""
+        regarding = _claim(owner) if isinstance(owner, ClaimRef) else self._node
+        self._recorder.record(
+            regarding, kind=EventType.WARNING, reason=reason, note=note, action="Serve"
+        )
+
     def normal(self, reason: str, note: str) -> None:
         self._recorder.record(
             self._node, kind=EventType.NORMAL, reason=reason, note=note, action="Serve"
         )
+
+
+def _claim(ref: ClaimRef) -> Object:
+    return {
+        "apiVersion": RESOURCE_CLAIMS.api_version,
+        "kind": RESOURCE_CLAIMS.kind,
+        "metadata": {"namespace": ref.namespace, "name": ref.name, "uid": ref.uid},
+    }

@@ -23,6 +23,7 @@ from dra_driver.node.keeper import Keeper, Outcome
 from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.locks import Locks
 from dra_driver.node.records import CardKind, card_record
+from dra_driver.node.remade import Remade, remade
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +34,11 @@ class Findings:
 
     ``foreign`` has the problem of each card that somebody else divides; it holds until a look
     no longer finds it. Cards in ``unknown`` could not be looked at: what was said of them before
-    still stands.
+    still stands. ``remade`` are instances that went under prepared claims.
     """
 
     settled: dict[str, Outcome] = field(default_factory=dict)
+    remade: list[Remade] = field(default_factory=list)
     failed: dict[str, GcuError] = field(default_factory=dict)
     foreign: dict[PciAddress, Problem] = field(default_factory=dict)
     unknown: dict[PciAddress, GcuError] = field(default_factory=dict)
@@ -84,10 +86,12 @@ class Reconciler:
         except GcuError as error:
             logger.warning("%s is not at rest: %s", held.owner.title, error)
             findings.failed[uid] = error
-            return
-        if outcome is not Outcome.AT_REST:
-            logger.warning("%s: %s", held.owner.title, outcome)
-            findings.settled[uid] = outcome
+        else:
+            if outcome is not Outcome.AT_REST:
+                logger.warning("%s: %s", held.owner.title, outcome)
+                findings.settled[uid] = outcome
+        # Also after a failure: of several instances the first may have been made.
+        findings.remade += remade(held, self._journal.snapshot().holdings.get(uid))
 
     def _look(self, findings: Findings, card: Card, missing: set[str], *, adopt: bool) -> None:
         address = card.address

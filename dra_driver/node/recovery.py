@@ -15,10 +15,11 @@ from functools import partial
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.node.cdi import read_record
-from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.cdi_directory import CdiDirectory, CdiError
 from dra_driver.node.journal import Journal, Opening
 from dra_driver.node.keeper import Keeper, Outcome
 from dra_driver.node.locks import Locks
+from dra_driver.node.remade import Remade, remade
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +29,12 @@ class Report:
     """What recovery did, for the log, metrics and events; by UID of a claim.
 
     A claim in `failed` stays as it was, and is tried again when the kubelet asks for it and at
-    the next start.
+    the next start. Instances in ``remade`` went under claims whose containers may be running.
     """
 
     settled: dict[str, Outcome] = field(default_factory=dict)
     failed: dict[str, GcuError] = field(default_factory=dict)
+    remade: list[Remade] = field(default_factory=list)
 
 
 class Recovery:
@@ -55,13 +57,24 @@ class Recovery:
         report = Report()
         settle = partial(self._keeper.settle, trust_file=not opening.complete)
         for uid, holding in self._journal.snapshot().holdings.items():
+            shown = self._is_shown(uid)
             _try(report, uid, partial(settle, holding.owner))
+            if shown:
+                report.remade += remade(holding, self._journal.snapshot().holdings.get(uid))
         files, unfinished = self._cdi.claims()
         for uid in sorted(unfinished):
             _try(report, uid, partial(self._sweep, uid))
         for uid in sorted(files - self._journal.snapshot().holdings.keys()):
             _try(report, uid, partial(self._take_in, uid))
         return report
+
+    def _is_shown(self, uid: str) -> bool:
+        """Whether the owner's CDI file is there. After a reboot, which no container outlives, it is
+        not: it lies on a tmpfs."""
+        try:
+            return self._cdi.read(uid) is not None
+        except CdiError:
+            return False
 
     def _sweep(self, uid: str) -> Outcome:
         with self._locks.claim(uid):

@@ -16,6 +16,7 @@ from dra_driver.agent.reports import Reports
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.events import EventType
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import JournalError
 from dra_driver.model.names import TAINT_FOREIGN
@@ -261,6 +262,29 @@ def test_an_instance_made_anew_is_told(world: DrsWorld) -> None:
     rig.look()
     assert len(world.tool.instances(ONE)) == 1
     assert rig.changes == 2
+
+
+def test_an_instance_that_went_under_a_running_pod_is_an_event(world: DrsWorld) -> None:
+    """Health, condition and card are as well as before, and the pod's programs are not."""
+    rig = Rig(world)
+    rig.look()
+    ref = world.api.add(instance("a", 0, 1))
+    assert errors(rig.agent, ref) == [""]
+    [gone] = world.tool.instances(ONE)
+    world.tool.set_card(ONE, instances=())
+    rig.look()
+    [made] = world.tool.instances(ONE)
+    assert made.uuid != gone.uuid
+    [line] = rig.recorder.lines
+    assert line == (
+        f"GcuInstanceRemade claim {ref}: its DRS instance {gone.profile} {gone.uuid} on card {ONE} "
+        f"was gone, and {made.profile} {made.uuid} was made in its place; a container that started "
+        "before has the old one in TOPS_VISIBLE_DEVICES and cannot use the new one: restart its pod"
+    )
+    [(regarding, kind, _)] = rig.recorder.told
+    assert (regarding["kind"], kind) == ("ResourceClaim", EventType.WARNING)
+    rig.look()
+    assert len(rig.recorder.lines) == 1
 
 
 def test_a_claim_that_cannot_be_brought_to_rest_is_told(world: DrsWorld) -> None:

@@ -9,8 +9,14 @@ import pytest
 from dra_driver.agent import reports
 from dra_driver.agent.reports import Reports
 from dra_driver.kube.events import EventType
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.mode import Mode
+from dra_driver.model.owner import Grant, Owner
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import PluginDevice
 from tests.unit.agent.recorder import ListRecorder
 
+CARD = PciAddress.parse("0000:0d:00.0")
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "n1"}}
 
 
@@ -22,6 +28,27 @@ def test_events_are_about_the_node(kind: EventType) -> None:
     tell(reports.CARD_LOST, "card 0000:0d:00.0: gone")
     assert recorder.lines == ["GcuCardLost card 0000:0d:00.0: gone"]
     assert recorder.told == [(NODE, kind, "Serve")]
+
+
+@pytest.mark.parametrize(
+    ("owner", "regarding"),
+    [
+        pytest.param(
+            ClaimRef("team", "a", "uid-a"),
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": {"namespace": "team", "name": "a", "uid": "uid-a"},
+            },
+            id="a claim",
+        ),
+        pytest.param(Grant((PluginDevice(CARD, Mode.DRS, 0),), 6, "x"), NODE, id="a container"),
+    ],
+)
+def test_what_concerns_one_owner_is_told_of_its_claim(owner: Owner, regarding: Object) -> None:
+    recorder = ListRecorder()
+    Reports(recorder, "n1").warning_for(owner, reports.INSTANCE_REMADE, "gone")
+    assert recorder.told == [(regarding, EventType.WARNING, "Serve")]
 
 
 def test_reasons_are_words_in_camel_case_and_differ() -> None:
