@@ -16,6 +16,7 @@ from dra_driver.hardware.drs_errors import (
     CardGone,
     CreateHung,
     CreateMadeNothing,
+    CreateMadeOther,
     CreateRefused,
     CreateSaidFailed,
     DestroyFailed,
@@ -124,16 +125,17 @@ class Drs:
     def create(self, address: PciAddress, profile: Profile, before: Instances) -> Instance:
         """Make an instance on a card in DRS mode; `before` are those that were listed.
 
-        Raises CreateRefused or CreateMadeNothing when nothing was made; CreateSaidFailed,
-        CreateHung or InstanceUnclear when something may have been, which is then the caller's
-        to undo.
+        Raises CreateRefused or CreateMadeNothing when nothing was made, CreateMadeOther when what
+        was made had another profile and has been destroyed; CreateSaidFailed, CreateHung or
+        InstanceUnclear when something may have been, which is then the caller's to undo.
         """
         failure: HardwareError | None = None
         try:
             self._run(address, "--drs", "--create-instance", str(profile.id))
         except (EfsmiFailed, EfsmiHung) as error:
             failure = error
-        new = _made(self.instances(address), before, profile.name)
+        appeared = tuple(one for one in self.instances(address) if not one.is_in(before))
+        new = tuple(one for one in appeared if one.profile == profile.name)
         what = f"DRS instance {profile.name} on card {address}"
         if isinstance(failure, EfsmiHung):
             raise CreateHung(f"making {what} did not end: {failure}") from failure
@@ -141,6 +143,16 @@ class Drs:
             raise CreateSaidFailed(f"making {what} is reported as failed: {failure}") from failure
         if failure is not None:
             raise CreateRefused(f"{what} was not made: {failure}") from failure
+        if not new and len(appeared) == 1:
+            # Success was reported, and this alone appeared: nobody else's create made it. A later
+            # look knows no more than the size that was asked for, and would leave it.
+            self.destroy(address, appeared[0])
+            raise CreateMadeOther(
+                f"`efsmi` made DRS instance {appeared[0]} where {what} was asked for by profile id "
+                f"{profile.id}; it was destroyed",
+                remedy="nothing, where the card's firmware was changed: the next one is made by "
+                "the card's new profiles",
+            )
         if not new:
             raise CreateMadeNothing(f"`efsmi` reports success, but made no {what}")
         if len(new) > 1:
@@ -234,8 +246,3 @@ class Drs:
         if address not in self._indexes:
             self._indexes[address] = self._find(address)
         return self._indexes[address]
-
-
-def _made(listed: Instances, before: Instances, profile: str) -> Instances:
-    """What of `listed` a create of `profile` can have made that found `before` there."""
-    return tuple(one for one in listed if one.profile == profile and not one.is_in(before))

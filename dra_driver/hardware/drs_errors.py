@@ -11,6 +11,7 @@
         ├── CreateRefused       efsmi said no, and nothing was made
         ├── CreateHung          efsmi did not end in time; what was made is undone by the caller
         ├── CreateMadeNothing   efsmi said yes, and nothing was made
+        ├── CreateMadeOther     efsmi said yes, and made what was not asked for, which is gone again
         ├── CreateSaidFailed    efsmi said no, but made an instance, which the caller undoes
         ├── InstanceUnclear     several instances appeared: whose is whose cannot be told
         └── DestroyFailed       the instance is still listed
@@ -51,6 +52,10 @@ class CreateHung(DrsError):
 
 class CreateMadeNothing(DrsError):
     """A create reported success and made nothing."""
+
+
+class CreateMadeOther(DrsError):
+    """A create reported success and made an instance of another profile."""
 
 
 class CreateSaidFailed(DrsError):

@@ -1,7 +1,9 @@
 """Which profiles a kind of card offers, kept over restarts.
 
 A card lists its profiles only in DRS mode, so what was read once is kept for all cards of the same
-model, ECC state and memory: those three tell one table from another.
+model, ECC state and memory under the same driver: those four tell one table from another, but for
+a firmware that changes it. So the table says what cards are published with, and an empty card is
+asked again before anything is made on it (`dra_driver.node.drs_steps`).
 """
 
 from __future__ import annotations
@@ -33,14 +35,16 @@ class Form:
     model: str
     ecc: bool | None
     memory_mib: int
+    driver: str
 
     @classmethod
     def of(cls, card: Card) -> Form:
-        return cls(card.model, None if card.ecc is None else card.ecc.current, card.memory_mib)
+        ecc = None if card.ecc is None else card.ecc.current
+        return cls(card.model, ecc, card.memory_mib, card.driver_version)
 
     def __str__(self) -> str:
         ecc = {True: " with ECC", False: " without ECC", None: ""}[self.ecc]
-        return f"{self.model}{ecc}, {self.memory_mib} MiB"
+        return f"{self.model}{ecc}, {self.memory_mib} MiB, driver {self.driver}"
 
 
 class ProfileTables:
@@ -126,6 +130,7 @@ def _format(tables: Mapping[Form, ProfileTable]) -> bytes:
                 "model": form.model,
                 "ecc": form.ecc,
                 "memoryMiB": form.memory_mib,
+                "driver": form.driver,
                 "profiles": [
                     {
                         "name": profile.name,
@@ -148,7 +153,7 @@ def _parse(content: bytes) -> dict[Form, ProfileTable]:
     if (document["format"], document["version"]) != (_FORMAT, _VERSION):
         raise InvalidValue(f"version {document['version']} of {document['format']}")
     return {
-        Form(str(raw["model"]), _ecc(raw["ecc"]), _number(raw["memoryMiB"])): ProfileTable.of(
+        _form(raw): ProfileTable.of(
             Profile(
                 str(row["name"]),
                 *(_number(row[key]) for key in ("id", "count", "memoryMiB", "sips")),
@@ -157,6 +162,10 @@ def _parse(content: bytes) -> dict[Form, ProfileTable]:
         )
         for raw in document["tables"]
     }
+
+
+def _form(raw: Mapping[str, Any]) -> Form:
+    return Form(str(raw["model"]), _ecc(raw["ecc"]), _number(raw["memoryMiB"]), str(raw["driver"]))
 
 
 def _number(value: object) -> int:

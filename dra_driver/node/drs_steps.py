@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dra_driver.hardware.drs import Drs
+from dra_driver.hardware.drs_errors import CreateMadeOther
 from dra_driver.hardware.profiles import ProfileTables
 from dra_driver.model.card import Card
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.profile import Profile, profile_size
+from dra_driver.model.profile import Profile, ProfileTable, profile_size
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import Hold
 
@@ -55,7 +56,11 @@ class DrsSteps:
         profile = self._profile(hold, card)
         # An earlier request of the same claim may have made one since the card was surveyed.
         before = (*(hold.before or ()), *self._ledger().instances(card.address))
-        made = self._drs.create(card.address, profile, before)
+        try:
+            made = self._drs.create(card.address, profile, before)
+        except CreateMadeOther:
+            self._learn(card)
+            raise
         logger.info("card %s: made DRS instance %s", card.address, made)
         return replace(hold, instance=made, before=None)
 
@@ -83,12 +88,28 @@ class DrsSteps:
         return True
 
     def _profile(self, hold: Hold, card: Card) -> Profile:
-        """Raises InvalidValue where the card has none of that size."""
+        """Raises InvalidValue where the card has none of that size.
+
+        An empty card is asked anew: another firmware, which nothing cheap tells of, may have other
+        profile ids. A divided one is not, as it is not public whether it counts what is left of
+        it; its table was read before its first instance was made.
+        """
         table = self._tables.table(card)
-        if table is None:
-            table = self._drs.profiles(card.address)
-            self._tables.learn(card, table)
+        if table is None or self._is_empty(hold):
+            table = self._learn(card)
         return table.for_size(hold.amount or table.total)
+
+    def _learn(self, card: Card) -> ProfileTable:
+        table = self._drs.profiles(card.address)
+        self._tables.learn(card, table)
+        return table
+
+    def _is_empty(self, hold: Hold) -> bool:
+        """Whether the surveyed card has no instance yet. Where the journal names some, they may
+        be gone, or made since the survey for an earlier request of the same claim."""
+        if hold.before:
+            return False
+        return not self._ledger().instances(hold.card) or not self._drs.instances(hold.card)
 
     def _made(self, hold: Hold) -> Instance | None:
         """What a create that was interrupted made for the hold, if that can be proved: it was not

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dra_driver.hardware.drs_errors import (
     CardGone,
     CreateHung,
     CreateMadeNothing,
+    CreateMadeOther,
     CreateRefused,
     CreateSaidFailed,
     DestroyFailed,
@@ -95,6 +97,26 @@ def test_every_way_in_which_a_create_fails(
         card.create(CARD, P3, ())
     assert bool(tool.instances(ONE)) is made
     assert card.create(CARD, P3, card.instances(CARD)).profile == "3g.20gb"
+
+
+def test_what_was_made_by_another_profile_is_destroyed(tmp_path: Path) -> None:
+    tool = MemoryEfsmi.of(ONE)
+    card = switched_on(tool, tmp_path)
+    there = card.create(CARD, P1, ())
+    with pytest.raises(CreateMadeOther, match=r"3g\.20gb.*where DRS instance 1g\.6gb"):
+        card.create(CARD, replace(P1, id=1), (there,))
+    assert card.instances(CARD) == (there,)
+
+
+@pytest.mark.parametrize("fault", ["create-hangs-after-making", "create-reports-failure-but-makes"])
+def test_what_efsmi_does_not_say_that_it_made_is_left(tmp_path: Path, fault: str) -> None:
+    """Nothing tells it from what somebody else made at that moment."""
+    tool = MemoryEfsmi.of(ONE)
+    card = switched_on(tool, tmp_path)
+    tool.set_fault(fault, times=1)
+    with pytest.raises(DrsError):
+        card.create(CARD, replace(P1, id=1), ())
+    assert [one.profile for one in tool.instances(ONE)] == ["3g.20gb"]
 
 
 def test_no_room_is_told_in_efsmis_words(tmp_path: Path) -> None:

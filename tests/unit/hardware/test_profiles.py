@@ -48,6 +48,7 @@ def test_what_was_learnt_is_known_after_a_restart(tmp_path: Path) -> None:
         pytest.param(replace(CARD, model="S60G"), id="another model"),
         pytest.param(replace(CARD, ecc=None), id="no ECC"),
         pytest.param(replace(CARD, memory_mib=49120), id="other memory"),
+        pytest.param(replace(CARD, driver_version="1.6"), id="another driver"),
     ],
 )
 def test_another_kind_of_card_has_another_table(tmp_path: Path, other: Card) -> None:
@@ -68,13 +69,15 @@ def test_two_agents_lose_nothing_of_each_other(tmp_path: Path) -> None:
 def contents() -> list[object]:
     good = {"format": "gcu-dra-profiles", "version": 1}
     row = {"name": "1g.6gb", "id": 0, "count": 6, "memoryMiB": 6860, "sips": 4}
-    table = {"model": "S60", "ecc": True, "memoryMiB": 42976, "profiles": [row]}
+    unkeyed = {"model": "S60", "ecc": True, "memoryMiB": 42976, "profiles": [row]}
+    table = {**unkeyed, "driver": "1.5"}
     return [
         pytest.param(b"", id="empty"),
         pytest.param(b"\xff\x00{", id="garbage"),
         pytest.param(b"[]", id="another document"),
         pytest.param(json.dumps({**good, "version": 2, "tables": []}).encode(), id="newer"),
         pytest.param(json.dumps({**good, "tables": [{**table, "ecc": "on"}]}).encode(), id="ecc"),
+        pytest.param(json.dumps({**good, "tables": [unkeyed]}).encode(), id="no driver"),
         pytest.param(
             json.dumps({**good, "tables": [{**table, "profiles": []}]}).encode(), id="no profiles"
         ),

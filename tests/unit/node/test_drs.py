@@ -368,6 +368,16 @@ def test_a_lost_journal_is_rebuilt_with_its_instances(world: DrsWorld, agent: Ag
     assert world.tool.instances(ONE) == ()
 
 
-def test_the_profile_table_is_read_once(world: DrsWorld, agent: Agent) -> None:
-    errors(agent, world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 1, 1)))
-    assert sum("--list-profile" in call for call in world.tool.calls) == 1
+def test_profiles_are_listed_of_empty_cards_only(world: DrsWorld, agent: Agent) -> None:
+    def listed() -> list[str]:
+        return [call[1] for call in world.tool.calls if "--list-profile" in call]
+
+    both = claim(
+        "both", *(share(0, Mode.DRS, 1, f"share-{name}", name) for name in ("first", "second"))
+    )
+    first = world.api.add(both)
+    world.api.pods["team", "pod"] = pod({"x": "both"}, ("x/first",), ("x/second",))
+    assert errors(agent, first, world.api.add(instance("b", 0, 1))) == ["", ""]
+    assert listed() == ["1"]
+    assert errors(agent, world.api.add(instance("c", 1, 1))) == [""]
+    assert listed() == ["1", "0"]
