@@ -8,8 +8,9 @@ from typing import Final
 
 from dra_driver.agent.forms import Devices
 from dra_driver.model.claim import Object
-from dra_driver.model.device import taint
-from dra_driver.model.names import TAINT_FAILING
+from dra_driver.model.device import parse_device_name, taint
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.failures import FIRST_PAUSE, Failures
 from dra_driver.node.ledger import Ledger, State
@@ -25,6 +26,7 @@ class OpenDevices:
     The taint's effect is NoExecute, with which Kubernetes deletes the pods whose claims have the
     device, and NoSchedule while others than those that wait have something of it: their pods run
     well and would be deleted too, since a device that many claims share has its taints for all.
+    Instances that count as somebody else's may be of such pods, too, whose records were lost.
 
     What an agent that ended had closed is known from the taints that stand `published` (None until
     the API server has told).
@@ -56,7 +58,7 @@ class OpenDevices:
         in_use = _in_use(self._ledger(), self._failures.waiting())
         return {
             card: [
-                _tainted(each, evicts=each["name"] not in in_use)
+                _tainted(each, evicts=each["name"] not in in_use and not _has_strangers(each))
                 if each["name"] in closed
                 else each
                 for each in devices
@@ -85,6 +87,11 @@ def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:
         if holding.state is State.PREPARED and uid not in waiting
         for hold in holding.holds
     )
+
+
+def _has_strangers(device: Object) -> bool:
+    mode, _ = parse_device_name(device["name"])
+    return mode is Mode.DRS and any(each["key"] == TAINT_FOREIGN for each in device["taints"])
 
 
 def _tainted(device: Object, *, evicts: bool) -> Object:

@@ -5,6 +5,7 @@
     GcuError                  what happened, to what, and what to do about it
     ├── InvalidValue          something that came in from a person or an API object is malformed
     ├── Refused               a rule of ours forbids what was asked (the rule and the holder named)
+    │   ├── ForeignCard       somebody else has divided the card
     │   └── NotLeader         another replica of the controller may write now
     ├── HardwareError         sysfs or efsmi did not answer, or answered what we cannot read
     │   ├── EfsmiFailed       efsmi ended and reported failure
@@ -31,8 +32,11 @@ class GcuError(Exception):
     """An error with a remedy.
 
     ``what`` says in one sentence what happened and to what; ``remedy`` says what a person
-    can do, and may be empty where only the caller knows.
+    can do, and may be empty where only the caller knows. ``device`` is the published device whose
+    card is at fault, where `dra_driver.node.failures.blame` has said so.
     """
+
+    device: str | None = None
 
     def __init__(self, what: str, *, remedy: str = "") -> None:
         self.what = what
@@ -49,6 +53,10 @@ class InvalidValue(GcuError):
 
 class Refused(GcuError):
     """A rule of the driver forbids what was asked; nothing was changed."""
+
+
+class ForeignCard(Refused):
+    """Somebody else has divided the card; it is no use to anybody here while that is so."""
 
 
 class HardwareError(GcuError):

@@ -1,6 +1,7 @@
 """What giving out devices does to cards, mode by mode, with the records that belong between.
 
-Every method but `knows` is called with the locks of the cards held, and raises GcuError.
+Every method but `knows` is called with the locks of the cards held, and raises GcuError, which
+says what device is to blame.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Mapping
 
 from dra_driver.hardware.drs_errors import CardGone
 from dra_driver.model.card import Card
-from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.errors import ForeignCard, GcuError, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.failures import Failures
+from dra_driver.node.failures import blame
 from dra_driver.node.journal import Journal
 from dra_driver.node.ledger import Holding
 from dra_driver.node.records import CardKind, Hold, Kind, card_record, record
@@ -28,27 +29,27 @@ Cards = Mapping[PciAddress, Card]
 
 
 class CardWork:
-    """Takes the steps of each hold's mode; `failures` counts those that make something."""
+    """Takes the steps of each hold's mode."""
 
-    def __init__(
-        self, journal: Journal, steps: Mapping[Mode, ModeSteps], failures: Failures
-    ) -> None:
+    def __init__(self, journal: Journal, steps: Mapping[Mode, ModeSteps]) -> None:
         self._journal = journal
         self._steps = steps
-        self._failures = failures
 
     def knows(self, holds: Holds) -> bool:
         """Whether this version has steps for all of `holds`."""
         return all(hold.mode in self._steps for hold in holds)
 
     def survey(self, holds: Holds, cards: Cards) -> Holds:
-        """The holds with what must be known before anything is made; raises Refused where a card
-        is somebody else's."""
+        """The holds with what must be known before anything is made; raises ForeignCard where a
+        card is somebody else's."""
+        surveyed = []
         for hold in holds:
-            for problem in cards[hold.card].problems:
-                if problem.taint == TAINT_FOREIGN and not hold.admin_access:
-                    raise Refused(f"card {hold.card} is not ours to use: {problem.text}")
-        return tuple(self._step(hold).survey(hold) for hold in holds)
+            with blame(hold.device):
+                for problem in cards[hold.card].problems:
+                    if problem.taint == TAINT_FOREIGN and not hold.admin_access:
+                        raise ForeignCard(f"card {hold.card} is not ours to use: {problem.text}")
+                surveyed.append(self._step(hold).survey(hold))
+        return tuple(surveyed)
 
     def totals(self, holds: Holds, cards: Cards) -> dict[str, int]:
         """By device, how much of its capacity there is, where that is counted."""
@@ -61,7 +62,7 @@ class CardWork:
         for at, hold in enumerate(holds):
             if hold.admin_access:
                 continue  # whoever holds the card decides what it is like
-            with self._failures.counted(owner, holds, hold.device):
+            with blame(hold.device):
                 if hold.mode is not Mode.DRS:
                     self._leave_drs(hold.card)
                 made[at] = self._step(hold).create(hold, cards[hold.card])
@@ -72,9 +73,7 @@ class CardWork:
     def missing(self, holds: Holds) -> frozenset[PciAddress]:
         """The cards on which something of a prepared claim is not as recorded."""
         return frozenset(
-            hold.card
-            for hold in holds
-            if hold.mode in self._steps and self._step(hold).find(hold) != hold
+            hold.card for hold in holds if hold.mode in self._steps and self._find(hold) != hold
         )
 
     def remake(self, owner: Owner, holds: Holds, cards: Cards) -> Holds:
@@ -84,11 +83,12 @@ class CardWork:
         for at, hold in enumerate(holds):
             if hold.card not in cards:
                 continue
-            step, found = self._step(hold), self._step(hold).find(hold)
+            step, found = self._step(hold), self._find(hold)
             if found is None:
-                made[at] = step.survey(hold)
+                with blame(hold.device):
+                    made[at] = step.survey(hold)
                 self._journal.write(record(Kind.PREPARED, owner, tuple(made)))
-                with self._failures.counted(owner, holds, hold.device):
+                with blame(hold.device):
                     found = step.create(made[at], cards[hold.card])
             if found != made[at]:
                 made[at] = found
@@ -101,7 +101,8 @@ class CardWork:
         gone: CardGone | None = None
         for hold in holds:
             try:
-                self._step(hold).destroy(hold)
+                with blame(hold.device):
+                    self._step(hold).destroy(hold)
             except CardGone as error:
                 gone = error
         if gone is not None:
@@ -138,9 +139,13 @@ class CardWork:
         if Mode.DRS in self._steps:
             self.vacate(card)
         if card in self._journal.snapshot().switched:
-            raise Refused(
+            raise ForeignCard(
                 f"card {card} is still in DRS mode", remedy="it is switched out of it before use"
             )
+
+    def _find(self, hold: Hold) -> Hold | None:
+        with blame(hold.device):
+            return self._step(hold).find(hold)
 
     def _step(self, hold: Hold) -> ModeSteps:
         try:

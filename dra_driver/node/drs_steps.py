@@ -10,7 +10,7 @@ from dra_driver.hardware.drs import Drs
 from dra_driver.hardware.drs_errors import CreateMadeOther
 from dra_driver.hardware.profiles import ProfileTables
 from dra_driver.model.card import Card
-from dra_driver.model.errors import Refused
+from dra_driver.model.errors import ForeignCard
 from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable, profile_size
@@ -36,13 +36,13 @@ class DrsSteps:
     def survey(self, hold: Hold, /) -> Hold:
         """The hold with all instances of the card, which are all held by claims.
 
-        Raises Refused where some are not: a card that somebody else divides is not used, and what
-        a claim left that could not be undone yet must not be mistaken for what is made now.
+        Raises ForeignCard where some are not: a card that somebody else divides is not used, and
+        what a claim left that could not be undone yet must not be mistaken for what is made now.
         """
         listed = self._drs.instances(hold.card)
         unknown = foreign(listed, self._ledger(), hold.card)
         if unknown:
-            raise Refused(
+            raise ForeignCard(
                 f"card {hold.card} has DRS instances that no claim of ours holds: "
                 f"{', '.join(map(str, unknown))}",
                 remedy="destroy them if nobody needs them (efsmi -i INDEX --drs "

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dra_driver.model.errors import GcuError, HardwareError, InvalidValue
+from dra_driver.model.errors import ForeignCard, GcuError, HardwareError, InvalidValue
 from dra_driver.model.owner import Owner
 from dra_driver.node.records import Hold
 
@@ -51,6 +51,20 @@ class _Closed:
     pause: float
 
 
+@contextmanager
+def blame(device: str | None) -> Iterator[None]:
+    """Around a step on the card of `device`, None for a device that the owner has not: an error of
+    which the card, or what is asked of it, is the cause says so from here on.
+
+    That another owner holds the card, or a record cannot be written, says nothing of the card.
+    """
+    try:
+        yield
+    except (HardwareError, InvalidValue, ForeignCard) as error:
+        error.device = error.device or device
+        raise
+
+
 class Failures:
     """Counts the tries; thread-safe.
 
@@ -74,19 +88,22 @@ class Failures:
         self._closed: dict[str, _Closed] = {}
 
     @contextmanager
-    def counted(self, owner: Owner, holds: Holds, device: str) -> Iterator[None]:
-        """Around a try to make what `owner` needs of `device`. What is at fault is the card or what
-        is asked of it; that a record could not be written says nothing of either."""
+    def counted(self, owner: Owner, holds: Holds) -> Iterator[None]:
+        """Around a try to give `owner` its `holds`: it has failed where a device is to `blame`,
+        whichever step it was. How it ends well says `succeeded`."""
         try:
             yield
-        except (HardwareError, InvalidValue) as error:
-            self._failed(owner, holds, device, error)
+        except GcuError as error:
+            if error.device is not None:
+                self._failed(owner, holds, error.device, error)
             raise
+
+    def succeeded(self, owner: Owner, made: Iterable[str] = ()) -> None:
+        """The owner has all that it should; of the devices in `made` something was made for it."""
         with self._lock:
-            waited = self._waiting.get(owner.uid)
-            if waited is not None and waited.device == device:
-                del self._waiting[owner.uid]
-            self._closed.pop(device, None)
+            waited = self._waiting.pop(owner.uid, None)
+            for device in {*made} if waited is None else {*made, waited.device}:
+                self._closed.pop(device, None)
 
     def unprepared(self, owner: Owner, given_back: Holds) -> None:
         """The owner waits no longer; `given_back` is what it had."""

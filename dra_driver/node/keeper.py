@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from enum import StrEnum
 
@@ -21,7 +21,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cards import CardWork
 from dra_driver.node.cdi import Injection, read_record, render
 from dra_driver.node.cdi_directory import CdiDirectory
-from dra_driver.node.failures import Failures
+from dra_driver.node.failures import Failures, blame
 from dra_driver.node.journal import Journal
 from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.locks import Locks
@@ -65,7 +65,7 @@ class Keeper:
         self._cdi = cdi
         self._locks = locks
         self._failures = failures
-        self._work = CardWork(journal, steps, failures)
+        self._work = CardWork(journal, steps)
         self._injection = injection
 
     def prepare(self, owner: Owner, holds: Holds) -> Holds:
@@ -77,20 +77,13 @@ class Keeper:
         """
         with self._own(owner.uid, holds) as held:
             if held is not None and held.state is State.PREPARED:
-                self._maintain(self._renewed(held, owner))
+                self._maintain(self._renewed(held, owner), awaited=True)
                 return held.holds
-            if held is not None:
-                self._take_back(held)
-            cards = self._read_cards(_seen(holds))
-            holds = self._work.survey(holds, cards)
-            self._write(Kind.INTENT, owner, holds, self._work.totals(holds, cards))
-            try:
-                holds = self._work.create(owner, holds, cards)
-                self._cdi.write(owner.uid, render(owner, holds, cards, self._injection))
-                self._journal.write(record(Kind.PREPARED, owner, holds))
-            except Exception:
-                self._undo(owner.uid)
-                raise
+            with self._failures.counted(owner, holds):
+                if held is not None:
+                    self._take_back(held)
+                holds = self._make(owner, holds)
+            self._failures.succeeded(owner, (h.device for h in holds if not h.admin_access))
         return holds
 
     def keep(self, owner: Owner) -> Holds | None:
@@ -101,7 +94,7 @@ class Keeper:
         with self._own(owner.uid) as held:
             if held is None or held.state is not State.PREPARED:
                 return None
-            self._maintain(held)
+            self._maintain(held, awaited=True)
             return held.holds
 
     def unprepare(self, owner: Owner) -> None:
@@ -187,6 +180,19 @@ class Keeper:
 
         self._journal.commit(decide)
 
+    def _make(self, owner: Owner, holds: Holds) -> Holds:
+        cards = self._read_cards(_seen(holds), holds)
+        holds = self._work.survey(holds, cards)
+        self._write(Kind.INTENT, owner, holds, self._work.totals(holds, cards))
+        try:
+            holds = self._work.create(owner, holds, cards)
+            self._cdi.write(owner.uid, render(owner, holds, cards, self._injection))
+            self._journal.write(record(Kind.PREPARED, owner, holds))
+        except Exception:
+            self._undo(owner.uid)
+            raise
+        return holds
+
     def _undo(self, uid: str) -> None:
         try:
             self._clear(self._journal.snapshot().holdings[uid])
@@ -225,21 +231,36 @@ class Keeper:
         forgotten = record(Kind.FORGOTTEN, held.owner, ())
         self._journal.commit(lambda _: [forgotten, *off])
 
-    def _maintain(self, held: Holding) -> Outcome:
-        """Make again what is gone of a prepared claim, and its CDI file."""
-        missing: Collection[PciAddress] = ()
+    def _maintain(self, held: Holding, *, awaited: bool = False) -> Outcome:
+        """Make again what is gone of a prepared claim, and its CDI file.
+
+        A claim whose cards cannot be looked at is a failure only where it is `awaited`: else it
+        may be one with which a container runs.
+        """
+        with self._failures.counted(held.owner, held.holds) if awaited else nullcontext():
+            missing = self._missing(held)
+            outcome = Outcome.AT_REST if missing else self._show(held)
+        if missing:
+            with self._failures.counted(held.owner, held.holds):
+                cards = self._read_cards(missing, held.holds)
+                holds = self._work.remake(held.owner, held.holds, cards)
+                self._show(replace(held, holds=holds))
+            outcome = Outcome.REMADE
+        if missing is not None:
+            made = (hold.device for hold in held.holds if hold.card in missing)
+            self._failures.succeeded(held.owner, made)
+        return outcome
+
+    def _missing(self, held: Holding) -> frozenset[PciAddress] | None:
+        """The cards on which something is not as recorded; None where that cannot be told, and
+        what runs with the claim goes on."""
         try:
-            missing = self._work.missing(held.holds)
+            return self._work.missing(held.holds)
         except HardwareError:
             if self._cdi.read(held.owner.uid) is None:
                 raise
-            # Whatever runs with the claim goes on.
             logger.warning("%s stays unexamined", held.owner.title, exc_info=True)
-        if not missing:
-            return self._show(held)
-        holds = self._work.remake(held.owner, held.holds, self._read_cards(missing))
-        self._show(replace(held, holds=holds))
-        return Outcome.REMADE
+            return None
 
     def _show(self, held: Holding) -> Outcome:
         """Write a prepared claim's CDI file where it is missing or its cards have other minors
@@ -249,7 +270,7 @@ class Keeper:
             # A newer version wrote it, and knows more of its mode than this one.
             return Outcome.AT_REST
         try:
-            cards = self._read_cards(_seen(held.holds))
+            cards = self._read_cards(_seen(held.holds), held.holds)
         except HardwareError:
             if present is None:
                 raise
@@ -282,8 +303,16 @@ class Keeper:
             return False
         return True
 
-    def _read_cards(self, addresses: Collection[PciAddress]) -> dict[PciAddress, Card]:
-        return {address: self._hardware.card(address) for address in sorted(addresses)}
+    def _read_cards(
+        self, addresses: Collection[PciAddress], holds: Holds = ()
+    ) -> dict[PciAddress, Card]:
+        """The cards as they are now; one that cannot be read is blamed on its device in `holds`."""
+        devices = {hold.card: hold.device for hold in holds}
+        cards: dict[PciAddress, Card] = {}
+        for address in sorted(addresses):
+            with blame(devices.get(address)):
+                cards[address] = self._hardware.card(address)
+        return cards
 
 
 def _seen(holds: Holds) -> set[PciAddress]:

@@ -22,7 +22,7 @@ class ModeSteps(Protocol):
 
     def survey(self, hold: Hold, /) -> Hold:
         """Look, before the intent is written: the hold with what must be known later to tell what
-        `create` made. Changes nothing; raises Refused where the card is not ours to use."""
+        `create` made. Changes nothing; raises ForeignCard where the card is not ours to use."""
 
     def create(self, hold: Hold, card: Card, /) -> Hold:
         """Make on the card what the hold stands for, the intent being durable: the hold with

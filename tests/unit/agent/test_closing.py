@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from dra_driver.agent.closing import OpenDevices
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import TAINT_FAILING
+from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
+from dra_driver.model.pci import PciAddress
 from dra_driver.node.failures import FIRST_PAUSE, TRIES, Failures
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import Hold, Kind, record
@@ -30,11 +32,12 @@ WANTED = {CARDS[0]: [device(hold(0)), device(DRS)], CARDS[1]: [device(hold(1))]}
 
 class Rig:
     def __init__(self) -> None:
+        self.wanted: Mapping[PciAddress, list[Object]] = WANTED
         self.counted = Counted()
         self.ledger = Ledger()
         self.published: list[Object] | None = []
         self.devices = OpenDevices(
-            lambda: WANTED,
+            lambda: self.wanted,
             self.counted.failures,
             ledger=lambda: self.ledger,
             published=lambda: self.published,
@@ -81,6 +84,20 @@ def test_nobody_is_deleted_who_runs_well(rig: Rig, name: str, kind: Kind, effect
     rig.hold(name, DRS, kind)
     rig.counted.fail("a", TRIES)
     assert rig.effects()[DRS.device] == [effect]
+
+
+@pytest.mark.parametrize(
+    ("mode", "effect"), [(Mode.DRS, "NoSchedule"), (Mode.WHOLE, "NoExecute")], ids=str
+)
+def test_instances_of_somebody_may_be_of_pods_whose_records_were_lost(
+    rig: Rig, mode: Mode, effect: str
+) -> None:
+    """Such a pod has a part of the DRS device, as no pod has one of the whole card."""
+    foreign: Object = {"key": TAINT_FOREIGN, "effect": "NoSchedule"}
+    failing = hold(0, mode=mode)
+    rig.wanted = {CARDS[0]: [device(hold(0), foreign), device(DRS, foreign)]}
+    rig.counted.fail("a", TRIES, device=failing.device)
+    assert rig.effects()[failing.device] == [effect]
 
 
 def test_a_neighbour_on_another_device_does_not_matter(rig: Rig) -> None:

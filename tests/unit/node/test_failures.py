@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from dra_driver.model.card import Problem
 from dra_driver.model.claim import ClaimRef
-from dra_driver.model.errors import GcuError, HardwareError, InvalidValue, JournalError
+from dra_driver.model.errors import (
+    ForeignCard,
+    GcuError,
+    HardwareError,
+    InvalidValue,
+    JournalError,
+    Refused,
+)
 from dra_driver.model.mode import Mode
-from dra_driver.node.failures import FIRST_PAUSE, TRIES, Failures
-from tests.unit.node.drs_world import DrsWorld, errors, instance, whole
-from tests.unit.node.world import CARDS, hold
+from dra_driver.model.names import TAINT_FOREIGN
+from dra_driver.node.failures import FIRST_PAUSE, TRIES, Failures, blame
+from dra_driver.simulator.state import Instance
+from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, whole
+from tests.unit.node.world import CARDS, World, claim, hold, pod
 
 DRS = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
 DEVICE, OTHER = DRS.device, hold(1, mode=Mode.DRS).device
 ONE = str(CARDS[0])
+FOREIGN = Instance(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
+
+Change = Callable[[DrsWorld], None]
 
 
 def ref(name: str) -> ClaimRef:
@@ -33,15 +47,14 @@ class Counted:
         )
 
     def fail(
-        self, name: str, times: int = 1, error: GcuError | None = None, device: str = DEVICE
+        self, name: str, times: int = 1, error: GcuError | None = None, device: str | None = DEVICE
     ) -> None:
         for _ in range(times):
-            with pytest.raises(GcuError), self.failures.counted(ref(name), (DRS,), device):
+            with pytest.raises(GcuError), self.failures.counted(ref(name), (DRS,)), blame(device):
                 raise error or HardwareError("efsmi said no")
 
     def succeed(self, name: str) -> None:
-        with self.failures.counted(ref(name), (DRS,), DEVICE):
-            pass
+        self.failures.succeeded(ref(name), [DEVICE])
 
     def closed_for(self) -> float:
         """Seconds, to the minute."""
@@ -60,8 +73,12 @@ def counted() -> Counted:
 
 @pytest.mark.parametrize(
     "error",
-    [HardwareError("efsmi said no"), InvalidValue("the card has no such size")],
-    ids=["the card", "what is asked of it"],
+    [
+        HardwareError("efsmi said no"),
+        InvalidValue("the card has no such size"),
+        ForeignCard("somebody else has divided it"),
+    ],
+    ids=["the card", "what is asked of it", "who else divides it"],
 )
 def test_a_device_closes_after_some_tries_for_one_claim(counted: Counted, error: GcuError) -> None:
     counted.fail("a", TRIES - 1, error)
@@ -74,16 +91,16 @@ def test_a_device_closes_after_some_tries_for_one_claim(counted: Counted, error:
     assert counted.told == [DEVICE]
 
 
-def test_what_is_made_of_another_device_for_the_same_claim_does_not_count(counted: Counted) -> None:
-    for _ in range(TRIES):
-        with counted.failures.counted(ref("a"), (DRS,), OTHER):
-            pass
-        counted.fail("a")
-    assert counted.failures.closed() == {DEVICE}
-
-
-def test_a_record_that_cannot_be_written_says_nothing_of_the_device(counted: Counted) -> None:
-    counted.fail("a", 9, JournalError("disk full"))
+@pytest.mark.parametrize("step", [DEVICE, None], ids=["a step on it", "a step on none of its own"])
+@pytest.mark.parametrize(
+    "error",
+    [JournalError("disk full"), Refused("another claim holds it")],
+    ids=["a record that cannot be written", "another holder"],
+)
+def test_what_says_nothing_of_the_device(
+    counted: Counted, error: GcuError, step: str | None
+) -> None:
+    counted.fail("a", 9, error, device=step)
     assert (counted.failures.closed(), dict(counted.failures.waiting())) == (frozenset(), {})
 
 
@@ -202,3 +219,160 @@ def test_a_neighbour_that_ends_lets_the_next_one_try(world: DrsWorld) -> None:
     assert world.failures.closed() == {DEVICE}
     agent.preparer.unprepare([neighbour])
     assert world.failures.closed() == frozenset()
+
+
+def gone(world: DrsWorld) -> None:
+    """Off the bus."""
+    world.tool.set_card(ONE, lost=True)
+
+
+def divided(world: DrsWorld) -> None:
+    """By somebody else."""
+    world.tool.set_card(ONE, instances=(FOREIGN,), virtualization="DRS")
+
+
+def told_divided(world: DrsWorld) -> None:
+    """By somebody else, as a look at the card has found."""
+    divided(world)
+    world.cards.problems[CARDS[0]] = (Problem(TAINT_FOREIGN, "", "has instances"),)
+
+
+def well(world: DrsWorld) -> None:
+    world.tool.clear_faults()
+    if FOREIGN in world.tool.instances(ONE):
+        world.tool.set_card(ONE, instances=(), virtualization="Disable")
+    world.tool.set_card(ONE, lost=False)
+    world.cards.problems.clear()
+
+
+def faulty(*names: str, **keys: str) -> Change:
+    def change(world: DrsWorld) -> None:
+        for name in names:
+            world.tool.set_fault(name, **keys)
+
+    return change
+
+
+CLAIMS = {
+    Mode.WHOLE: whole("a", 0),
+    Mode.SHARED: slices("a", 0, 1),
+    Mode.DRS: instance("a", 0, 1),
+}
+CARD_HANGS = faulty("card-hangs", card=ONE)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "asked"),
+    [
+        pytest.param(
+            faulty("create-reports-failure-but-makes", "destroy-fails"), None, Mode.DRS, id="stays"
+        ),
+        pytest.param(
+            faulty("create-hangs-after-making", "destroy-hangs"), None, Mode.DRS, id="stays, hangs"
+        ),
+        pytest.param(faulty("create-hangs"), CARD_HANGS, Mode.DRS, id="hangs from a create on"),
+        pytest.param(CARD_HANGS, None, Mode.DRS, id="hangs from the start on"),
+        pytest.param(
+            faulty("create-hangs-after-making"), faulty("efsmi-exit"), Mode.DRS, id="tool fails"
+        ),
+        pytest.param(faulty("efsmi-exit"), None, Mode.DRS, id="tool fails from the start on"),
+        pytest.param(
+            faulty("create-fails"), faulty("efsmi-garbage"), Mode.DRS, id="tool says garbage"
+        ),
+        pytest.param(faulty("efsmi-garbage"), None, Mode.DRS, id="garbage from the start on"),
+        pytest.param(gone, None, Mode.DRS, id="lost"),
+        pytest.param(faulty("create-hangs-after-making"), gone, Mode.DRS, id="lost later"),
+        pytest.param(gone, None, Mode.WHOLE, id="a whole card that is lost"),
+        pytest.param(gone, None, Mode.SHARED, id="slices of a card that is lost"),
+        pytest.param(divided, None, Mode.DRS, id="somebody else's instance"),
+        pytest.param(told_divided, None, Mode.WHOLE, id="a whole card that somebody else divides"),
+        pytest.param(
+            told_divided, None, Mode.SHARED, id="slices of a card that somebody else divides"
+        ),
+    ],
+)
+def test_wherever_in_a_prepare_the_card_fails(
+    world: DrsWorld, first: Change, then: Change | None, asked: Mode
+) -> None:
+    """Each try counts once; when the card is well the next one ends it all."""
+    agent = world.start()
+    failing = world.api.add(CLAIMS[asked])
+    first(world)
+    assert errors(agent, failing) != [""]
+    if then is not None:
+        then(world)
+    assert all(errors(agent, *[failing] * (TRIES - 2)))
+    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+    assert errors(agent, failing) != [""]
+    assert world.failures.closed() == {hold(0, mode=asked).device}
+    assert set(world.failures.waiting()) == {"uid-a"}
+    well(world)
+    assert errors(agent, failing) == [""]
+    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+
+
+@pytest.mark.parametrize(
+    "shares", [[(0, 1), (0, 5)], [(1, 1), (0, 5)]], ids=["on one card", "on two cards"]
+)
+def test_what_else_was_made_for_the_claim_is_no_success(
+    world: DrsWorld, shares: list[tuple[int, int]]
+) -> None:
+    """There is no instance of size 5."""
+    agent = world.start()
+    parts = [
+        share(card, Mode.DRS, size, f"s{card}{size}", f"r{at}")
+        for at, (card, size) in enumerate(shares)
+    ]
+    world.api.pods["team", "pod"] = pod({"x": "a"}, ("x/r0",), ("x/r1",))
+    failing = world.api.add(claim("a", *parts))
+    assert all(errors(agent, *[failing] * TRIES))
+    assert world.failures.closed() == {DEVICE}
+
+
+@pytest.mark.parametrize("change", [CARD_HANGS, gone], ids=["hangs", "is lost"])
+def test_a_prepared_claim_that_waits_for_its_card_after_a_reboot(
+    world: DrsWorld, change: Change
+) -> None:
+    """The kubelet's tries count; not the agent's own, as a container may run with the claim."""
+    agent = world.start()
+    prepared = world.api.add(instance("a", 0, 1))
+    assert errors(agent, prepared) == [""]
+    World.reboot(world)  # of a machine that keeps its instances
+    change(world)
+    for _ in range(TRIES):
+        agent = world.start()
+    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+    assert all(errors(agent, *[prepared] * TRIES))
+    assert world.failures.closed() == {DEVICE}
+    well(world)
+    agent.preparer.keeper.settle(prepared)
+    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+
+
+def test_a_claim_that_runs_does_not_open_what_makes_nothing_for_others(world: DrsWorld) -> None:
+    agent = world.start()
+    running, failing = world.api.add(instance("n", 0, 1)), world.api.add(instance("a", 0, 1))
+    assert errors(agent, running) == [""]
+    world.tool.set_fault("create-fails")
+    assert all(errors(agent, *[failing] * TRIES))
+    assert errors(agent, running) == [""]
+    assert world.failures.closed() == {DEVICE}
+
+
+def test_an_unprepare_that_fails_is_no_try(world: DrsWorld) -> None:
+    agent = world.start()
+    ref = world.api.add(instance("a", 0, 1))
+    assert errors(agent, ref) == [""]
+    world.tool.set_fault("destroy-fails")
+    for _ in range(TRIES):
+        assert agent.preparer.unprepare([ref])[ref.uid] is not None
+        world.reconcile(agent)
+    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+
+
+def test_a_card_that_another_claim_holds_has_not_failed(world: DrsWorld) -> None:
+    agent = world.start()
+    holder, refused = world.api.add(slices("n", 0, 1)), world.api.add(instance("a", 0, 1))
+    assert errors(agent, holder) == [""]
+    assert all(errors(agent, *[refused] * TRIES))
+    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
