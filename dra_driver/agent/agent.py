@@ -40,6 +40,7 @@ from dra_driver.hardware.drs_locks import DrsLocks
 from dra_driver.hardware.efsmi import Efsmi
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.profiles import ProfileTables
+from dra_driver.hardware.silence import Silence
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
@@ -119,10 +120,12 @@ class Agent:
             changed=self._on_cards,
             news=CardNews(self._reports),
         )
+        self._silence = Silence()
         drs = Drs(
             efsmi,
             DrsLocks(state / "locks", patience=settings.efsmi_timeout),
             indexes=self._cards.index,
+            silence=self._silence,
         )
         preparer = Preparer(
             claims=ApiReader(api),
@@ -279,7 +282,11 @@ class Agent:
     def _recover(self) -> None:
         opening = self._journal.open()
         report = Recovery(
-            keeper=self._keeper, journal=self._journal, cdi=self._cdi, locks=self._locks
+            keeper=self._keeper,
+            journal=self._journal,
+            cdi=self._cdi,
+            locks=self._locks,
+            silence=self._silence,
         ).run(opening)
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")

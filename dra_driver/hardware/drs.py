@@ -34,6 +34,7 @@ from dra_driver.hardware.drs_rows import (
 from dra_driver.hardware.efsmi import EfsmiFailed, EfsmiHung
 from dra_driver.hardware.listing import parse_list
 from dra_driver.hardware.shown import last_line
+from dra_driver.hardware.silence import Silence
 from dra_driver.hardware.summary import SummaryRow, parse_summary
 from dra_driver.model.card import Virtualization
 from dra_driver.model.errors import HardwareError
@@ -59,7 +60,8 @@ class Drs:
 
     The caller holds a lock on the card for as long as what it has listed must stay true. Each call
     on a card waits for those that were given up (`drs_locks`). `indexes` says which index a card
-    probably has: a call of all cards, which would tell, hangs when one of them does.
+    probably has: a call of all cards, which would tell, hangs when one of them does. Who did not
+    answer, as `silence` knows, is not asked again (CardSilent).
     """
 
     def __init__(
@@ -68,9 +70,11 @@ class Drs:
         locks: DrsLocks,
         *,
         indexes: Callable[[PciAddress], int | None] = lambda _: None,
+        silence: Silence | None = None,
     ) -> None:
         self._tool = tool
         self._locks = locks
+        self._silence = silence or Silence()
         self._probable = indexes
         self._indexes: dict[PciAddress, int] = {}
         # Whether ``-L`` of this tool shows instances: known once it has shown one.
@@ -112,7 +116,7 @@ class Drs:
     def is_on(self, address: PciAddress) -> bool:
         """Whether the card is in DRS mode, as the summary tells."""
         index = self._index(address)
-        return self._row(self._tool.run(), index, address).mode is Virtualization.DRS
+        return self._row(self._run_for_all(), index, address).mode is Virtualization.DRS
 
     def profiles(self, address: PciAddress) -> ProfileTable:
         """The card's profile table; it must be in DRS mode. Raises NoProfiles."""
@@ -213,7 +217,7 @@ class Drs:
         found = parse_older_instances(text, index)
         if found:
             return found
-        summary = self._tool.run()
+        summary = self._run_for_all()
         self._row(summary, index, address)
         return parse_summary_instances(summary, index)
 
@@ -225,7 +229,7 @@ class Drs:
         raise HardwareError(f"efsmi's summary does not show card {address} at index {index}")
 
     def _find(self, address: PciAddress) -> int:
-        text = self._tool.run("-L")
+        text = self._run_for_all("-L")
         for card in parse_list(text):
             if card.address == address:
                 return card.index
@@ -239,8 +243,13 @@ class Drs:
 
     def _run(self, address: PciAddress, *arguments: str) -> str:
         index = self._index(address)
-        with self._locks.alone(address) as lock:
+        with self._silence.asking(f"card {address}"), self._locks.alone(address) as lock:
             return self._tool.run("-i", str(index), *arguments, inherit=(lock,))
+
+    def _run_for_all(self, *arguments: str) -> str:
+        # Each such call hangs when one card does.
+        with self._silence.asking("`efsmi` for all cards"):
+            return self._tool.run(*arguments)
 
     def _index(self, address: PciAddress) -> int:
         if address not in self._indexes:

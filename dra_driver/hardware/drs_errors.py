@@ -6,6 +6,7 @@
     └── DrsError
         ├── CardGone            efsmi does not list the card
         ├── CardBusy            an earlier call on the card, which was given up, still runs
+        ├── CardSilent          the card did not answer a moment ago, and is not asked again yet
         ├── SwitchRefused       ``--drs on`` or ``off`` failed
         ├── NoProfiles          the card offers none
         ├── CreateRefused       efsmi said no, and nothing was made
@@ -32,6 +33,10 @@ class CardGone(DrsError):
 
 class CardBusy(DrsError):
     """An earlier call on the card, which was given up, still runs."""
+
+
+class CardSilent(DrsError):
+    """The card did not answer a moment ago, and is not asked again yet."""
 
 
 class SwitchRefused(DrsError):

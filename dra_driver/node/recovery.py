@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from dra_driver.hardware.silence import Silence
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.node.cdi import read_record
@@ -41,12 +42,21 @@ class Recovery:
     """Runs after `Journal.open` and before the kubelet can call."""
 
     def __init__(
-        self, *, keeper: Keeper, journal: Journal, cdi: CdiDirectory, locks: Locks
+        self,
+        *,
+        keeper: Keeper,
+        journal: Journal,
+        cdi: CdiDirectory,
+        locks: Locks,
+        silence: Silence,
     ) -> None:
+        """`silence` is that of the keeper's cards: nothing is served before recovery is over, so a
+        card that hangs is waited for once, and not for each claim."""
         self._keeper = keeper
         self._journal = journal
         self._cdi = cdi
         self._locks = locks
+        self._silence = silence
 
     def run(self, opening: Opening) -> Report:
         """Settle every claim in the journal, then every CDI file without one.
@@ -55,18 +65,24 @@ class Recovery:
         what fails for one claim is in the report.
         """
         report = Report()
-        settle = partial(self._keeper.settle, trust_file=not opening.complete)
+        try:
+            self._settle(report, trust_file=not opening.complete)
+            files, unfinished = self._cdi.claims()
+            for uid in sorted(unfinished):
+                self._try(report, uid, partial(self._sweep, uid))
+            for uid in sorted(files - self._journal.snapshot().holdings.keys()):
+                self._try(report, uid, partial(self._take_in, uid))
+        finally:
+            self._silence.end()
+        return report
+
+    def _settle(self, report: Report, *, trust_file: bool) -> None:
+        settle = partial(self._keeper.settle, trust_file=trust_file)
         for uid, holding in self._journal.snapshot().holdings.items():
             shown = self._is_shown(uid)
-            _try(report, uid, partial(settle, holding.owner))
+            self._try(report, uid, partial(settle, holding.owner))
             if shown:
                 report.remade += remade(holding, self._journal.snapshot().holdings.get(uid))
-        files, unfinished = self._cdi.claims()
-        for uid in sorted(unfinished):
-            _try(report, uid, partial(self._sweep, uid))
-        for uid in sorted(files - self._journal.snapshot().holdings.keys()):
-            _try(report, uid, partial(self._take_in, uid))
-        return report
 
     def _is_shown(self, uid: str) -> bool:
         """Whether the owner's CDI file is there. After a reboot, which no container outlives, it is
@@ -96,14 +112,14 @@ class Recovery:
         self._keeper.adopt(owner, holds)
         return Outcome.ADOPTED
 
-
-def _try(report: Report, uid: str, step: Callable[[], Outcome]) -> None:
-    try:
-        outcome = step()
-    except GcuError as error:
-        logger.exception("claim %s could not be recovered", uid)
-        report.failed[uid] = error
-        return
-    if outcome is not Outcome.AT_REST:
-        logger.warning("claim %s: %s", uid, outcome)
-        report.settled[uid] = outcome
+    def _try(self, report: Report, uid: str, step: Callable[[], Outcome]) -> None:
+        try:
+            with self._silence.step():
+                outcome = step()
+        except GcuError as error:
+            logger.exception("claim %s could not be recovered", uid)
+            report.failed[uid] = error
+            return
+        if outcome is not Outcome.AT_REST:
+            logger.warning("claim %s: %s", uid, outcome)
+            report.settled[uid] = outcome

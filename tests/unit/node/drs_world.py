@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,12 +72,13 @@ class SimulatedCards:
 @dataclass
 class DrsWorld(World):
     """`free` is what the API server says of cards; `now` is the clock, `suspects` whether the
-    agent thinks that something was lost."""
+    agent thinks that something was lost, `indexes` what it knows of cards at its start."""
 
     tool: MemoryEfsmi = field(default_factory=tool)
     free: set[PciAddress] = field(default_factory=lambda: set(CARDS))
     now: float = 0.0
     suspects: bool = False
+    indexes: Callable[[PciAddress], int | None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.cards = SimulatedCards(self.tool)
@@ -87,7 +88,8 @@ class DrsWorld(World):
 
     def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeSteps]:
         self.tool.effects = effects or Effects()
-        self.drs = Drs(self.tool, DrsLocks(self.root / "state" / "locks", patience=0))
+        locks = DrsLocks(self.root / "state" / "locks", patience=0)
+        self.drs = Drs(self.tool, locks, indexes=self.indexes, silence=self.silence)
         self.tables = ProfileTables(self.root / "state", effects=effects)
         return all_modes(
             drs=self.drs, tables=self.tables, journal=journal, slice_count=lambda _: SLICES

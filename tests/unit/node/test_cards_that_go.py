@@ -271,3 +271,21 @@ def test_a_card_that_was_reset_is_asked_again_before_its_instances_are_remade(
     assert [one.profile for one in world.tool.instances(ONE)] == ["1g.6gb", "3g.20gb"]
     agent.preparer.unprepare(refs[1:])
     at_rest(world, agent, held=True)
+
+
+def test_a_card_that_hangs_holds_a_start_up_once_and_not_for_each_claim(tmp_path: Path) -> None:
+    """A call that hangs takes the whole limit (20 s), and nothing is served before recovery is
+    over; after 30 s without an agent the kubelet deletes the slices of all cards."""
+    world = DrsWorld(tmp_path, tool=tool())
+    agent = world.start()
+    refs = [world.api.add(instance(f"c{number}", 0, 1)) for number in range(6)]
+    assert errors(agent, *refs) == [""] * 6
+    agent.journal.close()
+    files = world.files()
+    world.tool.set_fault("card-hangs", card=ONE)
+    before = len(world.tool.calls)
+    agent = world.start()
+    assert agent.held() == {ref.uid: "prepared" for ref in refs}
+    assert world.files() == files
+    hung = world.tool.calls[before:]
+    assert len(hung) <= 2, hung

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dra_driver.hardware.silence import Silence
 from dra_driver.kube.errors import NotFound
 from dra_driver.model.card import Card, DeviceNode
 from dra_driver.model.claim import ClaimRef
@@ -221,6 +222,7 @@ class World:
     steps: Mapping[Mode, ModeSteps] = field(default_factory=lambda: WHOLE_ONLY)
     failures: Failures = field(default_factory=Failures)
     take: Take = take_lock
+    silence: Silence = field(default_factory=Silence)
 
     def boot(self, effects: Effects | None = None) -> Agent:
         journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
@@ -238,7 +240,9 @@ class World:
             failures=self.failures,
             lost=self.lost(journal),
         )
-        recovery = Recovery(keeper=preparer.keeper, journal=journal, cdi=cdi, locks=locks)
+        recovery = Recovery(
+            keeper=preparer.keeper, journal=journal, cdi=cdi, locks=locks, silence=self.silence
+        )
         return Agent(journal, preparer, recovery, locks)
 
     def hardware(self) -> Hardware:

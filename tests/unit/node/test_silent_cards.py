@@ -1,0 +1,103 @@
+"""An agent that starts while a card hangs: each call of that card takes its whole limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.node.keeper import Outcome
+from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
+from tests.unit.node.world import CARDS
+
+ONE, TWO = map(str, CARDS[:2])
+CLAIMS = 3
+
+
+def prepared(root: Path, **keys: Any) -> tuple[DrsWorld, list[ClaimRef], list[ClaimRef]]:
+    """A node whose agent is down; claims on each of two cards."""
+    world = DrsWorld(root, tool=tool(**keys))
+    agent = world.start()
+    on_one, on_two = (
+        [world.api.add(instance(f"{name}{at}", card, 1)) for at in range(CLAIMS)]
+        for card, name in enumerate("ab")
+    )
+    assert set(errors(agent, *on_one, *on_two)) == {""}
+    agent.journal.close()
+    return world, on_one, on_two
+
+
+def hang(world: DrsWorld) -> None:
+    """The first card does. An agent that starts then knows the index of the other one only."""
+    world.indexes = {CARDS[1]: world.tool.card(TWO).efsmi_index}.get
+    world.tool.set_fault("card-hangs", card=ONE)
+    world.tool.calls.clear()
+
+
+def hung(world: DrsWorld) -> int:
+    """How many calls asked the card that hangs, alone or among all."""
+    other = ("-i", str(world.tool.card(TWO).efsmi_index))
+    return sum(call[:2] != other for call in world.tool.calls)
+
+
+def test_a_card_that_answers_is_recovered_beside_one_that_hangs(tmp_path: Path) -> None:
+    world, on_one, on_two = prepared(tmp_path)
+    kept = world.tool.instances(TWO)[0]
+    world.tool.set_card(TWO, instances=(kept,))
+    world.tool.set_card(ONE, instances=())
+    hang(world)
+    agent = world.boot()
+    report = agent.recover()
+    assert hung(world) == 1
+    assert report.settled == {ref.uid: Outcome.REMADE for ref in on_two[1:]}
+    assert report.failed == {}
+    world.tool.clear_faults()
+    findings = world.reconcile(agent)
+    assert findings.settled == {ref.uid: Outcome.REMADE for ref in on_one}
+
+
+def test_what_was_unfinished_stays_on_record_until_the_card_answers(tmp_path: Path) -> None:
+    world, on_one, on_two = prepared(tmp_path)
+    world.tool.set_fault("destroy-fails", card=ONE)
+    agent = world.start()
+    agent.preparer.unprepare(on_one)
+    agent.journal.close()
+    world.tool.clear_faults()
+    hang(world)
+    agent = world.boot()
+    report = agent.recover()
+    assert hung(world) == 1
+    assert report.failed.keys() == {ref.uid for ref in on_one}
+    assert all(agent.held()[ref.uid] == "unpreparing" for ref in on_one)
+    world.tool.clear_faults()
+    world.reconcile(agent)
+    assert agent.held().keys() == {ref.uid for ref in on_two}
+    assert world.tool.instances(ONE) == ()
+
+
+def test_a_lost_file_is_not_written_of_what_could_not_be_seen(tmp_path: Path) -> None:
+    world, on_one, _ = prepared(tmp_path)
+    world.reboot()
+    hang(world)
+    report = world.boot().recover()
+    assert hung(world) == 1
+    assert report.failed.keys() >= {ref.uid for ref in on_one}
+    assert not any(ref.uid in name for name in world.files() for ref in on_one)
+
+
+@pytest.mark.parametrize("rows", [True, False], ids=["today's tool", "a tool without uuids"])
+def test_a_call_of_all_cards_that_hangs_is_not_repeated(tmp_path: Path, rows: bool) -> None:
+    """Where the tool shows no instance in a card's own listing, all cards must be asked, and that
+    hangs for the claims of the others, too."""
+    world, on_one, on_two = prepared(tmp_path, efsmi={"instanceRows": rows})
+    world.reboot()
+    hang(world)
+    agent = world.boot()
+    report = agent.recover()
+    assert hung(world) == 1
+    assert report.failed.keys() == {ref.uid for ref in (*on_one, *on_two)}
+    world.tool.clear_faults()
+    world.reconcile(agent)
+    assert set(errors(agent, *on_one, *on_two)) == {""}
