@@ -21,5 +21,11 @@ def test_it_warns_of_nothing(driver: Installation) -> None:
     events = driver.cluster.get("events", _SYSTEM)["items"]
     assert events
     warnings = [each["message"] for each in events if each["type"] == "Warning"]
-    # On a busy machine an answer may take longer than a probe waits.
-    assert [each for each in warnings if "Client.Timeout exceeded" not in each] == []
+    assert [each for each in warnings if not _is_of_a_busy_machine(each)] == []
+
+
+def _is_of_a_busy_machine(warning: str) -> bool:
+    """Whether an answer took longer than a probe waits, or the first probe came while the program
+    was still being loaded; what never comes makes the install itself fail."""
+    refused = warning.startswith("Startup probe failed") and "connection refused" in warning
+    return refused or "Client.Timeout exceeded" in warning
