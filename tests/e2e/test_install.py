@@ -25,7 +25,9 @@ def test_it_warns_of_nothing(driver: Installation) -> None:
 
 
 def _is_of_a_busy_machine(warning: str) -> bool:
-    """Whether an answer took longer than a probe waits, or the first probe came while the program
-    was still being loaded; what never comes makes the install itself fail."""
+    """Whether an answer took longer than a probe waits, the first probe came while the program was
+    still being loaded, or the kubelet had not read a config map yet; what never comes makes the
+    install itself fail."""
     refused = warning.startswith("Startup probe failed") and "connection refused" in warning
-    return refused or "Client.Timeout exceeded" in warning
+    late = ("Client.Timeout exceeded", "failed to sync configmap cache: timed out")
+    return refused or any(each in warning for each in late)

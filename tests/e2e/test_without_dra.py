@@ -225,10 +225,10 @@ def test_an_uninstall_is_refused_while_a_pod_has_a_card(
     with pytest.raises(CommandError) as refusal:
         without_dra.uninstall()
     told = refusal.value.output.replace("\\n", "\n")  # helm 4 logs what a hook says as one line
-    assert f"node {holder['spec']['nodeName']}: card {card}, drs, 1 container\n" in told
+    # Others may have a part of the card.
+    assert f"node {holder['spec']['nodeName']}: card {card}, drs, " in told
     [rollback] = [line.split() for line in told.splitlines() if "helm rollback" in line]
     without_dra.cluster.helm(*rollback[1:])
     without_dra.wait_for_agents()
     without_dra.assert_has_what_it_asks(holder)
     without_dra.cluster.kubectl("delete", "pod", "holder", f"--namespace={namespace}")
-    without_dra.wait_for_rest()
