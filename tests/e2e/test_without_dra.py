@@ -15,7 +15,7 @@ import pytest
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from tests.cluster.errors import CommandError
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import DRS, SHARED
 from tests.e2e.events import notes, wait_for_note
@@ -146,7 +146,9 @@ def test_a_pod_is_deleted_while_there_is_no_agent(
         assert sizes() == had
     left = list(had)
     left.remove(next(each for each in had if each.startswith("3g.")))
-    wait_until(lambda: sizes() == left, 90.0, "its instance to be gone", seen=lambda: str(sizes()))
+    wait_until(
+        lambda: sizes() == left, PATIENCE, "its instance to be gone", seen=lambda: str(sizes())
+    )
     assert containers(without_dra) == before
     for pod in read(without_dra).values():
         without_dra.assert_has_what_it_asks(pod)

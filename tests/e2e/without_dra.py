@@ -100,12 +100,12 @@ class OldInstallation(Installation):
         self.cluster.kubectl(*agents, f"--patch={_NOWHERE}")
         try:
             for node in self.machines:
-                wait_until(partial(self._has_no_agent, node), 60.0, f"no agent on {node}")
+                wait_until(partial(self._has_no_agent, node), PATIENCE, f"no agent on {node}")
             yield
         finally:
             self.cluster.kubectl(*agents, f"--patch={_ANYWHERE}")
             for node in self.machines:
-                wait_until(partial(self.agent_pods, node), 60.0, f"an agent on {node}")
+                wait_until(partial(self.agent_pods, node), PATIENCE, f"an agent on {node}")
             self.wait_for_agents()
 
     def _has_no_agent(self, node: str) -> bool:
