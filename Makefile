@@ -34,7 +34,7 @@ venv: ## make the virtual environment and print its path
 test: lint test-unit test-chart test-component test-property test-kill test-cluster ## everything that must pass (root; builds the test cluster's programs once)
 
 .PHONY: test-unit
-test-unit: ## unit tests: half a minute, no root, no cluster
+test-unit: ## unit tests: a minute, no root, no cluster
 	@$(PY) -m pytest --numprocesses auto tests/unit
 
 .PHONY: test-component
