@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -20,14 +20,6 @@ from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.node.drs_world import instance, slices
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
-
-
-@pytest.fixture
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    node = Node(tmp_path_factory.mktemp("n"))  # a short path, as sockets lie below it
-    yield node
-    for agent in node.agents:
-        agent.stop()
 
 
 class Watching(Effects):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -28,14 +27,6 @@ class Slow(Effects):
         if point is Point.CDI_WRITE:
             self.begun.set()
             assert self.go.wait(60)
-
-
-@pytest.fixture
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    node = Node(tmp_path_factory.mktemp("n"))  # a short path, as sockets lie below it
-    yield node
-    for agent in node.agents:
-        agent.stop()
 
 
 def allocated(node: Node, claim: Object) -> ClaimRef:
