@@ -159,14 +159,6 @@ def test_a_journal_that_cannot_be_read_hides_only_what_is_in_it(
     assert samples(registry) == {'gcu_agent_devices{health="healthy",mode="drs"} 1.0'}
 
 
-@pytest.fixture
-def node(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    node = Node(tmp_path_factory.mktemp("n"))  # a short path, as sockets lie below it
-    yield node
-    for agent in node.agents:
-        agent.stop()
-
-
 def scraped(agent: Agent) -> str:
     return generate_latest(agent.registry).decode()
 
