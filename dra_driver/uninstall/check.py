@@ -21,7 +21,7 @@ from dra_driver.model.errors import Refused
 from dra_driver.telemetry.program import run_program
 from dra_driver.uninstall.cards import CardInUse, cards_in_use
 from dra_driver.uninstall.holders import Holder, holders, list_of
-from dra_driver.uninstall.settings import UninstallSettings
+from dra_driver.uninstall.settings import CheckSettings
 from dra_driver.version import VERSION
 
 _DESCRIPTION = "Fails while ResourceClaims or containers have GCUs of this driver."
@@ -36,7 +36,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     """Raises Refused while a claim or container has GCUs, KubeError where that is not known."""
     del stop
     name = "gcu-dra-uninstall-check"
-    settings = load(UninstallSettings, argv, environ, prog=name, description=_DESCRIPTION)
+    settings = load(CheckSettings, argv, environ, prog=name, description=_DESCRIPTION)
     api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
     try:
         check(api, settings)
@@ -44,7 +44,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
         api.close()
 
 
-def check(api: Api, settings: UninstallSettings) -> None:
+def check(api: Api, settings: CheckSettings) -> None:
     """As `run`; what people need to know goes to standard error, and so into helm's output."""
     claims = _claims(api)
     # Where GCUs are given out by claims, what a Node tells is of the time before.
@@ -64,7 +64,7 @@ def _claims(api: Api) -> list[Holder]:
         return []  # a server without DRA
 
 
-def _advice_of_cards(found: Sequence[CardInUse], settings: UninstallSettings) -> str:
+def _advice_of_cards(found: Sequence[CardInUse], settings: CheckSettings) -> str:
     scope = f"--namespace {settings.release_namespace}"
     return f"""\
 Pods have these cards by their limits, and without the driver nobody destroys their DRS instances:
@@ -75,7 +75,7 @@ Or uninstall all the same; the instances stay until the driver is installed agai
   helm uninstall {settings.release} {scope} --no-hooks"""
 
 
-def _advice(found: Sequence[Holder], settings: UninstallSettings) -> str:
+def _advice(found: Sequence[Holder], settings: CheckSettings) -> str:
     scope = f"--namespace {settings.release_namespace}"
     return f"""\
 These claims have GCUs, and without the driver no pod that uses them can end:

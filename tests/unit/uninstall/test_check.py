@@ -12,12 +12,12 @@ from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import GcuError, Refused
-from dra_driver.uninstall.main import check
-from dra_driver.uninstall.settings import UninstallSettings
+from dra_driver.uninstall.check import check
+from dra_driver.uninstall.settings import CheckSettings
 from tests.unit.uninstall.test_cards import FREE, SHARED, node
 from tests.unit.uninstall.test_holders import NODE_1, claim
 
-SETTINGS = UninstallSettings(release="gcu", release_namespace="gcu-system", revision=3)
+SETTINGS = CheckSettings(release="gcu", release_namespace="gcu-system", revision=3)
 BY_LIMITS = SETTINGS.model_copy(update={"by_limits": True})
 
 
@@ -89,4 +89,4 @@ def test_what_cannot_be_found_out_is_no_consent() -> None:
 
 def test_the_pod_tells_the_release() -> None:
     environ = {"GCU_RELEASE": "gcu", "GCU_RELEASE_NAMESPACE": "gcu-system", "GCU_REVISION": "3"}
-    assert load(UninstallSettings, [], environ, prog="check", description="") == SETTINGS
+    assert load(CheckSettings, [], environ, prog="check", description="") == SETTINGS
