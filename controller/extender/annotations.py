@@ -69,6 +69,8 @@ def assigned(pod: Object, cards: Sequence[NodeCard]) -> Mapping[str, str]:
     if len(found) < len(names):
         return {}
     card, _ = found[names[0]]
+    if not card.is_numbered:
+        return {}  # the card is gone, and what the pod says of it is how it was
     return {
         ASSIGNED_MINOR: str(card.minor),
         ASSIGNED_INDEX: str(card.index),

@@ -53,7 +53,7 @@ def asked_of(pod: Pod) -> Asked | None:
         return None
     if len(modes) > 1:
         names = ", ".join(sorted(name for name, mode in MODES.items() if mode in modes))
-        raise Refused(f"the pod asks for {names}", remedy="ask for one kind of GCU in a pod")
+        raise Refused(f"the pod requests {names}", remedy="request one kind of GCU per pod")
     (mode,) = modes
     if mode is Mode.DRS:
         kept = tuple(_instances((is_init, name, size) for is_init, name, _, size in asking))
@@ -73,7 +73,7 @@ def _instances(asking: Iterable[tuple[bool, str, int]]) -> Iterator[tuple[str, i
             raise Refused(
                 f"init container {before[0]} asks for a DRS instance of size {before[1]}, and "
                 f"container {name}, to which it is handed on, for size {size}",
-                remedy="ask for the same size in both",
+                remedy="request the same size in both",
             )
         before = (name, size) if is_init else None
         if not is_init:

@@ -55,8 +55,8 @@ class Certificates:
             except (OSError, ssl.SSLError) as error:
                 if self._context is None:
                     raise InvalidValue(
-                        f"no certificate to serve with: {error}",
-                        remedy="name PEM files of a certificate, its key, and the authority of "
+                        f"the certificate to serve with cannot be loaded: {error}",
+                        remedy="give PEM files of a certificate, its key, and the CA of "
                         "kube-scheduler's",
                     ) from error
                 logger.warning("the certificate stays the one before: %s", error)

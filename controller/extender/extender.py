@@ -186,11 +186,12 @@ class Extender:
     def _is_synced(self) -> bool:
         return all(each.synced.is_set() for each in self._reflectors)
 
-    def _fits(self, pod: Object, nodes: Collection[str]) -> bool:
-        kept_from = self._refusals.of(pod, nodes)
+    def _fits(self, pod: Object, nodes: Collection[str] | None) -> bool:
         with self._lock:
+            asked = self._view.nodes() if nodes is None else nodes
+            kept_from = self._refusals.of(pod, asked)
             return fits(
-                self._view, self._policy, pod, [each for each in nodes if each not in kept_from]
+                self._view, self._policy, pod, [each for each in asked if each not in kept_from]
             )
 
     def _cards(self, node: str) -> Sequence[NodeCard]:
@@ -207,7 +208,7 @@ def _files(settings: ControllerSettings) -> CertificateFiles:
     authority = settings.extender_client_authority
     if certificate is None or key is None or authority is None:
         raise InvalidValue(
-            "the scheduler extender has no certificate, key or authority of its clients",
+            "the scheduler extender has no certificate, no key or no CA of its clients",
             remedy="set extender-certificate, extender-key and extender-client-authority",
         )
     return CertificateFiles(certificate, key, authority)

@@ -64,7 +64,7 @@ class Refusals:
         metadata, now = pod["metadata"], self._clock()
         reason = (
             f"it did not admit {metadata['namespace']}/{metadata['name']} of the same workload; "
-            f"another pod is sent there within {_LONGEST:.0f} s"
+            f"it is tried again within {_LONGEST:.0f} s"
         )
         with self._lock:
             before = self._found.get((workload, node))

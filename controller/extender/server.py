@@ -28,7 +28,7 @@ _LONGEST: Final = 16 * 2**20  # bytes of a call: names of 5,000 nodes and a pod 
 
 
 class ExtenderServer:
-    """Answers POST at the paths of `answers` (``/filter``) to clients whose certificate is of the
+    """Answers POST at the paths of `answers` to clients whose certificate is of the
     right authority. Port 0 takes a free one; `port` tells which after `start`."""
 
     def __init__(
@@ -48,7 +48,7 @@ class ExtenderServer:
         except OSError as error:
             raise InvalidValue(
                 f"port {self.port} of the scheduler extender cannot be opened: {error.strerror}",
-                remedy="set another port; 0 takes a free one",
+                remedy="choose another port; 0 picks a free one",
             ) from error
         self.port = self._server.server_address[1]
         self._thread = threading.Thread(

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from controller.allocator.policy import Policy
 from controller.extender.binder import Binder
@@ -17,14 +18,20 @@ from controller.extender.view import View
 from controller.extender.waiting import Waiting
 from controller.extender.wire import (
     parse_bind,
+    parse_preemption,
     parse_question,
     render_error,
     render_filtered,
     render_scores,
+    render_victims,
 )
 from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.names import DRIVER
 
 logger = logging.getLogger(__name__)
+
+# A pod's event about a call that failed has the URL, and nothing else that says who is meant.
+PREFIX: Final = f"/{DRIVER}"
 
 
 class Service:
@@ -55,8 +62,13 @@ class Service:
     @property
     def answers(self) -> Mapping[str, Answer]:
         """By path."""
-        verbs = {"filter": self._filter, "prioritize": self._prioritize, "bind": self._bind}
-        return {f"/{verb}": self._counted(verb, answer) for verb, answer in verbs.items()}
+        verbs = {
+            "filter": self._filter,
+            "prioritize": self._prioritize,
+            "preempt": self._preempt,
+            "bind": self._bind,
+        }
+        return {f"{PREFIX}/{verb}": self._counted(verb, answer) for verb, answer in verbs.items()}
 
     def _counted(self, verb: str, answer: Answer) -> Answer:
         def call(body: bytes) -> bytes:
@@ -89,6 +101,16 @@ class Service:
         asked = parse_question(body)
         with self._lock:
             return render_scores(prioritize(self._view, self._policy, asked.pod, asked.nodes))
+
+    def _preempt(self, body: bytes) -> bytes:
+        """Others may be ended where the pod has its cards already, as for cpu: that a node's counts
+        would be enough then says nothing of its cards."""
+        asked = parse_preemption(body)
+        kept_from = self._refusals.of(asked.pod, asked.victims)
+        nodes = [node for node in asked.victims if node not in kept_from]
+        with self._lock:
+            found = filter_nodes(self._view, self._policy, asked.pod, nodes)
+        return render_victims({node: asked.victims[node] for node in found.fit})
 
     def _bind(self, body: bytes) -> bytes:
         call = parse_bind(body)

@@ -29,7 +29,7 @@ from dra_driver.selector.selector import Selectors
 # mirror_client.go and pkg/kubelet/config/common.go).
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
-UNTOLD = "the agent of the node has not told of its cards"
+UNTOLD = "the node's agent has not reported its cards"
 
 
 @dataclass(slots=True)
@@ -64,6 +64,10 @@ class View:
     def version(self) -> int:
         """Another one whenever what is held or offered may have changed."""
         return self._version
+
+    def nodes(self) -> tuple[str, ...]:
+        """All that are known."""
+        return tuple(self._nodes)
 
     def cards(self, node: str) -> tuple[NodeCard, ...]:
         """What the node's agent told last, as far as it could be read."""

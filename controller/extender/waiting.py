@@ -29,17 +29,20 @@ _FIRST, _LONGEST = 2.0, 60.0  # seconds; kube-scheduler backs off by itself from
 # kube-scheduler comes back to a refused pod within five minutes: one that it does not ask about any
 # more was deleted while it was being refused.
 _FORGOTTEN: Final = 900.0  # seconds
+# From so many nodes on kube-scheduler may leave it at them, and asks about others at its next
+# attempt (1.36.3, schedule_one.go, `minFeasibleNodesToFind`).
+_ENOUGH: Final = 100
 _AT_ONCE: Final = 16  # so many are tried again at a time: what is free may be enough for one
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiter:
-    """`nodes` are those that were asked about, last at `asked`. Nothing is done before `due`, and
-    after that not for `pause` seconds, which double. `seen` is the version of the view that had no
-    place."""
+    """`nodes` are those to which the pod may go, as they were asked about, last at `asked`; None
+    where there may be others. Nothing is done before `due`, and after that not for `pause` seconds,
+    which double. `seen` is the version of the view that had no place."""
 
     pod: Object
-    nodes: tuple[str, ...]
+    nodes: tuple[str, ...] | None
     asked: float
     due: float
     pause: float
@@ -47,13 +50,14 @@ class _Waiter:
 
 
 class Waiting:
-    """Safe for several threads. `fits` says whether a pod could go to any of some nodes now."""
+    """Safe for several threads. `fits` says whether a pod could go to any of some nodes now, or to
+    any node at all where it is given None."""
 
     def __init__(
         self,
         api: Api,
         *,
-        fits: Callable[[Object, Collection[str]], bool],
+        fits: Callable[[Object, Collection[str] | None], bool],
         clock: Callable[[], float],
         now_ns: Callable[[], int],
     ) -> None:
@@ -71,12 +75,13 @@ class Waiting:
     def add(self, pod: Object, nodes: Collection[str]) -> None:
         """No node of `nodes` could take the pod."""
         uid, now = pods.uid_of(pod), self._clock()
+        places = tuple(nodes) if len(nodes) < _ENOUGH else None
         with self._lock:
             known = self._waiters.get(uid)
             if known is None:
-                self._waiters[uid] = _Waiter(pod, tuple(nodes), now, now + _FIRST, _FIRST)
+                self._waiters[uid] = _Waiter(pod, places, now, now + _FIRST, _FIRST)
             else:
-                self._waiters[uid] = replace(known, pod=pod, nodes=tuple(nodes), asked=now)
+                self._waiters[uid] = replace(known, pod=pod, nodes=places, asked=now)
 
     def drop(self, uid: str) -> None:
         """The pod waits no longer."""

@@ -33,18 +33,20 @@ class Bind:
     node: str
 
 
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """``ExtenderPreemptionArgs``: would the pod find a place if others were ended? `victims` are
+    these, by node, as kube-scheduler chose them (``MetaVictims``)."""
+
+    pod: Object
+    victims: Mapping[str, Object]
+
+
 def parse_question(body: bytes) -> Question:
     """Raises InvalidValue, for whoever wrote the scheduler's configuration."""
     raw = _object(body)
-    pod, names = raw.get("Pod"), raw.get("NodeNames")
-    if names is None:
-        raise InvalidValue(
-            "kube-scheduler sent whole nodes, and names are read",
-            remedy="set nodeCacheCapable: true in the extender's configuration",
-        )
-    if not isinstance(pod, dict) or "metadata" not in pod or "spec" not in pod:
-        raise InvalidValue("the call names no pod", remedy="call it as ExtenderArgs has it")
-    return Question(pod, tuple(str(each) for each in names))
+    names = _by_name(raw.get("NodeNames"), "nodes")
+    return Question(_pod(raw, "ExtenderArgs"), tuple(str(each) for each in names))
 
 
 def parse_bind(body: bytes) -> Bind:
@@ -56,12 +58,26 @@ def parse_bind(body: bytes) -> Bind:
         raise InvalidValue(f"the call to bind has no {error}") from error
 
 
+def parse_preemption(body: bytes) -> Preemption:
+    """Raises InvalidValue, for whoever wrote the scheduler's configuration."""
+    raw = _object(body)
+    victims = _by_name(raw.get("NodeNameToMetaVictims"), "victims")
+    if not isinstance(victims, dict):
+        raise InvalidValue("the call names victims of no nodes")
+    return Preemption(_pod(raw, "ExtenderPreemptionArgs"), victims)
+
+
 def render_filtered(found: Filtered) -> bytes:
     """``ExtenderFilterResult``. Preemption would change nothing, as nobody is preempted for a
     card: that is what unresolvable means."""
     return _render(
         {"NodeNames": list(found.fit), "FailedAndUnresolvableNodes": dict(found.unfit), "Error": ""}
     )
+
+
+def render_victims(victims: Mapping[str, Object]) -> bytes:
+    """``ExtenderPreemptionResult``: where others may be ended for the pod, and who."""
+    return _render({"NodeNameToMetaVictims": dict(victims)})
 
 
 def render_scores(scores: Mapping[str, int]) -> bytes:
@@ -73,6 +89,23 @@ def render_error(error: str) -> bytes:
     """What filter and bind answer where they cannot; with no error, what bind answers where it
     could."""
     return _render({"Error": error})
+
+
+def _by_name(found: Any, what: str) -> Any:
+    """What kube-scheduler sends to who has a cache of nodes and pods, and to nobody else."""
+    if found is None:
+        raise InvalidValue(
+            f"kube-scheduler sent whole {what} instead of names",
+            remedy="set nodeCacheCapable: true in the extender's configuration",
+        )
+    return found
+
+
+def _pod(raw: Mapping[str, Any], kind: str) -> Object:
+    pod = raw.get("Pod")
+    if not isinstance(pod, dict) or "metadata" not in pod or "spec" not in pod:
+        raise InvalidValue("the call names no pod", remedy=f"call it as {kind} has it")
+    return pod
 
 
 def _render(answer: object) -> bytes:

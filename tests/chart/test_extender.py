@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from cryptography import x509
 
+from controller.extender.service import PREFIX
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load
 from dra_driver.model.claim import Object
 from dra_driver.model.plugin_device import RESOURCES
-from tests.chart.helm import NAMESPACE, Helm, Rendered, Values, environment, fields
+from tests.chart.helm import CHART, NAMESPACE, RELEASE, Helm, Rendered, Values, environment, fields
+from tests.control_plane.issued import manifests
 
 OLD = "--kube-version=1.30.14"
+NEW = "--kube-version=1.36.3"
 NAME = "gcu-dra-driver-extender"
 SERVICE = f"{NAME}.{NAMESPACE}.svc"
 WITH_SCHEDULER: Values = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
@@ -64,6 +69,28 @@ def test_one_of_two_ways_is_installed(
     assert (mode == "device-plugin") is has_extender
 
 
+@pytest.mark.parametrize(
+    ("mode", "of_server", "without_dra"),
+    [("auto", "true", ""), ("dra", "true", "true"), ("device-plugin", "", "")],
+)
+def test_dra_can_be_switched_off(
+    helm: Helm, tmp_path: Path, mode: str, of_server: str, without_dra: str
+) -> None:
+    """Helm cannot be told that a server lacks an API, but a template can."""
+    shutil.copytree(CHART, tmp_path / "chart")
+    (tmp_path / "chart" / "templates" / "preflight.yaml").write_text(
+        '{{- $known := dict "KubeVersion" .Capabilities.KubeVersion }}'
+        '{{- $lacking := set $known "APIVersions" (slice .Capabilities.APIVersions 0 0) }}'
+        '{{- $there := dict "Values" .Values "Capabilities" $lacking }}'
+        "kind: Answers\n"
+        'of_server: {{ include "gcu.dra" . | quote }}\n'
+        'without_dra: {{ include "gcu.dra" $there | quote }}\n'
+    )
+    text = helm.run("template", RELEASE, tmp_path / "chart", f"--set=mode={mode}", NEW)
+    [found] = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "Answers"]
+    assert (found["of_server"], found["without_dra"]) == (of_server, without_dra)
+
+
 def test_the_extender_finds_its_certificate(old: Rendered) -> None:
     container = old.controller["containers"][0]
     environ = environment(container) | dict.fromkeys(fields(container), "field")
@@ -103,6 +130,24 @@ def test_certificates_of_somebody_else_are_taken_and_none_are_made(helm: Helm) -
     assert secrets == {"extender": "theirs", "extender-client": "theirs-client"}
 
 
+def test_the_page_asks_cert_manager_for_what_the_chart_serves(helm: Helm) -> None:
+    certificates = {
+        each["metadata"]["name"]: each for each in manifests() if each["kind"] == "Certificate"
+    }
+    ours, theirs = certificates["gcu-extender"], certificates["gcu-extender-client"]
+    namespace = ours["metadata"]["namespace"]
+    named = {
+        "serverSecret": ours["spec"]["secretName"],
+        "clientSecret": theirs["spec"]["secretName"],
+    }
+    rendered = helm.render({"extender": named}, OLD)
+    service = rendered.one("Service")["metadata"]["name"]
+    assert ours["spec"]["dnsNames"] == [f"{service}.{namespace}.svc"]
+    assert theirs["metadata"]["namespace"] == namespace
+    assert "server auth" in ours["spec"]["usages"]
+    assert "client auth" in theirs["spec"]["usages"]
+
+
 def test_the_pods_mount_the_secrets_that_helm_makes(old: Rendered) -> None:
     mounted = {
         each["secret"]["secretName"] for each in old.controller["volumes"] if "secret" in each
@@ -120,16 +165,14 @@ def test_the_pods_mount_the_secrets_that_helm_makes(old: Rendered) -> None:
 )
 def test_both_schedulers_are_told_the_same(old: Rendered, key: str, url: str, folder: str) -> None:
     [entry] = config(old, key)["extenders"]
-    assert entry["urlPrefix"] == url
+    assert entry["urlPrefix"] == f"{url}{PREFIX}"
+    assert entry["httpTimeout"] == "5s"
     assert entry["tlsConfig"]["serverName"] == SERVICE
     assert entry["tlsConfig"]["certFile"] == f"{folder}/tls.crt"
     assert entry["nodeCacheCapable"] is True
     assert entry["ignorable"] is False
-    assert (entry["filterVerb"], entry["prioritizeVerb"], entry["bindVerb"]) == (
-        "filter",
-        "prioritize",
-        "bind",
-    )
+    verbs = {name: verb for name, verb in entry.items() if name.endswith("Verb")}
+    assert verbs == {f"{verb}Verb": verb for verb in ("filter", "prioritize", "preempt", "bind")}
     managed = {each["name"] for each in entry["managedResources"]}
     assert managed == set(RESOURCES.values())
     assert not any(each["ignoredByScheduler"] for each in entry["managedResources"])

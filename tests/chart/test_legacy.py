@@ -8,6 +8,7 @@ from dra_driver.model.names import LABEL_MADE_FOR_LIMITS
 from tests.chart.helm import Helm, Values, environment
 
 NAME = "legacy-resources.gcu.enflame.com"
+ONE_KIND = "one-kind.gcu.enflame.com"
 
 
 def policies(helm: Helm, values: Values | None = None, *flags: str) -> list[str]:
@@ -98,3 +99,26 @@ def test_the_controller_is_told_how_long_templates_stay(helm: Helm) -> None:
     rendered = helm.render({"legacyResources": {"templateRetention": 5}})
     [container] = rendered.controller["containers"]
     assert environment(container)["GCU_TEMPLATE_RETENTION"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("values", "version", "names"),
+    [
+        ({}, "1.36.3", [NAME]),
+        ({}, "1.30.14", [ONE_KIND]),
+        ({"mode": "device-plugin"}, "1.36.3", [ONE_KIND]),
+        ({"legacyResources": {"enabled": False}}, "1.36.3", []),
+        ({}, "1.29.9", []),
+    ],
+    ids=["DRA", "no DRA", "device plugins", "limits are left to others", "no policies"],
+)
+def test_one_policy_refuses_two_kinds(
+    helm: Helm, values: Values, version: str, names: list[str]
+) -> None:
+    rendered = helm.render(values, f"--kube-version={version}")
+    refusing = [
+        each["metadata"]["name"]
+        for each in rendered.of("ValidatingAdmissionPolicy")
+        if any("one kind of GCU" in one.get("message", "") for one in each["spec"]["validations"])
+    ]
+    assert refusing == names

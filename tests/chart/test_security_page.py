@@ -79,11 +79,13 @@ def test_containers(helm: Helm) -> None:
         "simulated machine": (simulated.agent, "initContainers"),
         "controller": (real.controller, "containers"),
         "kube-scheduler of the chart": (scheduler, "containers"),
-        "uninstall check": (_pod_of(real, "Job"), "containers"),
+        "uninstall Jobs": (_pod_of(real, "Job", "-uninstall"), "containers"),
     }
+    cleanup = _pod_of(real, "Job", "-cleanup")
+    others = (("controller", (ours, "containers")), ("uninstall Jobs", (cleanup, "containers")))
     assert not any(SHARED & set(pod) for pod, _ in pods.values())
     rows = table("setting", *pods)
-    for column, (pod, kind) in (*pods.items(), ("controller", (ours, "containers"))):
+    for column, (pod, kind) in (*pods.items(), *others):
         [container] = pod[kind]
         assert {row["setting"]: row[column] for row in rows} == settings(pod, container), column
 
@@ -117,8 +119,8 @@ def settings(pod: Object, container: Object) -> dict[str, str]:
     }
 
 
-def _pod_of(rendered: Rendered, kind: str) -> Object:
-    pod: Object = rendered.one(kind)["spec"]["template"]["spec"]
+def _pod_of(rendered: Rendered, kind: str, name: str) -> Object:
+    pod: Object = rendered.one(kind, name)["spec"]["template"]["spec"]
     return pod
 
 
@@ -168,7 +170,7 @@ def test_every_account_is_bound_to_its_own_role_only(rendered: Rendered) -> None
         assert role in {binding["metadata"]["name"], subject["name"]} | SCHEDULERS
         program = binding["metadata"]["labels"]["app.kubernetes.io/component"]
         assert programs.setdefault(subject["name"], program) == program
-    assert len(set(programs.values())) == len(programs) == 3
+    assert len(set(programs.values())) == len(programs) == 4
 
 
 @WAYS

@@ -5,10 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import re
+import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -31,11 +35,14 @@ from tests.cluster.versions import OLD_KUBERNETES
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.driver import NOWHERE, Driver
+from tests.control_plane.mounted import MountedSecret
 from tests.control_plane.program_process import ProgramProcess
 
 SCHEDULER = "gcushare-scheduler"
 SLICES = 6
 _NAME = f"{RELEASE}-extender"
+SERVICE = f"{_NAME}.{DRIVER_NAMESPACE}.svc"
+NONE: Mapping[str, Mapping[str, bytes]] = MappingProxyType({})
 
 
 def card(number: int, mode: Mode | None = None, *held: int) -> NodeCard:
@@ -53,26 +60,28 @@ def card(number: int, mode: Mode | None = None, *held: int) -> NodeCard:
 
 
 class ExtenderWorld:
-    """Files are written to `folder`. Accounts and rights are the chart's, and no others."""
+    """Files are written to `folder`. Accounts and rights are the chart's, and no others; so are the
+    certificates, unless `secrets` has the data of the extender's Secret and of its client's."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, secrets: Mapping[str, Mapping[str, bytes]] = NONE) -> None:
         self._folder = folder
         settings = Settings("extender", kubernetes=OLD_KUBERNETES, keep_nodes_ready=True)
         self.cluster = Cluster.up(settings, owner=own_process())
         self.api: Client = connect(self.cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
+        self.cluster.kubectl("create", "namespace", DRIVER_NAMESPACE)
+        if secrets:
+            self.cluster.apply(*(_tls_secret(name, data) for name, data in secrets.items()))
+        named = dict(zip(("serverSecret", "clientSecret"), secrets, strict=False))
         values = folder / "values.json"
-        values.write_text(
-            json.dumps(
-                {"agent": NOWHERE, "controller": NOWHERE, "extender": {"schedulerImage": "none"}}
-            )
-        )
-        scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
-        self.cluster.helm("install", RELEASE, str(CHART), *scope, f"--values={values}")
+        chosen = {"schedulerImage": "none", **named}
+        values.write_text(json.dumps({"agent": NOWHERE, "controller": NOWHERE, "extender": chosen}))
+        scope = f"--namespace={DRIVER_NAMESPACE}"
+        self.cluster.helm("install", RELEASE, str(CHART), scope, f"--values={values}")
         self._kubeconfig = Driver(self.cluster).kubeconfig("controller", folder / "kubeconfig")
-        self._ours = self._secret(_NAME)
-        self._theirs = self._secret(f"{_NAME}-client")
+        names = tuple(secrets) or (_NAME, f"{_NAME}-client")
+        self.ours, self.theirs = (self._mounted(name) for name in names)
         self.extender: ProgramProcess | None = None
-        self._port = 0
+        self.port = 0
         self._logs = 0
 
     def down(self) -> None:
@@ -89,30 +98,41 @@ class ExtenderWorld:
             f"--kubeconfig={self._kubeconfig}",
             f"--lease-namespace={DRIVER_NAMESPACE}",
             "--pod-name=replica-0",
-            f"--extender-port={self._port}",
-            f"--extender-certificate={self._ours / 'tls.crt'}",
-            f"--extender-key={self._ours / 'tls.key'}",
-            f"--extender-client-authority={self._ours / 'ca.crt'}",
+            f"--extender-port={self.port}",
+            f"--extender-certificate={self.ours / 'tls.crt'}",
+            f"--extender-key={self.ours / 'tls.key'}",
+            f"--extender-client-authority={self.ours / 'ca.crt'}",
             "--http-port=0",
         )
         process.wait_for_log("serving kube-scheduler on port")
         found = re.search(r"serving kube-scheduler on port (\d+)", process.log())
         assert found is not None
-        self._port = int(found[1])
+        self.port = int(found[1])
         return process
 
     def end_extender(self) -> None:
         if self.extender is not None:
             self.extender.end()
 
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """The extender takes connections and answers none, until the end."""
+        assert self.extender is not None
+        self.extender.suspend()
+        try:
+            yield
+        finally:
+            self.extender.signal(signal.SIGCONT)
+
     def start_scheduler(self) -> None:
         """The chart's, with its configuration; only addresses and files are this machine's."""
         data = self.cluster.get("configmap", _NAME, "--namespace", DRIVER_NAMESPACE)["data"]
         config: dict[str, Any] = yaml.safe_load(data["scheduler.yaml"])
         [entry] = config["extenders"]
-        entry["urlPrefix"] = f"https://{self.cluster.machine_address}:{self._port}"
+        path = urlsplit(entry["urlPrefix"]).path
+        entry["urlPrefix"] = f"https://{self.cluster.machine_address}:{self.port}{path}"
         for key, file in (("caFile", "ca.crt"), ("certFile", "tls.crt"), ("keyFile", "tls.key")):
-            entry["tlsConfig"][key] = str(self._theirs / file)
+            entry["tlsConfig"][key] = str(self.theirs / file)
         config["clientConnection"] = {"kubeconfig": str(self._kubeconfig)}
         written = self._folder / "scheduler.yaml"
         written.write_text(yaml.safe_dump(config))
@@ -134,15 +154,19 @@ class ExtenderWorld:
         body = {"metadata": {"annotations": {ANNOTATION_CARDS: render_cards(cards)}}}
         self.api.patch(NODES, name, body, subresource="status")
 
-    def create(self, namespace: str, name: str, limits: Mapping[str, int]) -> None:
-        """A pod for the chart's scheduler."""
-        made = pod(name, namespace, schedulerName=SCHEDULER)
+    def create(self, namespace: str, name: str, limits: Mapping[str, int], **spec: Any) -> None:
+        """A pod for the chart's scheduler; `spec` has more fields of it."""
+        made = pod(name, namespace, schedulerName=SCHEDULER, **spec)
         texts = {resource: str(amount) for resource, amount in limits.items()}
         made["spec"]["containers"][0]["resources"] = {"limits": texts}
         self.api.create(PODS, made)
 
     def pod(self, namespace: str, name: str) -> Object:
         return self.api.get(PODS, name, namespace=namespace)
+
+    def is_ending(self, namespace: str, name: str) -> bool:
+        """Whether somebody has deleted the pod; no kubelet is there to end it."""
+        return "deletionTimestamp" in self.pod(namespace, name)["metadata"]
 
     def is_assigned(self, namespace: str, name: str) -> bool:
         """Whether the pod says that its node has told of it."""
@@ -185,10 +209,17 @@ class ExtenderWorld:
                 found[each["spec"]["nodeName"], card] += int(limits[RESOURCES[Mode.SHARED]])
         return found
 
-    def _secret(self, name: str) -> Path:
-        folder = self._folder / name
-        folder.mkdir()
-        data = self.cluster.get("secret", name, "--namespace", DRIVER_NAMESPACE)["data"]
-        for key, value in data.items():
-            (folder / key).write_bytes(base64.b64decode(value))
-        return folder
+    def _mounted(self, secret: str) -> MountedSecret:
+        data = self.cluster.get("secret", secret, "--namespace", DRIVER_NAMESPACE)["data"]
+        files = {key: base64.b64decode(value) for key, value in data.items()}
+        return MountedSecret(self._folder / secret, files)
+
+
+def _tls_secret(name: str, files: Mapping[str, bytes]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/tls",
+        "metadata": {"name": name, "namespace": DRIVER_NAMESPACE},
+        "data": {key: base64.b64encode(content).decode() for key, content in files.items()},
+    }

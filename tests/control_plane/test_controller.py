@@ -62,7 +62,7 @@ def test_unsatisfiable_is_told_on_pod_and_claim(
     api.create(RESOURCE_CLAIMS, claim("one", namespace))
     api.create(PODS, pod_with("user", namespace, "one"))
     for name, kind in (("user", "Pod"), ("one", "ResourceClaim")):
-        eyes.told(name, f"Warning GcuAllocationFailed {kind}: 2 cards: 2 unhealthy; 1 asked")
+        eyes.told(name, f"Warning GcuAllocationFailed {kind}: 2 cards: 2 unhealthy; 1 requested")
 
 
 def test_a_selector_that_cannot_be_evaluated_is_told(

@@ -144,7 +144,7 @@ def test_a_leader_that_was_stopped_for_a_minute(
     new.stop()
     wait_until(lambda: old.log().count("begins") > before, 60.0, "the first one leads again")
     scene.hands.start("last")
-    scene.told("last", "2 cards: 2 held; 1 asked")
+    scene.told("last", "2 cards: 2 held; 1 requested")
     scene.hands.end(f"user-{number}")
     scene.eyes.bound("last")
     scene.eyes.no_card_twice(["last", "in-hand"])

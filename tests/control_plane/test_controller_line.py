@@ -35,7 +35,7 @@ def test_a_freed_card_goes_by_priority_and_then_by_age(
     scene.hands.start("urgent", priorityClassName="system-cluster-critical")
     line = ["older", "younger", "urgent"]
     for name in line:
-        scene.told(name, "1 card: 1 held; 1 asked")
+        scene.told(name, "1 card: 1 held; 1 requested")
     turns = ["holder", "urgent", "older", "younger"]
     for before, after in pairwise(turns):
         scene.hands.end(before)
@@ -54,7 +54,7 @@ def test_a_large_claim_is_not_passed_by_for_ever(scene: Scene, start_controller:
         scene.eyes.bound(name)
     scene.api.create(RESOURCE_CLAIMS, claim("large", scene.namespace, count=2))
     scene.api.create(PODS, pod_with("large", scene.namespace, "large"))
-    scene.told("large", "2 cards: 2 held; 2 asked")
+    scene.told("large", "2 cards: 2 held; 2 requested")
     scene.eyes.stays(lambda: waits(scene, "large"), 4.0, "waiting")
     scene.hands.start("small-2")
     scene.told("small-2", f"kept for pod {scene.namespace}/large")

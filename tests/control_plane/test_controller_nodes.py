@@ -53,7 +53,7 @@ def test_a_card_of_a_lost_node_is_held_until_its_pod_is_gone(
     scene.hands.start("other")
     scene.told("other", "no node fits the pod: 1 node: 1 not ready")
     scene.hands.find_again(node)
-    scene.told("other", "1 card: 1 held; 1 asked")
+    scene.told("other", "1 card: 1 held; 1 requested")
     scene.hands.end("user")
     assert scene.eyes.bound("other") == node
 
@@ -73,7 +73,7 @@ def test_pods_that_were_made_on_a_node(scene: Scene, controller: ControllerProce
     wait_until(lambda: len(served()) == 2, 60.0, "two of them served")
     had = served()
     [late] = set(names) - set(had)
-    scene.told(late, "2 cards: 2 held; 1 asked")
+    scene.told(late, "2 cards: 2 held; 1 requested")
     scene.eyes.stays(lambda: served() == had, 4.0, "theirs for longer than patience lasts")
     assert {scene.eyes.node_of(name) for name in had} == {node}
     scene.hands.end(had[0])
@@ -141,7 +141,7 @@ def test_a_card_of_a_preempted_pod_is_free_again(
     scene.api.create(PODS, with_cpu(pod_with("victim", scene.namespace, "one"), MOST_OF_A_NODE))
     scene.eyes.bound("victim")
     scene.hands.start("waiting")
-    scene.told("waiting", "1 card: 1 held; 1 asked")
+    scene.told("waiting", "1 card: 1 held; 1 requested")
     urgent = pod_with("urgent", scene.namespace, priorityClassName=FIRST)
     scene.api.create(PODS, with_cpu(urgent, MOST_OF_A_NODE))
     wait_until(lambda: is_ending(scene.eyes.pod("victim")), 60.0, "the victim preempted")
@@ -154,6 +154,6 @@ def test_nobody_is_preempted_for_a_card(scene: Scene, controller: ControllerProc
     scene.hands.start("holder")
     scene.eyes.bound("holder")
     scene.hands.start("urgent", priorityClassName=FIRST)
-    scene.told("urgent", "1 card: 1 held; 1 asked")
+    scene.told("urgent", "1 card: 1 held; 1 requested")
     scene.eyes.stays(lambda: not is_ending(scene.eyes.pod("holder")), 5.0, "left alone")
     assert allocation(scene.eyes.claim("urgent")) is None

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from controller.extender.service import PREFIX
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
 from dra_driver.model.node_cards import Hold
@@ -72,12 +73,11 @@ def test_a_pod_goes_where_one_card_has_room(world: ExtenderWorld, namespace: str
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ({SHARED: 4}, "2 cards: 1 in DRS mode, 1 with fewer than 4 free slices; 1 asked"),
-        ({WHOLE: 1}, "2 cards: 1 in DRS mode, 1 in shared mode; 1 asked"),
+        ({SHARED: 4}, "2 cards: 1 in DRS mode, 1 with fewer than 4 free slices; 1 requested"),
+        ({WHOLE: 1}, "2 cards: 1 in DRS mode, 1 in shared mode; 1 requested"),
         ({DRS: 2}, "no profile has size 2; those of its cards are 1g.6gb, 3g.20gb, 6g.40gb"),
-        ({SHARED: 1, DRS: 1}, "ask for one kind of GCU in a pod"),
     ],
-    ids=["no card with room", "every card in another mode", "no such profile", "two kinds"],
+    ids=["no card with room", "every card in another mode", "no such profile"],
 )
 def test_a_pod_that_waits_says_why(
     world: ExtenderWorld, namespace: str, limits: dict[str, int], words: str
@@ -121,6 +121,32 @@ def test_a_burst_overfills_no_card(world: ExtenderWorld, namespace: str) -> None
     assert sum(taken.values()) >= 0.85 * sum(sizes)
 
 
+def test_others_are_preempted_for_processors_and_not_for_a_card(
+    world: ExtenderWorld, namespace: str
+) -> None:
+    """By the node's counts alone, two of three pods would have to go for four slices."""
+    urgent = {"priorityClassName": "system-node-critical"}
+    world.node("full", card(1))
+    names = [f"holds-{n}" for n in range(3)]
+    for name in names:
+        world.create(namespace, name, {SHARED: 2})
+        world.bound(namespace, name)
+    world.create(namespace, "urgent", {SHARED: 4}, **urgent)
+    world.waits_because(namespace, "urgent", "no candidate node for preemption")
+    assert not any(world.is_ending(namespace, name) for name in names)
+    world.node("busy", card(1))
+    world.create(namespace, "computes", {"cpu": 60}, nodeSelector={"machine": "busy"})
+    world.bound(namespace, "computes")
+    world.create(namespace, "both", {SHARED: 4, "cpu": 8}, **urgent)
+    wait_until(
+        lambda: world.is_ending(namespace, "computes"),
+        60.0,
+        "the pod without a card to be preempted",
+        seen=lambda: "\n".join(world.reasons(namespace, "both")),
+    )
+    assert not any(world.is_ending(namespace, name) for name in names)
+
+
 def test_the_extender_killed_in_a_burst_forgets_nothing(
     world: ExtenderWorld, namespace: str
 ) -> None:
@@ -147,6 +173,37 @@ def test_while_it_is_down_pods_wait_with_the_reason_and_others_do_not(
         world.create(namespace, "asks-nothing", {})
         assert world.bound(namespace, "asks-nothing") == "one"
         world.waits_because(namespace, "asks", "connection refused")
+        world.waits_because(namespace, "asks", f'{PREFIX}/filter": ')
     finally:
         world.start_extender()
     assert world.bound(namespace, "asks", timeout=60) == "one"
+
+
+def test_while_it_hangs_pods_wait_with_the_reason_and_others_do_not(
+    world: ExtenderWorld, namespace: str
+) -> None:
+    """Of the two that wait one has room, and no call that is answered late gives it to both."""
+    world.node("one", card(1), card(2, Mode.DRS, 3))
+    world.create(namespace, "before", {SHARED: 3})
+    world.bound(namespace, "before")
+    waiting = ("asks", "asks-too")
+    with world.hanging():
+        for name in waiting:
+            world.create(namespace, name, {SHARED: 3})
+        world.waits_because(namespace, "asks", f'{PREFIX}/filter": ')
+        world.waits_because(namespace, "asks", "Client.Timeout exceeded")
+        world.create(namespace, "asks-nothing", {})
+        assert world.bound(namespace, "asks-nothing") == "one"
+        assert not any(world.pod(namespace, name)["spec"].get("nodeName") for name in waiting)
+    full = "1 in DRS mode, 1 with fewer than 3 free slices"
+    refused = wait_until(
+        lambda: [
+            name for name in waiting if any(full in each for each in world.reasons(namespace, name))
+        ],
+        60.0,
+        "one to be refused",
+        seen=lambda: str([world.reasons(namespace, name) for name in waiting]),
+    )
+    [bound] = set(waiting) - set(refused)
+    assert world.bound(namespace, bound) == "one"
+    assert [*world.taken(namespace, ("before", *waiting)).values()] == [SLICES]

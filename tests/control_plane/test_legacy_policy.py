@@ -95,6 +95,35 @@ TRANSLATED = {
         {"c0": "gcu-0", "beside": "gcu-1"},
         {"initContainers": [starting("beside", {RESOURCE_SHARED: "1"}, restartPolicy="Always")]},
     ),
+    "init containers alone, one after the other": Case(
+        [{"cpu": "1"}],
+        "enflame-gcu-1",
+        {"first": "gcu-0", "then": "gcu-0"},
+        {"initContainers": [starting(name, {RESOURCE_WHOLE: "1"}) for name in ("first", "then")]},
+    ),
+    "a sidecar runs on while an init container starts": Case(
+        [{RESOURCE_DRS: "1"}],
+        "enflame-drs-gcu-1-3-3",
+        {"c0": "gcu-0", "beside": "gcu-1", "then": "gcu-2"},
+        {
+            "initContainers": [
+                starting("beside", {RESOURCE_DRS: "3"}, restartPolicy="Always"),
+                starting("then", {RESOURCE_DRS: "3"}),
+            ]
+        },
+    ),
+    "an init container between two sidecars": Case(
+        [{"cpu": "1"}],
+        "enflame-shared-gcu-2-2",
+        {"before": "gcu-0", "between": "gcu-1", "after": "gcu-1"},
+        {
+            "initContainers": [
+                starting("before", {RESOURCE_SHARED: "2"}, restartPolicy="Always"),
+                starting("between", {RESOURCE_SHARED: "2"}),
+                starting("after", {RESOURCE_SHARED: "2"}, restartPolicy="Always"),
+            ]
+        },
+    ),
     "no limits of ours": Case([{"cpu": "1"}], None, {}),
 }
 

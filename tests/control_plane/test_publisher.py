@@ -271,7 +271,7 @@ def test_another_programs_slice_of_our_name_is_told(rig: Rig, api: Client) -> No
     theirs["metadata"]["name"] = f"{rig.node}-gcu.enflame.com-000"
     api.create(RESOURCE_SLICES, theirs)
     publisher = rig.start()
-    rig.wait_problem(publisher, "exists, and not as one of this driver and node")
+    rig.wait_problem(publisher, "exists, but is not one of this driver and node")
     api.delete(RESOURCE_SLICES, theirs["metadata"]["name"])
     rig.wait((1, 2))
 
@@ -327,7 +327,7 @@ def test_a_server_without_taints_is_refused_and_keeps_nothing() -> None:
         rig.wait_problem(
             publisher,
             "the API server drops spec.devices[0].taints, spec.devices[1].taints from "
-            "ResourceSlices; switch on the feature gate DRADeviceTaints on the API server",
+            "ResourceSlices; enable the feature gate DRADeviceTaints on the API server",
         )
         rig.stop()
         assert "create resourceslices" in rig.tapped.requests  # the dry run

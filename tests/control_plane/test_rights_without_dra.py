@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from dra_driver.device_plugin.node_report import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
 from dra_driver.device_plugin.reporter import Reporter
@@ -20,6 +21,7 @@ from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
+from dra_driver.uninstall.cleanup import clean
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -109,6 +111,24 @@ def agent(driver: Driver, tmp_path: Path) -> Iterator[Client]:
 
 
 @pytest.fixture
+def cleanup(cluster: Cluster, driver: Driver, tmp_path: Path) -> Iterator[Client]:
+    """Our client with the account that the chart makes after an uninstall."""
+    shown = cluster.helm(
+        "template",
+        RELEASE,
+        str(CHART),
+        f"--namespace={DRIVER_NAMESPACE}",
+        "--show-only=templates/uninstall/cleanup.yaml",
+    )
+    made = [each for each in yaml.safe_load_all(shown) if each["kind"] != "Job"]
+    cluster.apply(*made)
+    kubeconfig = driver.kubeconfig("cleanup", tmp_path / "cleanup")
+    client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
+    yield client
+    client.close()
+
+
+@pytest.fixture
 def controller(driver: Driver, tmp_path: Path) -> Iterator[Client]:
     client = connect(
         driver.kubeconfig("controller", tmp_path / "controller"),
@@ -140,6 +160,27 @@ def test_the_label_goes_with_the_cards(cluster: Cluster, agent: Client, theirs: 
     assert GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]
     reporter.look()
     assert (GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]) is theirs
+
+
+@pytest.mark.parametrize("theirs", [False, True], ids=["ours alone", "somebody else's, too"])
+def test_an_uninstall_takes_away_what_the_agent_told(
+    cluster: Cluster, agent: Client, cleanup: Client, theirs: bool
+) -> None:
+    """And nothing else: others have annotated and labelled the Node, too."""
+    cluster.kubectl("label", "node", OWN, f"{GCUSHARE}-")
+    if theirs:
+        cluster.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
+    before = agent.get(NODES, OWN)["metadata"]
+    Reporter(agent, OWN, view=view, recorded=lambda: (), clock=time.monotonic).look()
+    told = agent.get(NODES, OWN)["metadata"]
+    assert told["annotations"].keys() >= CARDS.keys()
+    assert told["labels"][GCUSHARE] == "true"
+    clean(cleanup)
+    after = agent.get(NODES, OWN)["metadata"]
+    left = {key: value for key, value in before["annotations"].items() if key not in CARDS}
+    assert (after["annotations"], after["labels"]) == (left, before["labels"])
+    assert left["rack"] == "one"
+    assert (GCUSHARE in after["labels"]) is theirs
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gcu.agent.name" -}}{{ include "gcu.fullname" . }}-agent{{- end -}}
 {{- define "gcu.controller.name" -}}{{ include "gcu.fullname" . }}-controller{{- end -}}
 {{- define "gcu.uninstall.name" -}}{{ include "gcu.fullname" . }}-uninstall{{- end -}}
+{{- define "gcu.cleanup.name" -}}{{ include "gcu.fullname" . }}-cleanup{{- end -}}
 {{- define "gcu.simulation.name" -}}{{ include "gcu.fullname" . }}-simulation{{- end -}}
 
 {{- define "gcu.cards.name" -}}{{ include "gcu.fullname" . }}-cards{{- end -}}
@@ -47,9 +48,10 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gcu.extender.serverSecret" -}}{{ .Values.extender.serverSecret | default (include "gcu.extender.name" .) }}{{- end -}}
 {{- define "gcu.extender.clientSecret" -}}{{ .Values.extender.clientSecret | default (printf "%s-client" (include "gcu.extender.name" .)) }}{{- end -}}
 
-{{/* Not empty where pods get GCUs by ResourceClaims, as the programs themselves decide it. */}}
+{{/* Not empty where pods get GCUs by ResourceClaims, as the programs themselves decide it: DRA can be switched off. */}}
 {{- define "gcu.dra" -}}
-{{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version)) -}}true{{- end -}}
+{{- $has := and (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "resource.k8s.io/v1") -}}
+{{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") $has) -}}true{{- end -}}
 {{- end -}}
 
 {{/* Not empty where two agents can serve one kubelet during an update. */}}
@@ -67,14 +69,18 @@ The extender's entry in a kube-scheduler's configuration; takes (dict "url" … 
 with the client's certificate.
 */}}
 {{- define "gcu.extender.entry" -}}
-- urlPrefix: {{ .url }}
+# The path says in a pod's event whose call failed.
+- urlPrefix: {{ .url }}/{{ include "gcu.driver" . }}
   filterVerb: filter
   prioritizeVerb: prioritize
+  # Without it others are ended for a pod by a node's counts, whichever card has room then.
+  preemptVerb: preempt
   bindVerb: bind
   # Its best node shall be taken: other scores reach some hundreds in all.
   weight: 100
   enableHTTPS: true
-  httpTimeout: 10s
+  # How long an extender that hangs holds up the next pods of this scheduler: docs/dev/extender.md.
+  httpTimeout: 5s
   nodeCacheCapable: true
   # Without it nobody knows which card fits: pods that ask for one wait, and no others.
   ignorable: false
@@ -93,11 +99,23 @@ with the client's certificate.
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
-{{/* Annotations of what the check before an uninstall needs: made before it, gone after it. */}}
-{{- define "gcu.uninstall.before" -}}
-helm.sh/hook: pre-delete
-helm.sh/hook-weight: "-1"
-helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{/* The vendor's limits that give GCUs, as a CEL list. */}}
+{{- define "gcu.limits" -}}
+{{- list "enflame.com/gcu" "enflame.com/shared-gcu" "enflame.com/drs-gcu" | toJson -}}
+{{- end -}}
+
+{{/* CEL, of a Pod: whether a container has such a limit. */}}
+{{- define "gcu.limits.present" -}}
+(object.spec.containers + object.spec.?initContainers.orValue([])).exists(each, {{ include "gcu.limits" . }}.exists(resource, resource in each.?resources.?limits.orValue({})))
+{{- end -}}
+
+{{/* The validation that a Pod asks for one kind of GCU; the variable `resources` has which it asks for. */}}
+{{- define "gcu.limits.oneKind" -}}
+- expression: "size(variables.resources) <= 1"
+  message: a pod asks for one kind of GCU
+  messageExpression: >-
+    "the pod asks for " + variables.resources.join(" and ") +
+    ": a pod asks for one kind of GCU. Split it into several pods."
 {{- end -}}
 
 {{/* The names of the DeviceClasses that the chart installs, as a CEL list. */}}

@@ -96,6 +96,11 @@ def test_what_a_pod_has(
     }
 
 
+def test_a_pod_keeps_the_numbers_of_a_card_that_is_gone() -> None:
+    gone = card(3, Mode.SHARED, hold("a", 2), index=-1, minor=-1, problem="lost")
+    assert assigned(pod("a", {SHARED: 2}, on="n"), [gone]) == {}
+
+
 @pytest.mark.parametrize(
     ("init", "main", "held", "containers"),
     [

@@ -107,7 +107,7 @@ def test_what_a_pod_asks(
 @pytest.mark.parametrize(
     ("asking", "words"),
     [
-        (pod("p", {SHARED: "1", DRS: "1"}), "enflame.com/drs-gcu, enflame.com/shared-gcu; ask"),
+        (pod("p", {SHARED: "1", DRS: "1"}), "enflame.com/drs-gcu, enflame.com/shared-gcu; request"),
         (pod("p", {SHARED: "1"}, {WHOLE: "1"}), "one kind"),
         (
             pod("p", {DRS: "1"}, init=(container("fetch", {DRS: "3"}),)),

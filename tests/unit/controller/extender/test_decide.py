@@ -43,17 +43,17 @@ def chosen(found: View, asking: Object, on: str = "n") -> list[int]:
         (
             (HALF, IN_DRS),
             pod("p", {SHARED: 3}),
-            "2 cards: 1 in DRS mode, 1 with fewer than 3 free slices; 1 asked",
+            "2 cards: 1 in DRS mode, 1 with fewer than 3 free slices; 1 requested",
         ),
         ((HALF, IN_DRS, TAKEN), pod("p", {DRS: 6}), "1 held as a whole"),
         ((HALF, IN_DRS), pod("p", {WHOLE: 1}), "1 in DRS mode, 1 in shared mode"),
-        ((card(1), TAKEN), pod("p", {WHOLE: 2}), "1 free, 1 held; 2 asked"),
+        ((card(1), TAKEN), pod("p", {WHOLE: 2}), "1 free, 1 held; 2 requested"),
         (
             (card(1),),
             pod("p", {DRS: 2}),
             "no profile has size 2; those of its cards are 1g.6gb, 3g.20gb, 6g.40gb",
         ),
-        ((card(1),), pod("p", {SHARED: 7}), "without the capacity asked"),
+        ((card(1),), pod("p", {SHARED: 7}), "without the requested capacity"),
         ((card(1, problem="lost"),), pod("p", {SHARED: 1}), "1 unhealthy"),
         ((card(1, whole=False),), pod("p", {WHOLE: 1}), "none selected by"),
         (

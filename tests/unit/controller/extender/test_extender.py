@@ -126,6 +126,19 @@ def test_it_takes_over_only_with_the_pods_of_now(settings: ControllerSettings) -
         extender.stop(within=2)
 
 
+@pytest.mark.parametrize(("size", "fits"), [(2, True), (3, False)])
+def test_a_place_on_any_node_is_found(settings: ControllerSettings, size: int, fits: bool) -> None:
+    extender = made(settings, SmallCluster())
+    extender.start()
+    try:
+        assert within(10, lambda: extender.ready() is None)
+        asking = pod("b", {SHARED: size})
+        assert extender._fits(asking, None) is extender._fits(asking, ["n"]) is fits
+        assert not extender._fits(asking, ["m"])
+    finally:
+        extender.stop(within=2)
+
+
 def test_pods_are_told_what_their_node_tells(settings: ControllerSettings) -> None:
     cluster = SmallCluster()
     extender = made(settings, cluster)

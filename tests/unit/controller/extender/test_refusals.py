@@ -38,8 +38,7 @@ def world() -> World:
 
 def test_the_next_pod_is_kept_from_that_node_with_the_reason(world: World) -> None:
     assert world.refusals.of(NEXT, ["m", "n"]) == {
-        "n": "it did not admit default/a of the same workload; "
-        "another pod is sent there within 60 s"
+        "n": "it did not admit default/a of the same workload; it is tried again within 60 s"
     }
 
 

@@ -158,7 +158,7 @@ def test_a_certificate_that_cannot_be_read_leaves_the_one_before(
 
 def test_without_any_certificate_it_does_not_start(files: CertificateFiles) -> None:
     files.certificate.unlink()
-    with pytest.raises(InvalidValue, match="no certificate to serve with"):
+    with pytest.raises(InvalidValue, match="certificate to serve with cannot be loaded"):
         ExtenderServer(0, Certificates(files), {}).start()
 
 

@@ -17,8 +17,9 @@ from controller.extender.service import Service
 from controller.extender.waiting import Waiting
 from controller.leadership.fence import NotLeader
 from dra_driver.kube.errors import Unavailable
+from dra_driver.model.mode import Mode
 from tests.unit.controller.extender.api import PodApi
-from tests.unit.controller.extender.build import SHARED, card, node, of_workload, pod, view
+from tests.unit.controller.extender.build import SHARED, card, hold, node, of_workload, pod, view
 
 SMALL, LARGE = pod("small", {SHARED: 2}), pod("large", {SHARED: 7})
 
@@ -30,7 +31,7 @@ class World:
         self.registry = CollectorRegistry()
         self.api = PodApi(SMALL, LARGE)
         api = self.api.api()
-        found = view(node("n", card(1)), node("m", card(1), card(2)))
+        found = self.found = view(node("n", card(1)), node("m", card(1), card(2)))
         self.waiting = Waiting(api, fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0)
         metrics = Metrics(self.registry)
         self.refusals = Refusals(metrics.refused_by_node, lambda: 0.0)
@@ -51,7 +52,9 @@ class World:
             raise self.problem
 
     def call(self, verb: str, **body: object) -> Any:
-        return json.loads(self.service.answers[f"/{verb}"](json.dumps(body).encode()))
+        return json.loads(
+            self.service.answers[f"/gcu.enflame.com/{verb}"](json.dumps(body).encode())
+        )
 
     def calls(self, verb: str, outcome: str) -> float | None:
         labels = {"verb": verb, "outcome": outcome}
@@ -76,6 +79,24 @@ def test_filter_prioritize_and_bind(world: World) -> None:
     assert len(world.waiting) == 0
 
 
+def test_nobody_is_preempted_for_a_card(world: World) -> None:
+    """kube-scheduler chooses victims by a node's counts, and ends them wherever nobody objects."""
+    found = world.found
+    found.put_node(node("full", card(1, Mode.SHARED, hold("low", 3)), card(2, Mode.WHOLE)))
+    victims = {"Pods": [{"UID": "uid-low"}], "NumPDBViolations": 1}
+    asked = {
+        "Pod": pod("high", {SHARED: 4}),
+        "NodeNameToVictims": None,
+        "NodeNameToMetaVictims": {"full": victims, "m": victims, "unknown": victims},
+    }
+    # On m it has its card, so what it lacks there is something else.
+    assert world.call("preempt", **asked) == {"NodeNameToMetaVictims": {"m": victims}}
+    world.refusals.note(of_workload("w", SMALL), "m")
+    asked["Pod"] = of_workload("w", pod("high", {SHARED: 4}))
+    assert world.call("preempt", **asked) == {"NodeNameToMetaVictims": {}}
+    assert len(world.waiting) == 0
+
+
 def test_a_node_that_did_not_admit_a_pod_is_no_place_for_the_next_one(world: World) -> None:
     world.refusals.note(of_workload("w", SMALL), "n")
     asked = {"Pod": of_workload("w", SMALL), "NodeNames": ["n", "m"]}
@@ -90,7 +111,7 @@ def test_a_node_that_did_not_admit_a_pod_is_no_place_for_the_next_one(world: Wor
 def test_a_pod_without_a_place_waits_with_the_reason(world: World) -> None:
     found = world.call("filter", Pod=LARGE, NodeNames=["n"])
     assert found["NodeNames"] == []
-    assert "without the capacity asked" in found["FailedAndUnresolvableNodes"]["n"]
+    assert "without the requested capacity" in found["FailedAndUnresolvableNodes"]["n"]
     assert len(world.waiting) == 1
 
 
@@ -99,6 +120,9 @@ def test_nothing_is_answered_while_another_one_leads(world: World) -> None:
     asked = {"Pod": SMALL, "NodeNames": ["n"]}
     assert world.call("filter", **asked) == {"Error": "this replica does not hold the lease"}
     assert world.call("prioritize", **asked) == []
+    # No result, to kube-scheduler: nobody is ended.
+    preempt = {"Pod": SMALL, "NodeNameToMetaVictims": {"n": {"Pods": []}}}
+    assert "NodeNameToMetaVictims" not in world.call("preempt", **preempt)
     assert world.calls("filter", "refused") == 1
     assert len(world.waiting) == 0
 

@@ -136,7 +136,7 @@ def test_what_an_ended_pod_held_is_free_in_the_same_mode_only(end: Callable[[Vie
     end(found)
     assert slices_left(found) == 6
     refused = filter_nodes(found, Policy(), pod("p", {DRS: 1}), ["n"])
-    assert refused.unfit["n"] == "1 card: 1 in shared mode; 1 asked"
+    assert refused.unfit["n"] == "1 card: 1 in shared mode; 1 requested"
     found.put_node(node("n", card(1)))
     assert filter_nodes(found, Policy(), pod("p", {DRS: 1}), ["n"]).fit == ("n",)
 
@@ -149,7 +149,7 @@ def test_a_whole_card_is_held_until_its_agent_says_otherwise() -> None:
     found = view(node("n", card(1, Mode.WHOLE, hold("a"))), pod("a", {WHOLE: 1}, on="n"))
     found.drop_pod("uid-a")
     refused = filter_nodes(found, Policy(), pod("p", {WHOLE: 1}), ["n"])
-    assert refused.unfit["n"] == "1 card: 1 held; 1 asked"
+    assert refused.unfit["n"] == "1 card: 1 held; 1 requested"
 
 
 def test_a_node_that_tells_nothing_readable_takes_no_pod() -> None:

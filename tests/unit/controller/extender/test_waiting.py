@@ -29,9 +29,9 @@ class World:
             self.api.api(), fits=self.fits, clock=lambda: self.now, now_ns=lambda: 7
         )
 
-    def fits(self, pod: Object, nodes: Collection[str]) -> bool:
+    def fits(self, pod: Object, nodes: Collection[str] | None) -> bool:
         self.asked += 1
-        return bool(self.places & set(nodes))
+        return bool(self.places if nodes is None else self.places & set(nodes))
 
     def look(self, version: int) -> int:
         """Gives how many pods were told."""
@@ -54,6 +54,14 @@ def test_a_pod_that_would_fit_is_changed_so_that_it_is_tried_again(world: World)
     assert world.look(2) == 1
     patch = {"metadata": {"uid": "uid-a", "annotations": {"gcu.enflame.com/retry": "7"}}}
     assert world.api.patches == [("a", patch)]
+
+
+@pytest.mark.parametrize(("asked", "told"), [(99, 0), (100, 1)], ids=["all", "enough of them"])
+def test_a_place_that_was_not_asked_about_is_one(world: World, asked: int, told: int) -> None:
+    """kube-scheduler leaves it at a hundred nodes, and comes back to the others in minutes."""
+    world.waiting.add(POD, [f"full-{n}" for n in range(asked)])
+    world.places = {"other"}
+    assert world.look(1) == told
 
 
 def test_nothing_is_asked_twice_of_one_view(world: World) -> None:

@@ -11,6 +11,7 @@ from controller.extender.decide import Filtered
 from controller.extender.wire import (
     Bind,
     parse_bind,
+    parse_preemption,
     parse_question,
     render_error,
     render_filtered,
@@ -40,8 +41,11 @@ def test_a_bind_names_one_very_pod_and_a_node() -> None:
         (parse_question, {"NodeNames": []}, "names no pod"),
         (parse_question, [], "not an object"),
         (parse_bind, {"PodName": "a", "PodNamespace": "d", "PodUID": "u"}, "no 'Node'"),
+        (parse_preemption, {"Pod": POD, "NodeNameToVictims": {}}, "nodeCacheCapable: true"),
+        (parse_preemption, {"NodeNameToMetaVictims": {}}, "as ExtenderPreemptionArgs has it"),
+        (parse_preemption, {"Pod": POD, "NodeNameToMetaVictims": []}, "victims of no nodes"),
     ],
-    ids=["whole nodes", "no pod", "a list", "no node"],
+    ids=["whole nodes", "no pod", "a list", "no node", "whole victims", "no pod to", "no nodes"],
 )
 def test_what_is_no_call_of_the_protocol(
     parse: Callable[[bytes], object], body: object, words: str
