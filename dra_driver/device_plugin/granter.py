@@ -54,13 +54,15 @@ class Granter:
         devices = tuple(sorted({PluginDevice.parse(text) for text in ids}))
         view = self.view()
         grant = self._grant(view, mode, devices)
+        holds = holds_of(grant, self.pool)
         if mode is Mode.DRS:
-            self._make_room(view.ledger, grant)
-        return self._edits(grant, self.keeper.prepare(grant, holds_of(grant, self.pool)))
+            with self.keeper.trying(grant, holds):
+                self._make_room(view.ledger, grant)
+        return self._edits(grant, self.keeper.prepare(grant, holds))
 
     def _grant(self, view: NodeView, mode: Mode, devices: tuple[PluginDevice, ...]) -> Grant:
         if any(device.mode is not mode for device in devices):
-            raise InvalidValue(f"{RESOURCES[mode]} has not got all of {_text(devices)}")
+            raise InvalidValue(f"{_text(devices)} are not all devices of {RESOURCES[mode]}")
         known = view.ledger.holdings.get(grant_uid(devices))
         if known is not None and isinstance(known.owner, Grant) and known.state is State.PREPARED:
             return Grant(devices, known.owner.total, self.answers())
@@ -72,7 +74,7 @@ class Granter:
             raise Refused(
                 f"card {beyond[0].card} has {min(totals)} devices of {RESOURCES[mode]}, and "
                 f"{_text(beyond)} are none of them",
-                remedy="its sliceCount or profiles changed; the pod's controller makes another pod",
+                remedy="its sliceCount or profiles have changed; delete and recreate the pod",
             )
         return Grant(devices, min(totals), grant.answer)
 
@@ -81,8 +83,8 @@ class Granter:
         resource = RESOURCES[mode]
         if not view.offering:
             raise Refused(
-                f"{resource} is not given out any more: this node serves GCUs by DRA",
-                remedy="ask for the GCU by a ResourceClaim",
+                f"{resource} is no longer offered: this node serves GCUs through DRA",
+                remedy="request the GCU by a ResourceClaim",
             )
         card = self.hardware.card(address)
         for problem in card.problems:
@@ -105,9 +107,9 @@ class Granter:
         for holding, former in _handed_on(ledger, grant):
             if frozenset(map(str, former.devices)) in self.recorded():
                 raise Refused(
-                    f"a container asks for {RESOURCES[Mode.DRS]} of another size than an init "
+                    f"a container requests {RESOURCES[Mode.DRS]} of another size than an init "
                     f"container of its pod, which has {_text(former.devices)}",
-                    remedy="ask for the same size in both",
+                    remedy="request the same size in both",
                 )
             self.keeper.release(holding)
 

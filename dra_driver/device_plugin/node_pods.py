@@ -45,6 +45,11 @@ class NodePods:
                 pods[obj["metadata"]["uid"]] = obj  # a known one keeps its place
             self._pods = pods
 
+    def known(self) -> list[Object]:
+        """All that the watch has told of."""
+        with self._lock:
+            return list((self._pods or {}).values())
+
     def waiting(self) -> list[Object]:
         """Those of which no container runs yet, in the order in which they came to the node: so the
         kubelet is told of them, too. Of those that were there before, the oldest first."""

@@ -15,7 +15,7 @@ from dra_driver.model.device import device_name
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
-from dra_driver.model.node_cards import HeldInstance, Hold, NodeCard, render_cards
+from dra_driver.model.node_cards import UNNUMBERED, HeldInstance, Hold, NodeCard, render_cards
 from dra_driver.model.owner import Grant
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
@@ -25,8 +25,6 @@ SHARED_CAPACITY: Final = "enflame.com/gcu-shared-capacity"
 DRS_CAPACITY: Final = "enflame.com/gcu-drs-capacity"
 
 GCUSHARE: Final = "enflame.com/gcushare"
-
-_UNKNOWN: Final = -1  # index and minor of a card that is gone from the bus
 
 
 def node_cards(view: NodeView, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:
@@ -40,14 +38,15 @@ def node_cards(view: NodeView, recorded: Collection[Recorded]) -> tuple[NodeCard
 
 def node_annotations(view: NodeView, cards: tuple[NodeCard, ...]) -> Mapping[str, str]:
     """Ours, and the vendor's two, which say what the cards could be cut into."""
+    numbered = [each for each in cards if each.is_numbered]
     return {
         ANNOTATION_CARDS: render_cards(cards),
-        SHARED_CAPACITY: _json({str(each.minor): each.slices for each in cards if each.slices}),
+        SHARED_CAPACITY: _json({str(each.minor): each.slices for each in numbered if each.slices}),
         DRS_CAPACITY: _json(
             {
                 "devices": [
                     {"index": str(each.index), "minor": str(each.minor), "capacity": each.total}
-                    for each in cards
+                    for each in numbered
                     if each.total
                 ],
                 "profiles": _profile_ids(view),
@@ -85,8 +84,8 @@ def _card(
     present = grants[0][0].mode if grants else None
     return NodeCard(
         address=address,
-        index=card.index if card else _UNKNOWN,
-        minor=card.minor if card else _UNKNOWN,
+        index=card.index if card else UNNUMBERED,
+        minor=card.minor if card else UNNUMBERED,
         whole=bool(total[Mode.WHOLE]),
         slices=total[Mode.SHARED],
         profiles=tuple(each.name for each in table) if table and total[Mode.DRS] else (),

@@ -16,11 +16,11 @@ from dra_driver.kube.resources import NODES
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.errors import GcuError
+from dra_driver.model.names import FIELD_MANAGER
 from dra_driver.model.owner import Grant
 
 logger = logging.getLogger(__name__)
 
-_MANAGER: Final = "gcu-dra-agent"
 _COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records whose a grant is after our answer
 _ASSERT_EVERY: Final = 300.0  # seconds; somebody may have removed what was written
 
@@ -30,8 +30,9 @@ class Reporter(Background):
     at once.
 
     `recorded` is what the kubelet's checkpoint says as it stands, and raises KubeletError where it
-    cannot be read: then nobody is named. `clock` is monotonic seconds; `wait(seconds)` sleeps, and
-    returns True when the reporter was stopped.
+    cannot be read: then nobody is named. `kubelet` gives something else when the kubelet was
+    started anew: a Node that was deleted is made anew by that. `clock` is monotonic seconds;
+    `wait(seconds)` sleeps, and returns True when the reporter was stopped.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Reporter(Background):
         view: Callable[[], NodeView],
         recorded: Callable[[], Collection[Recorded]],
         clock: Callable[[], float],
+        kubelet: Callable[[], object] = lambda: None,
         wait: Wait | None = None,
     ) -> None:
         super().__init__("node-report", wait=wait, interrupt=self.wake)
@@ -49,11 +51,13 @@ class Reporter(Background):
         self._node_name = node_name
         self._view = view
         self._recorded = recorded
+        self._kubelet = kubelet
         self._clock = clock
         self._backoff = Backoff(first=1.0, longest=60.0)
         self._woken = threading.Event()
         self._written: Mapping[str, Mapping[str, str]] | None = None
         self._written_at = 0.0
+        self._written_for: object = None
         self.problem: str | None = "the Node has not been told of the cards yet"
 
     def wake(self) -> None:
@@ -82,8 +86,9 @@ class Reporter(Background):
             return  # nothing has been read: that says nothing of the cards
         cards = node_cards(view, self._owners(view))
         wanted = {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
-        now = self._clock()
-        if wanted == self._written and now - self._written_at < _ASSERT_EVERY:
+        now, kubelet = self._clock(), self._kubelet()
+        known = wanted == self._written and kubelet == self._written_for
+        if known and now - self._written_at < _ASSERT_EVERY:
             self.problem = None
             return
         self._written = None  # what is there is not known until the server has answered
@@ -99,10 +104,10 @@ class Reporter(Background):
             },
             patch_type=PatchType.APPLY,
             subresource="status",
-            field_manager=_MANAGER,
+            field_manager=FIELD_MANAGER,
             force=True,
         )
-        self._written, self._written_at = wanted, now
+        self._written, self._written_at, self._written_for = wanted, now, kubelet
         self.problem = None
 
     def _owners(self, view: NodeView) -> Collection[Recorded]:

@@ -13,6 +13,7 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.owner import Grant
+from dra_driver.node.failures import TRIES
 from tests.unit.device_plugin.plugin_world import PluginWorld, ids
 from tests.unit.node.drs_world import errors, whole
 from tests.unit.node.world import CARDS, Agent
@@ -122,9 +123,9 @@ def test_the_same_call_again(node: Node, mode: Mode) -> None:
     ("mode", "devices", "words"),
     [
         (DRS, ids(0, DRS, 0, 1), "no profile has size 2; the card's profiles are 1g.6gb,3g.20gb"),
-        (SHARED, [*ids(0, SHARED, 0), *ids(1, SHARED, 0)], "of one card"),
-        (DRS, [*ids(0, DRS, 0), *ids(1, DRS, 0)], "of one card"),
-        (SHARED, ids(0, DRS, 0), "has not got all of"),
+        (SHARED, [*ids(0, SHARED, 0), *ids(1, SHARED, 0)], "from one card"),
+        (DRS, [*ids(0, DRS, 0), *ids(1, DRS, 0)], "from one card"),
+        (SHARED, ids(0, DRS, 0), "are not all devices of"),
         (SHARED, ids(0, SHARED, 6), "has 6 devices of enflame.com/shared-gcu"),
         (SHARED, ids(2, SHARED, 0), "1d:00.0"),
         (WHOLE, ["x"], "is not the ID"),
@@ -157,6 +158,14 @@ def test_a_card_is_in_one_mode_at_a_time(node: Node, first: Mode, second: Mode) 
     error = node.give(0, second, 0)
     assert f"in mode {second}: the container with" in error
     assert f"holds it in mode {first}" in error
+
+
+def test_two_kinds_for_one_pod_are_counted_each_on_a_card_of_its_own(node: Node) -> None:
+    """No call tells of the pod; the chart's policy and the extender keep such a one away."""
+    assert node.give(0, SHARED, 0) == ""
+    assert "holds it in mode shared" in node.give(0, DRS, 0)
+    assert node.give(1, DRS, 0) == ""
+    assert node.held() == [f"{ONE}/shared/0", f"{TWO}/drs/0"]
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -193,7 +202,7 @@ def test_a_mode_that_the_rules_exclude(node: Node) -> None:
 def test_a_node_that_serves_by_dra_gives_nothing_new(node: Node) -> None:
     assert node.give(0, SHARED, 0) == ""
     node.world.offering = False
-    assert "serves GCUs by DRA" in node.give(0, SHARED, 1)
+    assert "serves GCUs through DRA" in node.give(0, SHARED, 1)
     assert node.give(0, SHARED, 0) == ""
 
 
@@ -241,6 +250,18 @@ def test_nothing_is_destroyed_on_suspicion(node: Node) -> None:
     assert node.profiles(ONE) == ["3g.20gb"]
 
 
+def test_room_that_cannot_be_made_is_a_try_that_failed(node: Node) -> None:
+    assert node.give(0, DRS, 0, 1, 2) == ""
+    node.world.tool.set_fault("destroy-fails")
+    for _ in range(TRIES):
+        assert node.world.failures.closed() == frozenset()
+        assert "still there" in node.give(0, DRS, 0)
+    assert node.world.failures.closed() == {"drs-0000-0d-00-0"}
+    node.world.tool.clear_faults()
+    assert node.give(0, DRS, 0) == ""
+    assert node.world.failures.closed() == frozenset()
+
+
 def test_what_fails_leaves_nothing(node: Node) -> None:
     node.world.tool.set_fault("create-fails", card=ONE)
     assert node.give(0, DRS, 0) != ""
@@ -252,7 +273,7 @@ def test_what_fails_leaves_nothing(node: Node) -> None:
 def test_foreign_instances_are_left_alone(node: Node) -> None:
     node.world.tool.run("-i", "1", "--drs", "on")
     node.world.tool.run("-i", "1", "--drs", "--create-instance", "0")
-    assert "no claim of ours holds" in node.give(0, DRS, 0, 1, 2)
+    assert "no claim of this driver holds" in node.give(0, DRS, 0, 1, 2)
     assert node.profiles(ONE) == ["1g.6gb"]
 
 

@@ -186,6 +186,16 @@ def test_the_annotations_are_ours_and_the_vendors() -> None:
     }
 
 
+def test_a_card_without_a_number_is_not_told_by_it() -> None:
+    """Of one that was gone when the agent started, and that containers have."""
+    seen = view(granted(TWO), cards=(card(CARDS[1], 1),))
+    found = node_annotations(seen, node_cards(seen, ()))
+    assert len(parse_cards(found["gcu.enflame.com/cards"])) == 2
+    assert json.loads(found["enflame.com/gcu-shared-capacity"]) == {"1": 6}
+    told = json.loads(found["enflame.com/gcu-drs-capacity"])["devices"]
+    assert [each["minor"] for each in told] == ["1"]
+
+
 @pytest.mark.parametrize(
     ("cards", "labels"),
     [

@@ -27,6 +27,7 @@ class World:
         self.now = 1000.0
         self.view: NodeView | None = view()
         self.checkpoint: Collection[Recorded] | None = ()
+        self.kubelet = 1
         self.away = False
         self.patches: list[Object] = []
         self.pauses: list[float] = []
@@ -35,6 +36,7 @@ class World:
             "node-1",
             view=self.read,
             recorded=self.recorded,
+            kubelet=lambda: self.kubelet,
             clock=lambda: self.now,
             wait=self.wait,
         )
@@ -112,6 +114,18 @@ def test_what_is_not_so_any_more_is_not_applied(world: World) -> None:
 def test_it_is_written_anew_from_time_to_time(world: World) -> None:
     world.reporter.look()
     world.now += 301
+    world.reporter.look()
+    assert len(world.patches) == 2
+
+
+def test_a_node_that_joined_again_is_told_at_once(world: World) -> None:
+    """Who deletes a Node starts its kubelet anew to have it back, and the agent may run on."""
+    world.reporter.look()
+    world.kubelet, world.away = 2, True
+    with pytest.raises(Unavailable):  # it may not be there yet
+        world.reporter.look()
+    world.away = False
+    world.reporter.look()
     world.reporter.look()
     assert len(world.patches) == 2
 
