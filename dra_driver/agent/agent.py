@@ -19,7 +19,6 @@ from dra_driver.agent.plugin_front import PluginFront
 from dra_driver.agent.ports import ApiReader
 from dra_driver.agent.reports import (
     DEVICE_FAILING,
-    INSTANCE_REMADE,
     JOURNAL_DAMAGED,
     RECOVERY_FAILED,
     WAY_CHOSEN,
@@ -27,7 +26,7 @@ from dra_driver.agent.reports import (
 )
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.shared import Shared
-from dra_driver.agent.sides import claimed_cards, has_grants
+from dra_driver.agent.sides import has_claims, has_grants
 from dra_driver.agent.standing import Standing
 from dra_driver.agent.startup import Startup
 from dra_driver.agent.way import Choice, Way, Ways
@@ -147,6 +146,7 @@ class Agent:
                 ledger=self._journal.snapshot,
                 suspected=lambda: self._caretaker.adopt or bool(self._cards.foreign),
             ),
+            remade=self._reports.remade,
         )
         self._keeper = preparer.keeper
         shared = Shared(
@@ -172,6 +172,7 @@ class Agent:
             metrics=self._metrics,
             offering=lambda: self._is(Way.DEVICE_PLUGIN),
             chosen=lambda: self._choice is not None,
+            reports=self._reports,
             changed=self._wake,
         )
         self._counts_cards = settings.count_cards
@@ -287,11 +288,10 @@ class Agent:
             cdi=self._cdi,
             locks=self._locks,
             silence=self._silence,
+            hung=self._cards.hung_calls,
         ).run(opening)
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
-        for made in report.remade:
-            self._reports.warning_for(made.owner, INSTANCE_REMADE, made.text)
         self._caretaker.adopt = not opening.complete
 
     def _serve(self) -> None:
@@ -299,7 +299,7 @@ class Agent:
         SocketError. Without the API server no way may be chosen yet, and pods end all the same."""
         ledger = self._journal.snapshot()
         choice = self._choice
-        if claimed_cards(ledger) or (choice is not None and choice.has_dra):
+        if has_claims(ledger) or (choice is not None and choice.has_dra):
             self._dra.serve()
         if has_grants(ledger) or self._is(Way.DEVICE_PLUGIN):
             self._device_plugin.serve()
@@ -325,8 +325,8 @@ class Agent:
         self._wake()  # what is offered depends on the choice
 
     def _move_over(self, choice: Choice) -> None:
-        logger.warning("the agent starts anew: %s", choice)
-        self._reports.normal(WAY_CHOSEN, f"{choice}; the agent starts anew")
+        logger.warning("the agent restarts: %s", choice)
+        self._reports.normal(WAY_CHOSEN, f"{choice}; the agent restarts")
         self._end()
 
     def _is(self, way: Way) -> bool:

@@ -10,7 +10,9 @@ from typing import Final
 
 from dra_driver.agent.card_news import CardNews
 from dra_driver.background import Background
+from dra_driver.hardware.efsmi import EfsmiHung
 from dra_driver.hardware.machine import Inventory, Machine
+from dra_driver.hardware.silence import EVERYBODY, card_name
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.backoff import Backoff
 from dra_driver.model.card import Card, Problem
@@ -61,6 +63,9 @@ class Cards(Background):
         self._looked = float("-inf")
         self._failures = 0
         self.problem: str | None = "the hardware has not been read yet"
+        # The cards that let the last look wait for a whole limit, and the whole tool where it did.
+        self.hung: Mapping[PciAddress, HardwareError] = {}
+        self._hung_tool: HardwareError | None = None
 
     @property
     def latest(self) -> tuple[Card, ...] | None:
@@ -95,6 +100,11 @@ class Cards(Background):
         known = (self._cards or {}).get(address)
         return None if known is None else known.index
 
+    def hung_calls(self) -> Mapping[str, HardwareError]:
+        """What let the last look wait for a whole limit, as `Silence` names it."""
+        tool = {} if self._hung_tool is None else {EVERYBODY: self._hung_tool}
+        return tool | {card_name(address): error for address, error in self.hung.items()}
+
     @property
     def foreign(self) -> Mapping[PciAddress, Problem]:
         """The cards that somebody else divides, each with the problem that says so."""
@@ -121,6 +131,7 @@ class Cards(Background):
             if self.problem != str(error):
                 logger.warning("the hardware cannot be read: %s", error)
             self.problem = str(error)
+            self.hung, self._hung_tool = {}, error if isinstance(error, EfsmiHung) else None
             self._due = self._clock() + self._backoff.next()
             self._failures += 1
             if self._failures == _PATIENCE:
@@ -131,6 +142,9 @@ class Cards(Background):
         self._looked = self._clock()
         self._due = self._looked + self._inventory_interval
         self._take(inventory)
+        self.hung = {a: HardwareError(inventory.silent[a]) for a in sorted(inventory.hung)}
+        # One card that hangs lets each call of all hang.
+        self._hung_tool = next(iter(self.hung.values()), None)
         self.problem = None
         if self._cards != before or failed >= _PATIENCE:
             self._changed()

@@ -11,7 +11,6 @@ from dra_driver.agent.offers import Offers
 from dra_driver.agent.reports import (
     CARD_FOREIGN,
     CARD_WITHOUT_DRS,
-    INSTANCE_REMADE,
     RECOVERY_FAILED,
     Reports,
 )
@@ -81,7 +80,7 @@ class Caretaker(Background):
             self._refresh()
             self.look_for_masters()
             cards = self._cards.latest or ()
-            findings = self._reconciler.run(cards, adopt=self.adopt)
+            findings = self._reconciler.run(cards, adopt=self.adopt, hung=self._cards.hung)
             # A card that could not be seen may be one that was to be taken back.
             if self.adopt and cards and not findings.unknown:
                 self._rebuilt()
@@ -126,8 +125,6 @@ class Caretaker(Background):
     def _take(self, findings: Findings, cards: Sequence[Card]) -> None:
         for uid, error in findings.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
-        for made in findings.remade:
-            self._reports.warning_for(made.owner, INSTANCE_REMADE, made.text)
         before = self._divided
         kept = {card: before[card] for card in findings.unknown if card in before}
         indexes = {card.address: card.index for card in cards}

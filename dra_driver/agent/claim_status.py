@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from dra_driver.background import Background, Wait
 from dra_driver.kube.api import Api, PatchType
@@ -22,7 +22,7 @@ from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.card import Card
 from dra_driver.model.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError
-from dra_driver.model.names import DRIVER
+from dra_driver.model.names import DRIVER, FIELD_MANAGER
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.failures import Waiting
 from dra_driver.node.ledger import Ledger, State
@@ -31,7 +31,6 @@ from dra_driver.node.status import device_statuses
 
 logger = logging.getLogger(__name__)
 
-_MANAGER: Final = "gcu-dra-agent"
 
 Cards = Mapping[PciAddress, Card]
 
@@ -205,7 +204,7 @@ class ClaimStatuses(Background):
             namespace=ref.namespace,
             patch_type=PatchType.APPLY,
             subresource="status",
-            field_manager=_MANAGER,
+            field_manager=FIELD_MANAGER,
             force=True,
         )
         logger.info("told in the status of claim %s what it has", ref)

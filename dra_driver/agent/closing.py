@@ -1,4 +1,5 @@
-"""Taints the devices on which nothing can be made, so that pods leave them and none comes."""
+"""Taints the devices on which nothing can be made, and the cards on which ended claims left what
+cannot be taken away, so that pods leave them and none comes."""
 
 from __future__ import annotations
 
@@ -14,8 +15,12 @@ from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.failures import FIRST_PAUSE, Failures
 from dra_driver.node.ledger import Ledger, State
+from dra_driver.node.remnants import remnant_cards
 
 _PAUSE: Final = timedelta(seconds=FIRST_PAUSE)
+
+LEFT: Final = "left"
+"""The taint's value where it is not for a while, but until the agent has cleared up."""
 
 Source = Callable[[], Mapping[PciAddress, Devices] | None]
 
@@ -27,6 +32,10 @@ class OpenDevices:
     device, and NoSchedule while others than those that wait have something of it: their pods run
     well and would be deleted too, since a device that many claims share has its taints for all.
     Instances that count as somebody else's may be of such pods, too, whose records were lost.
+
+    Where an ended claim left something (`node.remnants`), all devices of the card have the taint,
+    with the value `LEFT`, for as long as the journal says so: the ledger would refuse what is
+    allocated of it.
 
     What an agent that ended had closed is known from the taints that stand `published` (None until
     the API server has told).
@@ -49,17 +58,23 @@ class OpenDevices:
         self._taken_over = False
 
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
-        """Raises JournalError where something is closed and it is unknown who has it."""
+        """Raises JournalError."""
         self._take_over()
         wanted = self._source()
         closed = self._failures.closed()
-        if wanted is None or not closed:
+        ledger = self._ledger()
+        left = remnant_cards(ledger)
+        if wanted is None or not (closed or left):
             return wanted
-        in_use = _in_use(self._ledger(), self._failures.waiting())
+        in_use = _in_use(ledger, self._failures.waiting())
         return {
             card: [
-                _tainted(each, evicts=each["name"] not in in_use and not _has_strangers(each))
-                if each["name"] in closed
+                _tainted(
+                    each,
+                    LEFT if card in left else "",
+                    evicts=each["name"] not in in_use and not _has_strangers(each),
+                )
+                if each["name"] in closed or card in left
                 else each
                 for each in devices
             ]
@@ -74,7 +89,7 @@ class OpenDevices:
             return
         for device in published:
             for each in device.get("taints", ()):
-                if each["key"] == TAINT_FAILING:
+                if each["key"] == TAINT_FAILING and each.get("value", "") != LEFT:
                     left = datetime.fromisoformat(each["timeAdded"]) + _PAUSE - self._now()
                     self._failures.close(device["name"], left.total_seconds())
         self._taken_over = True
@@ -94,6 +109,6 @@ def _has_strangers(device: Object) -> bool:
     return mode is Mode.DRS and any(each["key"] == TAINT_FOREIGN for each in device["taints"])
 
 
-def _tainted(device: Object, *, evicts: bool) -> Object:
+def _tainted(device: Object, value: str, *, evicts: bool) -> Object:
     others = [each for each in device["taints"] if each["key"] != TAINT_FAILING]
-    return device | {"taints": [*others, taint(TAINT_FAILING, "", evicts=evicts)]}
+    return device | {"taints": [*others, taint(TAINT_FAILING, value, evicts=evicts)]}

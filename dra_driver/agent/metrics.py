@@ -21,6 +21,7 @@ from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue, JournalError
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
+from dra_driver.model.owner import Grant
 from dra_driver.node.ledger import Ledger, State
 
 logger = logging.getLogger(__name__)
@@ -67,6 +68,11 @@ class Metrics:
             buckets=_TOOL_SECONDS,
             registry=registry,
         )
+        self._scattered = Counter(
+            "gcu_agent_scattered_pods",
+            "Pods whose slices, or instances, came to be of several cards of the device plugin's.",
+            registry=registry,
+        )
         self._set_aside = Counter(
             "gcu_agent_journal_set_aside",
             "Damaged journals that were kept for a look and rebuilt.",
@@ -86,6 +92,9 @@ class Metrics:
 
     def efsmi_call(self, command: str, outcome: str, seconds: float) -> None:
         self._efsmi.labels(command, outcome).observe(seconds)
+
+    def pod_scattered(self) -> None:
+        self._scattered.inc()
 
     def journal_set_aside(self) -> None:
         self._set_aside.inc()
@@ -117,9 +126,11 @@ class _Timed:
         self._inflight = inflight
         self._errors = errors
 
-    def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
         with self._measured("prepare", refs) as answered:
-            answers = self._handler.prepare(refs)
+            answers = self._handler.prepare(refs, awaited=awaited)
             answered.extend(answers.values())
         return answers
 
@@ -226,11 +237,13 @@ def _tainted(devices: Devices) -> GaugeMetricFamily:
 
 def _claims(ledger: Ledger) -> GaugeMetricFamily:
     counted = Tally(
-        (held.state.value,) for held in ledger.holdings.values() if isinstance(held.owner, ClaimRef)
+        (held.state.value,)
+        for held in ledger.holdings.values()
+        if not isinstance(held.owner, Grant)
     )
     return _family(
         "gcu_agent_claims",
-        "Claims in the journal, by how far they are.",
+        "Claims in the journal, and what ended claims left, by how far they are.",
         ["state"],
         {(state.value,): counted[state.value,] for state in State},
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from dra_driver.agent.metrics import Metrics
+from dra_driver.agent.reports import Reports
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.shared import Shared
 from dra_driver.agent.way import kubelet_version
@@ -16,10 +17,11 @@ from dra_driver.device_plugin.granter import Handover
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.device_plugin.reporter import Reporter
+from dra_driver.device_plugin.scattered import Scattered
 from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
-from dra_driver.kubelet_api.device_plugin.folders import Folders
+from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
 from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.names import TAINT_CHANGING
@@ -51,12 +53,15 @@ class PluginFront:
         metrics: Metrics,
         offering: Callable[[], bool],
         chosen: Callable[[], bool],
+        reports: Reports,
         changed: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._shared = shared
         self._offering = offering
         self._chosen = chosen
+        self._metrics = metrics
+        self._reports_to = reports
         self._takes_cdi: bool | None = None
         here = f"spec.nodeName={settings.node_name}"
         pods = NodePods(lambda: shared.api.list(PODS, field_selector=here).items)
@@ -74,14 +79,16 @@ class PluginFront:
             patience=_PATIENCE,
             pods=pods,
             timed=metrics.timed_devices,
+            found_scattered=self._tell_scattered,
             effects=shared.effects,
         )
-        checkpoint = Folders.of(settings.kubelet_root).checkpoint
+        folders = Folders.of(settings.kubelet_root)
         self._reporter = Reporter(
             shared.api,
             settings.node_name,
             view=self._told_view,
-            recorded=lambda: read_checkpoint(checkpoint),
+            recorded=lambda: read_checkpoint(folders.checkpoint),
+            kubelet=lambda: socket_identity(folders.kubelet),
             clock=time.monotonic,
         )
         self.serves = False
@@ -138,6 +145,10 @@ class PluginFront:
             "the watch over the node's pods": self._pods.is_alive,
         }
         return (served if self.serves else {}) | (reported if self._reports else {})
+
+    def _tell_scattered(self, found: Scattered) -> None:
+        self._metrics.pod_scattered()
+        self._reports_to.scattered(found.pod, found.text)
 
     def _view(self) -> NodeView:
         cards = self._shared.by_address()

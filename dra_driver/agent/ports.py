@@ -31,8 +31,10 @@ class Followed:
         self._handler = handler
         self._after = after
 
-    def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
-        answers = self._handler.prepare(refs)
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
+        answers = self._handler.prepare(refs, awaited=awaited)
         self._after()
         return answers
 

@@ -1,13 +1,13 @@
-"""What a person should know about this node, as events on its Node object or on a claim."""
+"""What a person should know about this node, as events on its Node object, a claim or a pod."""
 
 from __future__ import annotations
 
 from typing import Final, Protocol
 
 from dra_driver.kube.events import EventType
-from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.owner import Owner
+from dra_driver.node.remade import Remade
 
 # Reasons of events; docs/user/install.md lists them.
 WAY_CHOSEN: Final = "GcuWayChosen"
@@ -24,6 +24,7 @@ CARD_FOREIGN: Final = "GcuCardForeign"
 CARD_WITHOUT_DRS: Final = "GcuCardWithoutDrs"
 DEVICE_FAILING: Final = "GcuDeviceFailing"
 INSTANCE_REMADE: Final = "GcuInstanceRemade"
+POD_SCATTERED: Final = "GcuPodScattered"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
 
@@ -54,12 +55,27 @@ class Reports:
             self._node, kind=EventType.WARNING, reason=reason, note=note, action="Serve"
         )
 
-    def warning_for(self, owner: Owner, reason: str, note: str) -> None:
-        """On the owner's claim; of a container of the device plugin the pod is not known, so what
-        concerns it stands on the node."""
-        regarding = _claim(owner) if isinstance(owner, ClaimRef) else self._node
+    def remade(self, made: Remade) -> None:
+        """A DRS instance went under its owner, and was made anew. On the owner's claim; of a
+        container of the device plugin the pod is not known, so that stands on the node."""
+        owner = made.owner
         self._recorder.record(
-            regarding, kind=EventType.WARNING, reason=reason, note=note, action="Serve"
+            _claim(owner) if isinstance(owner, ClaimRef) else self._node,
+            kind=EventType.WARNING,
+            reason=INSTANCE_REMADE,
+            note=made.text,
+            action="Serve",
+        )
+
+    def scattered(self, pod: Object, note: str) -> None:
+        """The pod's containers came to several cards."""
+        metadata = {key: pod["metadata"][key] for key in ("namespace", "name", "uid")}
+        self._recorder.record(
+            {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata},
+            kind=EventType.WARNING,
+            reason=POD_SCATTERED,
+            note=note,
+            action="Serve",
         )
 
     def normal(self, reason: str, note: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dra_driver.model.card import Card, Problem
-from dra_driver.model.claim import ClaimRef
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.owner import Grant
 from dra_driver.model.pci import PciAddress
@@ -31,13 +30,18 @@ def dra_cards(cards: Iterable[Card], ledger: Ledger, *, offering: bool) -> list[
 
 
 def claimed_cards(ledger: Ledger) -> frozenset[PciAddress]:
-    """The cards that claims hold something of."""
+    """The cards that claims hold something of, or left something on."""
     return frozenset(
         card
         for holding in ledger.holdings.values()
-        if isinstance(holding.owner, ClaimRef)
+        if not isinstance(holding.owner, Grant)
         for card in holding.cards
     )
+
+
+def has_claims(ledger: Ledger) -> bool:
+    """Whether claims are prepared, or left something; one with administrative access, too."""
+    return any(not isinstance(holding.owner, Grant) for holding in ledger.holdings.values())
 
 
 def has_grants(ledger: Ledger) -> bool:

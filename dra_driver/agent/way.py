@@ -99,7 +99,7 @@ def kubelet_version(api: Api, node_name: str) -> ServerVersion:
     if match is None:
         raise InvalidValue(
             f"Node {node_name} does not say which kubelet it has: {text!r}",
-            remedy="wait until the kubelet has registered the node, or set the mode",
+            remedy="wait until the kubelet has registered the node, or set the chart's mode",
         )
     return ServerVersion(int(match[1]), int(match[2]), text)
 

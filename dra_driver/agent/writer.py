@@ -61,9 +61,9 @@ class SliceWriter:
             kept = self._api.create(RESOURCE_SLICES, wanted)
         except AlreadyExists as error:
             raise PublicationError(
-                f"a ResourceSlice {wanted['metadata']['name']} exists, and not as one of this "
-                "driver and node",
-                remedy="if this stays, another program made it: find out which, and delete it",
+                f"ResourceSlice {wanted['metadata']['name']} exists, but is not one of this driver "
+                "and node",
+                remedy="if this persists, stop the program that created it, and delete it",
             ) from error
         self._keep_if_whole(wanted, kept)
 
@@ -89,7 +89,7 @@ def _check(sent: Object, kept: Object) -> None:
     features = sorted({f for field, f in _FEATURES.items() if any(field in d for d in dropped)})
     raise PublicationError(
         f"the API server drops {', '.join(dropped[:3])} from ResourceSlices",
-        remedy=f"switch on the feature gate {' and '.join(features)} on the API server"
+        remedy=f"enable the feature gate {' and '.join(features)} on the API server"
         if features
         else "use Kubernetes 1.36 or newer",
     )

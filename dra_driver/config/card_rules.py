@@ -111,7 +111,7 @@ def load_card_rules(path: Path | None) -> CardRules:
         problems = "; ".join(_readable(problem) for problem in error.errors())
         raise InvalidValue(
             f"the card rules {path}: {problems}",
-            remedy="docs/user/sharing.md says what can be written there",
+            remedy="docs/user/sharing.md has their format",
         ) from error
 
 

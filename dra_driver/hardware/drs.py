@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from dra_driver.hardware.drs_errors import (
     CardGone,
+    CardSilent,
     CreateHung,
     CreateMadeNothing,
     CreateMadeOther,
@@ -34,7 +35,7 @@ from dra_driver.hardware.drs_rows import (
 from dra_driver.hardware.efsmi import EfsmiFailed, EfsmiHung
 from dra_driver.hardware.listing import parse_list
 from dra_driver.hardware.shown import last_line
-from dra_driver.hardware.silence import Silence
+from dra_driver.hardware.silence import EVERYBODY, Silence, card_name
 from dra_driver.hardware.summary import SummaryRow, parse_summary
 from dra_driver.model.card import Virtualization
 from dra_driver.model.errors import HardwareError
@@ -110,7 +111,7 @@ class Drs:
                 return
             raise SwitchRefused(
                 f"card {address} cannot be switched out of DRS mode: {error}",
-                remedy="the agent tries again by itself; see what holds the card",
+                remedy="the agent retries by itself; check which program holds the card",
             ) from error
 
     def is_on(self, address: PciAddress) -> bool:
@@ -154,15 +155,15 @@ class Drs:
             raise CreateMadeOther(
                 f"`efsmi` made DRS instance {appeared[0]} where {what} was asked for by profile id "
                 f"{profile.id}; it was destroyed",
-                remedy="nothing, where the card's firmware was changed: the next one is made by "
-                "the card's new profiles",
+                remedy="no action is needed if the card's firmware was changed: the next try uses "
+                "its new profiles",
             )
         if not new:
             raise CreateMadeNothing(f"`efsmi` reports success, but made no {what}")
         if len(new) > 1:
             raise InstanceUnclear(
                 f"{len(new)} instances appeared at once where one {what} was made",
-                remedy="let nothing but this driver make DRS instances on the node",
+                remedy="make sure that only this driver creates DRS instances on the node",
             )
         return new[0]
 
@@ -174,13 +175,19 @@ class Drs:
         failure: HardwareError | None = None
         try:
             self._run(address, "--drs", "--destroy-instance", str(there[0].id))
-        except (EfsmiFailed, EfsmiHung) as error:
+        except EfsmiHung as error:
+            # Not listed once more, which may hang as long: the kubelet waits 45 s in all, and asks
+            # again.
+            raise DestroyFailed(
+                f"destroying DRS instance {instance} of card {address} did not end: {error}"
+            ) from error
+        except EfsmiFailed as error:
             failure = error
         if instance.is_in(self.instances(address)):
             raise DestroyFailed(
                 f"DRS instance {instance} of card {address} is still there after it was "
                 f"destroyed: {failure or 'efsmi reported success'}",
-                remedy="it is tried again; see what still uses the card",
+                remedy="the agent retries by itself; check which program still uses the card",
             ) from failure
 
     def _listing(self, address: PciAddress) -> str:
@@ -207,17 +214,25 @@ class Drs:
 
     def _older_instances(self, address: PciAddress) -> Instances:
         """As a tool lists them that prints no uuid. No row is no proof, since nothing else in the
-        output tells that it was read right; and whether it works with DRS off is not public."""
+        output tells that it was read right; and whether it works with DRS off is not public. Where
+        the summary, which proves it, hangs with another card, it must do: who lists otherwise than
+        here has listed before."""
         index = self._index(address)
         try:
             text = self._run(address, "--drs", "--list-instance")
         except EfsmiFailed as error:
             logger.debug("reading the summary instead: %s", error)
-            text = ""
-        found = parse_older_instances(text, index)
+            text = None
+        found = parse_older_instances(text or "", index)
         if found:
             return found
-        summary = self._run_for_all()
+        try:
+            summary = self._run_for_all()
+        except (EfsmiHung, CardSilent) as error:
+            if text is None:
+                raise
+            logger.warning("card %s is taken to have no DRS instance: %s", address, error)
+            return ()
         self._row(summary, index, address)
         return parse_summary_instances(summary, index)
 
@@ -243,12 +258,11 @@ class Drs:
 
     def _run(self, address: PciAddress, *arguments: str) -> str:
         index = self._index(address)
-        with self._silence.asking(f"card {address}"), self._locks.alone(address) as lock:
+        with self._silence.asking(card_name(address)), self._locks.alone(address) as lock:
             return self._tool.run("-i", str(index), *arguments, inherit=(lock,))
 
     def _run_for_all(self, *arguments: str) -> str:
-        # Each such call hangs when one card does.
-        with self._silence.asking("`efsmi` for all cards"):
+        with self._silence.asking(EVERYBODY):
             return self._tool.run(*arguments)
 
     def _index(self, address: PciAddress) -> int:

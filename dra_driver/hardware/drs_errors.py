@@ -15,7 +15,7 @@
         ├── CreateMadeOther     efsmi said yes, and made what was not asked for, which is gone again
         ├── CreateSaidFailed    efsmi said no, but made an instance, which the caller undoes
         ├── InstanceUnclear     several instances appeared: whose is whose cannot be told
-        └── DestroyFailed       the instance is still listed
+        └── DestroyFailed       the instance is still listed, or efsmi did not end in time
 """
 
 from __future__ import annotations
@@ -72,4 +72,4 @@ class InstanceUnclear(DrsError):
 
 
 class DestroyFailed(DrsError):
-    """An instance is still there after it was to be destroyed."""
+    """An instance is still there after it was to be destroyed, or that is not known."""

@@ -58,7 +58,7 @@ class Efsmi:
         measured: Measured = lambda _command, _outcome, _seconds: None,
     ) -> None:
         self._path = path
-        self._timeout = timeout
+        self.timeout = timeout
         self._effects = effects
         self._measured = measured
         self._stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
@@ -109,16 +109,16 @@ class Efsmi:
         except subprocess.TimeoutExpired as error:
             said = last_line(_decoded(error.stdout)) or last_line(_decoded(error.stderr))
             raise EfsmiHung(
-                f"`{call}` did not end within {self._timeout:g} s"
+                f"`{call}` did not end within {self.timeout:g} s"
                 + (f" (it had printed: {said})" if said else ""),
                 remedy="look at the kernel log for a card that hangs, or give efsmi more time "
-                "(--efsmi-timeout)",
+                "(the chart's efsmi.timeout)",
             ) from error
         except OSError as error:
             raise HardwareError(
                 f"{self._path} cannot be run: {error.strerror or error}",
-                remedy="set --efsmi-path, or let the vendor's runtime class bring it into the "
-                "agent (Helm values efsmi.*)",
+                remedy="set the chart's efsmi.path, or efsmi.runtimeClassName where the vendor's "
+                "runtime provides it",
             ) from error
         output = _decoded(done.stdout)
         if done.returncode != 0:
@@ -145,7 +145,7 @@ class Efsmi:
             start_new_session=True,
         )
         try:
-            stdout, stderr = process.communicate(timeout=self._timeout)
+            stdout, stderr = process.communicate(timeout=self.timeout)
         except subprocess.TimeoutExpired as error:
             os.killpg(process.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from dra_driver.hardware.efsmi import Efsmi
 from dra_driver.hardware.join import Joined, mode_of
@@ -19,16 +20,20 @@ from dra_driver.model.pci import PciAddress
 
 logger = logging.getLogger(__name__)
 
+_PATIENCE: Final = 0.25
+"""The part of a call's limit that a call of all cards has before each card is asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """What one look at the machine found. `unusable` says, card by card, why a card that sysfs
     or efsmi knows cannot be published at all, `silent` why efsmi does not answer for a card, while
-    it does for others; both are empty on a machine in order."""
+    it does for others, as the card has `hung` or otherwise; all are empty on a machine in order."""
 
     cards: tuple[Card, ...]
     unusable: Mapping[PciAddress, str] = field(default_factory=dict)
     silent: Mapping[PciAddress, str] = field(default_factory=dict)
+    hung: frozenset[PciAddress] = frozenset()
 
 
 class Machine:
@@ -38,7 +43,7 @@ class Machine:
     def __init__(self, sysfs: Sysfs, efsmi: Efsmi, *, error_limit: int | None = None) -> None:
         self._sysfs = sysfs
         self._error_limit = error_limit
-        self._surveyor = Surveyor(efsmi)
+        self._surveyor = Surveyor(efsmi, patience=efsmi.timeout * _PATIENCE)
 
     def inventory(self) -> Inventory:
         """Every card of the node. Raises HardwareError when the machine cannot be read as a
@@ -69,7 +74,7 @@ class Machine:
                 cards.append(self._card(function, found, mode, version, switch))
             except HardwareError as error:
                 unusable[function.address] = str(error)
-        return Inventory(tuple(cards), unusable, silent)
+        return Inventory(tuple(cards), unusable, silent, survey.hung & silent.keys())
 
     def card(self, card: Card) -> Card:
         """The same card with its minor and device nodes of now, without calling efsmi.
@@ -136,7 +141,7 @@ def _not_on_the_bus(joined: Joined, functions: Iterable[GcuFunction]) -> dict[Pc
 
 def _not_taken(address: PciAddress) -> HardwareError:
     return HardwareError(
-        f"the kernel driver has not taken card {address}",
+        f"the kernel driver is not bound to card {address}",
         remedy="look at the kernel log for why its probe failed",
     )
 

@@ -6,12 +6,22 @@ waiting meanwhile, asks a card that hangs for the first of them only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 from dra_driver.hardware.drs_errors import CardBusy, CardSilent
 from dra_driver.hardware.efsmi import EfsmiHung
 from dra_driver.model.errors import HardwareError
+from dra_driver.model.pci import PciAddress
+
+EVERYBODY: Final = "`efsmi` for all cards"
+"""Such a call hangs when one of the cards does."""
+
+
+def card_name(address: PciAddress) -> str:
+    """How a card is named here."""
+    return f"card {address}"
 
 
 class Silence:
@@ -31,6 +41,10 @@ class Silence:
         finally:
             self._silent |= self._hung
             self._hung = None
+
+    def begin(self, silent: Mapping[str, HardwareError]) -> None:
+        """Before the first step: who did not answer a moment ago, and why."""
+        self._silent |= silent
 
     def end(self) -> None:
         """After the last step: everybody is asked again."""

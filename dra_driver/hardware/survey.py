@@ -1,15 +1,18 @@
 """What efsmi says of the node's cards: of all at once, or of each by itself.
 
 A call of all cards does not end when one of them hangs, and may fail when one is broken. Then each
-card is asked by its index, beside the others, and only those that do not answer are not known.
+card is asked by its index, beside the others, and only those that do not answer are not known. They
+are asked before the call of all has taken its whole limit, as nothing is served by an agent that
+starts before it has looked once, and the kubelet deletes its slices after 30 s.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.join import Joined, by_address
@@ -23,24 +26,55 @@ logger = logging.getLogger(__name__)
 
 Queried = tuple[QueriedCard, ...]
 Answer = tuple[Queried, tuple[ListedCard, ...]] | HardwareError
+Answers = Mapping[int, Answer]
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
     """`rows` of the summary tell the modes; None where each card was asked by itself, as the
-    summary is of all cards. `silent` says why efsmi does not answer for a card."""
+    summary is of all cards. `silent` says why efsmi does not answer for a card; of these, a call
+    for one that is `hung` took its whole limit."""
 
     joined: Joined
     rows: tuple[SummaryRow, ...] | None
     silent: Mapping[PciAddress, str] = field(default_factory=dict)
+    hung: frozenset[PciAddress] = frozenset()
+
+
+class _Beside:
+    """Asks in a thread of its own, after `patience` seconds in which nobody has called `cancel`."""
+
+    def __init__(self, patience: float, ask: Callable[[], Answers]) -> None:
+        self._ask = ask
+        self._answers: Answers | None = None
+        self._timer = threading.Timer(patience, self._run)
+        self._timer.name, self._timer.daemon = "efsmi-each", True
+
+    def begin(self) -> None:
+        self._timer.start()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def answers(self) -> Answers:
+        """Those that come, or have come; asks now where it had not begun."""
+        self.cancel()
+        if self._timer.is_alive():
+            self._timer.join()
+        return self._ask() if self._answers is None else self._answers
+
+    def _run(self) -> None:
+        self._answers = self._ask()
 
 
 class Surveyor:
     """Asks efsmi. What it keeps between two surveys says only how to ask: the index that each card
-    had, and whether it is of use to ask for all at once."""
+    had, and whether it is of use to ask for all at once. After `patience` seconds without an
+    answer for all of them, each card is asked beside it."""
 
-    def __init__(self, efsmi: Efsmi) -> None:
+    def __init__(self, efsmi: Efsmi, *, patience: float) -> None:
         self._efsmi = efsmi
+        self._patience = patience
         self._indexes: dict[PciAddress, int] = {}
         self._apart = False
 
@@ -50,12 +84,16 @@ class Surveyor:
         Raises HardwareError where efsmi answers for none of them, or for each but not for all.
         """
         failures: list[HardwareError] = []
+        beside = _Beside(self._patience, partial(self._ask_each, self._probable(cards)))
         if not self._apart:
+            beside.begin()
             try:
                 return self._keep(self._at_once())
             except (EfsmiHung, EfsmiFailed) as error:
                 failures.append(error)
-        survey, errors = self._one_by_one(cards)
+            finally:
+                beside.cancel()
+        survey, errors = self._one_by_one(cards, beside.answers())
         apart, self._apart = self._apart, 0 < len(survey.silent) < len(cards)
         if self._apart:
             if not apart:
@@ -78,28 +116,36 @@ class Surveyor:
         rows = parse_summary(self._efsmi.summary())
         return Survey(by_address(queried, self._listed(queried)), rows)
 
+    def _probable(self, cards: Collection[PciAddress]) -> list[int]:
+        """The indexes that the cards may have."""
+        known = {self._indexes[address] for address in cards if address in self._indexes}
+        # Indexes count the cards from 0 on; a card that is gone may have left a gap.
+        return sorted({*range(len(cards)), *known})
+
     def _one_by_one(
-        self, cards: Collection[PciAddress]
+        self, cards: Collection[PciAddress], answers: Answers
     ) -> tuple[Survey, Collection[HardwareError]]:
         """Also the errors, of cards or of indexes that are none's."""
-        known = {address: self._indexes[address] for address in cards if address in self._indexes}
-        # Indexes count the cards from 0 on; a card that is gone may have left a gap.
-        indexes = sorted({*range(len(cards)), *known.values()})
-        answers = self._ask_each(indexes)
         errors = {at: each for at, each in answers.items() if isinstance(each, HardwareError)}
         found = [each for each in answers.values() if not isinstance(each, HardwareError)]
         joined = by_address(
             [card for queried, _ in found for card in queried],
             [row for _, listed in found for row in listed],
         )
-        silent = {
-            address: _reason(errors, known.get(address))
+        whose = {
+            address: _errors_of(errors, self._indexes.get(address))
             for address in cards
             if address not in joined.cards and address not in joined.refused
         }
-        return Survey(joined, None, silent), errors.values()
+        silent = {address: _reason(each) for address, each in whose.items()}
+        hung = frozenset(
+            address
+            for address, each in whose.items()
+            if any(isinstance(error, EfsmiHung) for error in each)
+        )
+        return Survey(joined, None, silent, hung), errors.values()
 
-    def _ask_each(self, indexes: Iterable[int]) -> dict[int, Answer]:
+    def _ask_each(self, indexes: Iterable[int]) -> Answers:
         answers: dict[int, Answer] = {}
 
         def ask(index: int) -> None:
@@ -148,8 +194,10 @@ class Surveyor:
             return ()
 
 
-def _reason(errors: Mapping[int, HardwareError], index: int | None) -> str:
-    """Why efsmi does not answer for the card that had this index; None where that is unknown."""
-    if index is not None and index in errors:
-        return str(errors[index])
-    return "; ".join(sorted({str(error) for error in errors.values()})) or "efsmi does not list it"
+def _errors_of(errors: Mapping[int, HardwareError], index: int | None) -> Collection[HardwareError]:
+    """Those for the card that had this index; None where that is unknown, and all may be its."""
+    return [errors[index]] if index is not None and index in errors else errors.values()
+
+
+def _reason(errors: Collection[HardwareError]) -> str:
+    return "; ".join(sorted({str(error) for error in errors})) or "efsmi does not list it"

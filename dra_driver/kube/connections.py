@@ -55,7 +55,7 @@ class Connections:
         self._proxy = urlsplit(access.proxy)
         if access.proxy and (self._proxy.scheme != "http" or not self._proxy.hostname):
             raise InvalidValue(
-                f"the proxy {access.proxy} cannot be used", remedy="name one as http://HOST:PORT"
+                f"the proxy {access.proxy} cannot be used", remedy="write it as http://HOST:PORT"
             )
         self._idle: deque[http.client.HTTPConnection] = deque()
         self._turns = threading.BoundedSemaphore(at_once)

@@ -42,7 +42,8 @@ class Calls:
         if not refs:  # the agent's own check of its sockets, which asks for nothing
             return {}
         with new_call("prepare"):
-            results = self._each(refs, self._handler.prepare, context)
+            handle = partial(self._handler.prepare, awaited=context.is_active)
+            results = self._each(refs, handle, context)
             self._before_reply(Point.REPLY_PREPARE, context)
             return results
 
@@ -66,8 +67,8 @@ class Calls:
                 with self._room.entered():
                     return _each(refs, handle)
         error = Refused(
-            f"an earlier call for claim {given_up}, which was given up, is still at work",
-            remedy="the kubelet asks again; see the agent's log for what the call waits for",
+            f"an earlier call for claim {given_up}, which was given up, is still running",
+            remedy="the kubelet retries; the agent's log says what the call waits for",
         )
         logger.warning("nothing is done: %s", error)
         return {ref.uid: error for ref in refs}
@@ -81,7 +82,8 @@ def _each(
     refs: Sequence[ClaimRef],
     handle: Callable[[Sequence[ClaimRef]], Mapping[str, R | GcuError]],
 ) -> dict[str, R | GcuError]:
-    logger.info("claims %s", ", ".join(f"{ref} ({ref.uid})" for ref in refs) or "none")
+    # How a claim fared is told once, at its end: of a call that hangs, the hardware's limits tell.
+    logger.debug("begun: %s", refs)
     found: Mapping[str, R | GcuError]
     try:
         found = handle(refs)
@@ -97,13 +99,14 @@ def _each(
     for ref in refs:
         result = results[ref.uid]
         if isinstance(result, GcuError):
-            logger.error("claim %s: %s", ref, result)
+            logger.error("claim %s (%s): %s", ref, ref.uid, result)
         else:
-            logger.info("claim %s: done", ref)
+            logger.info("claim %s (%s): done", ref, ref.uid)
     return results
 
 
 def _internal(error: Exception) -> GcuError:
     return GcuError(
-        f"internal error of the agent: {error!r}", remedy="its log has the trace; please report it"
+        f"internal error of the agent: {error!r}",
+        remedy="report it with the stack trace in its log",
     )

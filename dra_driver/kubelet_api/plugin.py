@@ -175,5 +175,5 @@ def _make_folder(folder: Path) -> None:
     except OSError as error:
         raise SocketError(
             f"the folder {folder} cannot be made: {error.strerror}",
-            remedy="check that the kubelet's --root-dir is the chart's kubeletRoot",
+            remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
         ) from error

@@ -97,7 +97,7 @@ class Registration(rpc.RegistrationServicer):
             return "waiting for the kubelet to register the driver"
         return (
             f"the kubelet has not called {self._socket} within {self._silence:g} s; check that it "
-            "is running and that its --root-dir is the chart's kubeletRoot, so that its "
+            "is running and that its --root-dir is the chart's kubeletRootDir, so that its "
             f"plugins_registry is {self._socket.parent}"
         )
 

@@ -49,7 +49,7 @@ class UnixServer:
         if not self.path.parent.is_dir():
             raise SocketError(
                 f"the folder {self.path.parent} does not exist",
-                remedy="set the kubelet's root directory (--root-dir) in the chart's kubeletRoot",
+                remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
             )
         make_room(self.path, self._effects)
         server = grpc.server(

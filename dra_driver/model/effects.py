@@ -21,6 +21,7 @@ class Point(StrEnum):
     JOURNAL_SYNC = "journal.sync"
     JOURNAL_COMPACT_WRITE = "journal.compact-write"
     JOURNAL_COMPACT_RENAME = "journal.compact-rename"
+    JOURNAL_RESERVE = "journal.reserve"
     JOURNAL_SET_ASIDE = "journal.set-aside"
     CDI_WRITE = "cdi.write"
     CDI_RENAME = "cdi.rename"

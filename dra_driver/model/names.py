@@ -56,6 +56,9 @@ LABEL_MADE_FOR_LIMITS: Final = f"{DRIVER}/made-for-limits"
 ANNOTATION_CARDS: Final = f"{DRIVER}/cards"
 ANNOTATION_ASSIGNED: Final = f"{DRIVER}/assigned-cards"
 
+# As whom agents apply what they tell of a Node or a claim (server-side apply, `fieldManager`).
+FIELD_MANAGER: Final = "gcu-dra-agent"
+
 # The vendor's names, which its users' manifests and other tools rely on (vendor manuals).
 RESOURCE_WHOLE: Final = "enflame.com/gcu"
 RESOURCE_SHARED: Final = "enflame.com/shared-gcu"

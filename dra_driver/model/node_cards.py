@@ -16,6 +16,9 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.pci import PciAddress
 
+UNNUMBERED: Final = -1
+"""Index and minor of a card that was gone when its agent started: both are of the bus's present."""
+
 _VERSION: Final = 1
 # The last two: Python reads Infinity in JSON, and brackets to any depth.
 _UNREADABLE: Final = (
@@ -74,6 +77,11 @@ class NodeCard:
     switch: str = ""
     numa: int | None = None
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether index and minor are known, by which tools of the vendor call a card."""
+        return self.minor != UNNUMBERED
+
 
 def render_cards(cards: tuple[NodeCard, ...]) -> str:
     """The annotation's value: JSON on one line, the same for the same cards."""
@@ -95,8 +103,8 @@ def parse_cards(text: str) -> tuple[NodeCard, ...]:
         raise InvalidValue(f"annotation {ANNOTATION_CARDS} cannot be read: {error!r}") from error
     if version != _VERSION:
         raise InvalidValue(
-            f"annotation {ANNOTATION_CARDS} has version {version!r}, and {_VERSION} is known",
-            remedy="let agent and controller be of one version of the driver",
+            f"annotation {ANNOTATION_CARDS} has version {version!r}, but only {_VERSION} is known",
+            remedy="run the same version of the driver in agent and controller",
         )
     return found
 

@@ -1,10 +1,12 @@
-"""Who holds something of a card: a claim, or a container that the device plugin served."""
+"""Who holds something of a card: a claim, a container that the device plugin served, or nobody any
+more, where what was held cannot be taken away yet."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from itertools import count
 
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import InvalidValue
@@ -35,7 +37,8 @@ class Grant:
         if mixed or (self.mode is not Mode.WHOLE and len(self.cards) > 1):
             raise InvalidValue(
                 f"devices {', '.join(map(str, self.devices))} cannot be given to one container",
-                remedy="a container's slices, or its DRS instance, are of one card",
+                remedy="a container's slices, or its DRS instance, must come from one card: "
+                "request fewer, or wait until one card has enough free",
             )
 
     @property
@@ -70,7 +73,35 @@ class Grant:
         return f"{self.cards[0]}/{self.mode.value}/{ordinals}"
 
 
-Owner = ClaimRef | Grant
+@dataclass(frozen=True, slots=True)
+class Remnant:
+    """What a claim left on cards that failed when it ended. Its pod does not wait for them, and the
+    claim itself may have been allocated anew meanwhile: so this has a `uid` of its own."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, claim: ClaimRef, known: Container[str]) -> Remnant:
+        """Another one than those whose UIDs are `known`."""
+        digest = hashlib.sha256(claim.uid.encode()).hexdigest()[:24]
+        uids = (f"left-{digest}-{number}" for number in count(1))
+        uid = next(uid for uid in uids if uid not in known)
+        return cls(claim.namespace, claim.name, uid)
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"what claim {self.namespace}/{self.name} left"
+
+    @property
+    def renewal(self) -> str:
+        """What a person can do; nobody asks for anything in its name."""
+        return "see the kernel log for what keeps the card"
+
+
+Owner = ClaimRef | Grant | Remnant
 
 
 def grant_uid(devices: Iterable[PluginDevice]) -> str:

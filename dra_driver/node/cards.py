@@ -7,18 +7,16 @@ says what device is to blame.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from dra_driver.hardware.drs_errors import CardGone
 from dra_driver.model.card import Card
-from dra_driver.model.errors import ForeignCard, GcuError, Refused
+from dra_driver.model.errors import ForeignCard, GcuError, HardwareError, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.failures import blame
 from dra_driver.node.journal import Journal
-from dra_driver.node.ledger import Holding
 from dra_driver.node.records import CardKind, Hold, Kind, card_record, record
 from dra_driver.node.steps import ModeSteps
 
@@ -26,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 Holds = tuple[Hold, ...]
 Cards = Mapping[PciAddress, Card]
+Left = tuple[tuple[Hold, HardwareError], ...]
+"""What could not be taken away, and why."""
 
 
 class CardWork:
@@ -95,27 +95,30 @@ class CardWork:
                 self._journal.write(record(Kind.PREPARED, owner, tuple(made)))
         return tuple(made)
 
-    def destroy(self, holds: Holds) -> None:
-        """Take away what the holds stand for. Raises CardGone for a card that is not there, when
-        all the others are done."""
-        gone: CardGone | None = None
+    def destroy(self, holds: Holds) -> Left:
+        """Take away what the holds stand for. Gives those whose card did not let it happen, with
+        the reason; such a card is asked once, as each time may take long."""
+        failed: dict[PciAddress, HardwareError] = {}
+        left: list[tuple[Hold, HardwareError]] = []
         for hold in holds:
             try:
-                with blame(hold.device):
-                    self._step(hold).destroy(hold)
-            except CardGone as error:
-                gone = error
-        if gone is not None:
-            raise gone
+                if hold.card not in failed:
+                    with blame(hold.device):
+                        self._step(hold).destroy(hold)
+            except HardwareError as error:
+                failed[hold.card] = error
+            if hold.card in failed:
+                left.append((hold, failed[hold.card]))
+        return tuple(left)
 
-    def leave(self, held: Holding) -> tuple[PciAddress, ...]:
-        """Switch out of DRS mode those of the claim's cards that nobody else holds anything of;
-        those that are out now."""
+    def leave(self, owner: Owner, cards: Collection[PciAddress]) -> tuple[PciAddress, ...]:
+        """Switch out of DRS mode those of the cards that nobody else than `owner` holds anything
+        of; those that are out now."""
         ledger = self._journal.snapshot()
         return tuple(
             card
-            for card in sorted(held.cards & ledger.switched)
-            if all(other.owner.uid == held.owner.uid for other, _ in ledger.holders_of(card))
+            for card in sorted(ledger.switched.intersection(cards))
+            if all(other.owner.uid == owner.uid for other, _ in ledger.holders_of(card))
             and self._try_vacate(card)
         )
 

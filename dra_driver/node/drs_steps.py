@@ -43,7 +43,7 @@ class DrsSteps:
         unknown = foreign(listed, self._ledger(), hold.card)
         if unknown:
             raise ForeignCard(
-                f"card {hold.card} has DRS instances that no claim of ours holds: "
+                f"card {hold.card} has DRS instances that no claim of this driver holds: "
                 f"{', '.join(map(str, unknown))}",
                 remedy="destroy them if nobody needs them (efsmi -i INDEX --drs "
                 "--destroy-instance ID), and leave the card to this driver",

@@ -2,7 +2,8 @@
 try after try: who waits for them, and for how long nothing new should come to them.
 
 A claim is bound to its node and device before the agent hears of it, and the kubelet asks again
-and again: only another pod, on another card, ends that. docs/adr/0011 weighs the ways to it.
+and again: only another pod, on another card, ends that. docs/adr/0011 weighs the ways to it. What
+such a claim had is asked back again and again, too, and its pod waits meanwhile: docs/adr/0020.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from dra_driver.model.owner import Owner
 from dra_driver.node.records import Hold
 
 TRIES: Final = 3
-"""How often in a row it may fail for a claim. The kubelet asks again after 60 to 90 s: it takes a
-failed prepare for no error of its own (1.36, ``kuberuntime_manager.go`` and ``pod_workers.go``)."""
+"""How often in a row it may fail for a claim, to give it something or to take it back. The kubelet
+asks again after 60 to 90 s, as it takes a failed prepare for no error of its own; after 10 to 15 s
+for a failed unprepare (1.36, ``kuberuntime_manager.go`` and ``pod_workers.go``)."""
 
 FIRST_PAUSE: Final = 600.0
 """Seconds for which a device is closed at first."""
@@ -49,6 +51,14 @@ class _Closed:
 
     until: float
     pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Tries:
+    """How often in a row it failed, and when last."""
+
+    count: int
+    at: float
 
 
 @contextmanager
@@ -86,6 +96,7 @@ class Failures:
         self._lock = threading.Lock()
         self._waiting: dict[str, Waiting] = {}
         self._closed: dict[str, _Closed] = {}
+        self._ending: dict[str, _Tries] = {}
 
     @contextmanager
     def counted(self, owner: Owner, holds: Holds) -> Iterator[None]:
@@ -101,13 +112,38 @@ class Failures:
     def succeeded(self, owner: Owner, made: Iterable[str] = ()) -> None:
         """The owner has all that it should; of the devices in `made` something was made for it."""
         with self._lock:
+            self._ending.pop(owner.uid, None)
             waited = self._waiting.pop(owner.uid, None)
             for device in {*made} if waited is None else {*made, waited.device}:
                 self._closed.pop(device, None)
 
+    def unprepare_failed(self, owner: Owner) -> bool:
+        """Count a try to take back what the owner has, which its cards failed. Whether it was the
+        last: its pod has waited long enough then, and what is left must be told of (`left`)."""
+        with self._lock:
+            now = self._clock()
+            self._ending = {
+                uid: each for uid, each in self._ending.items() if now - each.at < _FORGET_AFTER
+            }
+            before = self._ending.get(owner.uid)
+            tries = before.count + 1 if before is not None else 1
+            self._ending[owner.uid] = _Tries(tries, now)
+        return tries >= TRIES
+
+    def left(self, owner: Owner, hold: Hold, error: GcuError) -> None:
+        """Tell that the owner is unprepared but for this hold; nothing is counted of it, as the
+        journal says so for as long as it lasts."""
+        self._tell(
+            hold.device,
+            f"{owner.title} has ended, and what it had on card {hold.card} could not be taken away "
+            f"({error}); until that is done, which is tried again and again, nobody gets anything "
+            "of the card",
+        )
+
     def unprepared(self, owner: Owner, given_back: Holds) -> None:
         """The owner waits no longer; `given_back` is what it had."""
         with self._lock:
+            self._ending.pop(owner.uid, None)
             if self._waiting.pop(owner.uid, None) is None:
                 for hold in given_back:
                     self._reopen(hold.device)

@@ -76,13 +76,18 @@ class Journal:
         """Read the journal, or begin one, and compact it. Call it once, first."""
         with self._mutex, self._file.locked():
             found = self._file.exists()
+            set_aside: Path | None = None
             try:
-                set_aside = self._file.set_aside() if self._reload() else None
+                damaged = self._reload()
             except JournalError as error:
                 # A disk that cannot read the file back must not keep the node's pods waiting
                 # for a person: what it held is rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
                 set_aside = self._file.move_aside(error)
+            else:
+                # It stays in place until it is written anew, which a full disk may not allow yet.
+                if damaged:
+                    set_aside = self._file.set_aside()
             if set_aside is not None:
                 self._damaged(set_aside)
             if not found or set_aside is not None:

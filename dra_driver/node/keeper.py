@@ -7,18 +7,20 @@ is the protocol of docs/dev/journal.md: what is about to happen is durable befor
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from enum import StrEnum
 
 from dra_driver.hardware.drs_errors import CardGone
 from dra_driver.model.card import Card
+from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, HardwareError, InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import Owner
+from dra_driver.model.owner import Owner, Remnant
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cards import CardWork
+from dra_driver.node.awaited import Awaited, always, check_awaited
+from dra_driver.node.cards import CardWork, Left
 from dra_driver.node.cdi import Injection, read_record, render
 from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.failures import Failures, blame
@@ -27,6 +29,8 @@ from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.locks import Locks
 from dra_driver.node.ports import Hardware
 from dra_driver.node.records import CardKind, Hold, Kind, Record, card_record, record
+from dra_driver.node.remade import Remade, remade
+from dra_driver.node.remnants import remnant, remnant_cards
 from dra_driver.node.steps import ModeSteps
 
 logger = logging.getLogger(__name__)
@@ -59,26 +63,36 @@ class Keeper:
         steps: Mapping[Mode, ModeSteps],
         injection: Injection,
         failures: Failures,
+        remade: Callable[[Remade], None] = lambda _: None,
     ) -> None:
+        """`remade` is told of each instance that went under a claim of which containers may run,
+        whoever noticed; it neither raises nor waits."""
         self._hardware = hardware
         self._journal = journal
         self._cdi = cdi
         self._locks = locks
         self._failures = failures
+        self._tell_remade = remade
         self._work = CardWork(journal, steps)
         self._injection = injection
 
-    def prepare(self, owner: Owner, holds: Holds) -> Holds:
+    def trying(self, owner: Owner, holds: Holds) -> AbstractContextManager[None]:
+        """Around what comes before `prepare` in the same try: it has failed as one of its steps."""
+        return self._failures.counted(owner, holds)
+
+    def prepare(self, owner: Owner, holds: Holds, *, awaited: Awaited = always) -> Holds:
         """Give the owner its devices and the runtime its CDI file.
 
         Gives the holds that are in force: those of an earlier prepare if there was one. Raises
-        Refused when a card is held by another owner, or the error of the step that failed; then
-        nothing is left behind, or a record that accounts for it.
+        Refused when a card is held by another owner or this is not `awaited` any more, or the
+        error of the step that failed; then nothing is left behind, or a record that accounts for
+        it.
         """
         with self._own(owner.uid, holds) as held:
             if held is not None and held.state is State.PREPARED:
                 self._maintain(self._renewed(held, owner), awaited=True)
                 return held.holds
+            check_awaited(owner, awaited)
             with self._failures.counted(owner, holds):
                 if held is not None:
                     self._take_back(held)
@@ -100,8 +114,8 @@ class Keeper:
     def unprepare(self, owner: Owner) -> None:
         """Take back what the owner has; nothing is a success, but for a CDI file to remove.
 
-        What is on a card that is gone is taken away when the card is back: the record that says so
-        stays, but no pod waits for it.
+        What is on a card that is gone, or fails try after try, is taken away when the card allows
+        it: a `Remnant` keeps the record that says so, but no pod waits for it.
         """
         with self._own(owner.uid) as held:
             if held is None:
@@ -119,7 +133,8 @@ class Keeper:
         with self._own(seen.owner.uid) as held:
             if held != seen:
                 return False
-            self._give_back(held)
+            self._take_back(held)
+            self._failures.unprepared(held.owner, held.holds)
             return True
 
     def settle(self, owner: Owner, *, trust_file: bool = False, examine: bool = True) -> Outcome:
@@ -141,13 +156,16 @@ class Keeper:
                     self._maintain(replace(held, holds=shown))
                     return Outcome.FINISHED
             self._take_back(held)
+            if isinstance(held.owner, Remnant):
+                self._failures.unprepared(held.owner, held.holds)
             return Outcome.UNDONE if held.state is State.INTENT else Outcome.FINISHED
 
-    def adopt(self, owner: Owner, holds: Holds) -> None:
+    def adopt(self, owner: Owner, holds: Holds, *, awaited: Awaited = always) -> None:
         """Take an owner into the journal of which only the CDI file tells; raises Refused when
-        another one holds its card."""
+        another one holds its card, or this is not `awaited` any more."""
         with self._own(owner.uid, holds) as held:
             if held is None:
+                check_awaited(owner, awaited)
                 self._write(Kind.PREPARED, owner, holds)
 
     def vacate(self, card: PciAddress) -> None:
@@ -209,27 +227,58 @@ class Keeper:
         return replace(held, owner=owner)
 
     def _give_back(self, held: Holding) -> None:
-        try:
-            self._take_back(held)
-        except HardwareError as error:
-            if not isinstance(error, CardGone) and self._are_there(held.cards):
-                raise
-            logger.warning("%s is unprepared but for a card: %s", held.owner.title, error)
-        self._failures.unprepared(held.owner, held.holds)
+        """Take back what the owner has, and what cannot be taken away let nobody wait for."""
+        self._begin_to_take_back(held)
+        left = self._destroy(held)
+        if left and not self._may_leave(held, left):
+            raise _worst(left)
+        self._forget(held, left)
+        for hold, error in left:
+            logger.warning("%s is unprepared but for %s: %s", held.owner.title, hold.device, error)
+            self._failures.left(held.owner, hold, error)
+        kept = [hold for hold, _ in left]
+        given_back = tuple(hold for hold in held.holds if hold not in kept)
+        self._failures.unprepared(held.owner, given_back)
+
+    def _may_leave(self, held: Holding, left: Left) -> bool:
+        """At once what is on a card that is gone, or of which it is known that it fails; else
+        after some tries, since a destroy that fails for a while is the common case."""
+        if not isinstance(held.owner, ClaimRef):
+            return False
+        failing = remnant_cards(self._journal.snapshot())
+        doubtful = {hold.card for hold, error in left if not isinstance(error, CardGone)} - failing
+        if not any(map(self._is_there, doubtful)):
+            return True
+        return self._failures.unprepare_failed(held.owner)
 
     def _take_back(self, held: Holding) -> None:
-        if held.state is not State.UNPREPARING:
-            self._journal.write(record(Kind.UNPREPARING, held.owner, held.holds))
+        """All of it; raises the error of what cannot be taken away."""
+        self._begin_to_take_back(held)
         self._clear(held)
 
+    def _begin_to_take_back(self, held: Holding) -> None:
+        if held.state is not State.UNPREPARING:
+            self._journal.write(record(Kind.UNPREPARING, held.owner, held.holds))
+
     def _clear(self, held: Holding) -> None:
-        """The file first, so that no container starts with what is being taken away; the record
-        last, as it accounts for the rest."""
+        left = self._destroy(held)
+        if left:
+            raise _worst(left)
+        self._forget(held)
+
+    def _destroy(self, held: Holding) -> Left:
+        """The file first, so that no container starts with what is being taken away."""
         self._cdi.remove(held.owner.uid)
-        self._work.destroy(held.holds)
-        off = [card_record(CardKind.DRS_OFF, card) for card in self._work.leave(held)]
+        return self._work.destroy(held.holds)
+
+    def _forget(self, held: Holding, left: Left = ()) -> None:
+        """The record goes last, as it accounts for the rest; after one that accounts for what is
+        left."""
+        out = self._work.leave(held.owner, held.cards - {hold.card for hold, _ in left})
+        off = [card_record(CardKind.DRS_OFF, card) for card in out]
         forgotten = record(Kind.FORGOTTEN, held.owner, ())
-        self._journal.commit(lambda _: [forgotten, *off])
+        holds = tuple(hold for hold, _ in left)
+        self._journal.commit(lambda now: [*remnant(now, held.owner, holds), forgotten, *off])
 
     def _maintain(self, held: Holding, *, awaited: bool = False) -> Outcome:
         """Make again what is gone of a prepared claim, and its CDI file.
@@ -241,7 +290,7 @@ class Keeper:
             missing = self._missing(held)
             outcome = Outcome.AT_REST if missing else self._show(held)
         if missing:
-            with self._failures.counted(held.owner, held.holds):
+            with self._failures.counted(held.owner, held.holds), self._telling_what_is_remade(held):
                 cards = self._read_cards(missing, held.holds)
                 holds = self._work.remake(held.owner, held.holds, cards)
                 self._show(replace(held, holds=holds))
@@ -250,6 +299,22 @@ class Keeper:
             made = (hold.device for hold in held.holds if hold.card in missing)
             self._failures.succeeded(held.owner, made)
         return outcome
+
+    @contextmanager
+    def _telling_what_is_remade(self, held: Holding) -> Iterator[None]:
+        """Also where it fails in the end: of several instances the first may have been made. After
+        a reboot, which no container outlives, there is no CDI file: it lies on a tmpfs."""
+        is_shown = self._cdi.read(held.owner.uid) is not None
+        failure: GcuError | None = None
+        try:
+            yield
+        except GcuError as error:
+            failure = error
+        if is_shown:
+            for each in remade(held, self._journal.snapshot().holdings.get(held.owner.uid)):
+                self._tell_remade(each)
+        if failure is not None:
+            raise failure
 
     def _missing(self, held: Holding) -> frozenset[PciAddress] | None:
         """The cards on which something is not as recorded; None where that cannot be told, and
@@ -296,9 +361,9 @@ class Keeper:
             logger.exception("the CDI file of %s says nothing", owner.title)
             return None
 
-    def _are_there(self, cards: Collection[PciAddress]) -> bool:
+    def _is_there(self, card: PciAddress) -> bool:
         try:
-            self._read_cards(cards)
+            self._hardware.card(card)
         except HardwareError:
             return False
         return True
@@ -317,3 +382,8 @@ class Keeper:
 
 def _seen(holds: Holds) -> set[PciAddress]:
     return {address for hold in holds for address in hold.sees}
+
+
+def _worst(left: Left) -> HardwareError:
+    """That a card is gone is the least."""
+    return next((error for _, error in left if not isinstance(error, CardGone)), left[0][1])

@@ -171,7 +171,7 @@ def _exclude(owner: Owner, wanted: Hold, holder: Owner, held: Hold) -> None:
     raise Refused(
         f"{clash} cannot be given to {owner.title} in mode {wanted.mode}: {holder.title} "
         f"(UID {holder.uid}) holds it in mode {held.mode}",
-        remedy="see which pod uses it; the card is free once that has ended",
+        remedy="the card is free once the pods that use it have ended",
     )
 
 

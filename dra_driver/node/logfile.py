@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 _KEPT_ASIDE: Final = 5
 _LOOK: Final = 64  # bytes: a frame's head is shorter
+_MADE: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 _NOWHERE: Final = (-1, -1)  # no file's device and inode
 
 
@@ -35,6 +37,7 @@ class LogFile:
         self._directory = directory
         self._path = directory / "journal"
         self._lock_path = directory / "journal.lock"
+        self._new = directory / "journal.new"
         self._effects = effects
         self._capacity = capacity
         self._lock = -1
@@ -113,7 +116,7 @@ class LogFile:
         if self.spoilt:
             raise JournalError(
                 f"the journal {self._path} could not be written",
-                remedy="the next call writes it anew",
+                remedy="the next call rewrites it",
             )
         with _Guarded(self, self._path), self._effects(Point.JOURNAL_SYNC):
             os.fdatasync(self._fd)
@@ -122,28 +125,41 @@ class LogFile:
         """Put a new file with `content` in place of the old one, and room for more behind it.
 
         Durable on return. The room is at least the content's size again, so that compacting
-        stays rare however much is held.
+        stays rare however much is held. The disk may be full by then, so the next new file is
+        there already, empty and in full length.
         """
         size = self._capacity
         while size < 2 * len(content) + room_for + 1:
             size *= 2
-        new = self._directory / "journal.new"
         with _Told(self._path):
-            with self._effects(Point.JOURNAL_COMPACT_WRITE), _whole(new):
-                self._write(new, content.ljust(size, b"\0"))
+            with self._effects(Point.JOURNAL_COMPACT_WRITE), _whole(self._new):
+                self._write(self._new, content.ljust(size, b"\0"))
             with self._effects(Point.JOURNAL_COMPACT_RENAME):
-                new.replace(self._path)
+                self._new.replace(self._path)
                 self._sync_directory()
             self._close_log()
             self._open_log()
         self._end = len(content)
         self.spoilt = False
+        self._reserve(size)
 
     def set_aside(self) -> Path:
-        """Copy the file as it is, for a person to look at; the last few copies are kept."""
+        """Give the file a second name, under which it stays for a person to look at when it has
+        been replaced; the last few are kept.
+
+        That takes no room, and no reading of what the disk may not give back. A file that has such
+        a name already, as it could not be replaced, keeps that one.
+        """
         with _Told(self._path), self._effects(Point.JOURNAL_SET_ASIDE):
+            older = self._older_asides()
+            if older and older[-1].samefile(self._path):
+                return older[-1]
             aside = self._place_aside()
-            self._write(aside, self._path.read_bytes())
+            try:
+                aside.hardlink_to(self._path)
+            except OSError:  # a file system without such names
+                with _whole(aside):
+                    self._write(aside, self._path.read_bytes())
         logger.error("the journal was damaged; what was there is kept in %s", aside)
         return aside
 
@@ -160,8 +176,11 @@ class LogFile:
         logger.error("the journal could not be read; the file is kept as %s", aside)
         return aside
 
+    def _older_asides(self) -> list[Path]:
+        return sorted(self._directory.glob("journal.damaged-*"))
+
     def _place_aside(self) -> Path:
-        older = sorted(self._directory.glob("journal.damaged-*"))
+        older = self._older_asides()
         for path in older[: max(0, len(older) - _KEPT_ASIDE + 1)]:
             path.unlink(missing_ok=True)
         last = older[-1].name.rpartition("-")[2] if older else "0"
@@ -197,8 +216,12 @@ class LogFile:
         return bool(os.pread(self._fd, _LOOK, self._end).strip(b"\0"))
 
     def _read_from(self, offset: int) -> frames.Scan:
-        found = frames.scan(os.pread(self._fd, os.fstat(self._fd).st_size - offset, offset))
+        size = os.fstat(self._fd).st_size - offset
+        content = os.pread(self._fd, size, offset)
+        found = frames.scan(content)
         self._end = offset + found.end
+        if len(content) < size:  # a part of the disk cannot be read; at its start that is an error
+            found = replace(found, damage=(*found.damage, (len(content), size)))
         return found
 
     def _close_log(self) -> None:
@@ -206,11 +229,25 @@ class LogFile:
             os.close(self._fd)
             self._fd = -1
 
+    def _reserve(self, size: int) -> None:
+        """In the room that the file had which was replaced just now."""
+        try:
+            with (
+                self._effects(Point.JOURNAL_RESERVE),
+                _whole(self._new),
+                os.fdopen(os.open(self._new, _MADE, 0o600), "wb") as file,
+            ):
+                os.posix_fallocate(file.fileno(), 0, size)
+                os.fsync(file.fileno())
+        except OSError as error:
+            logger.warning("no room is kept for the next journal: %s", error.strerror)
+
     def _write(self, path: Path, content: bytes) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        """Over what is there, which may be room that was kept; nothing of it stays."""
+        with os.fdopen(os.open(path, _MADE, 0o600), "wb") as file:
             file.write(content)
             file.flush()
+            file.truncate()
             os.fsync(file.fileno())
 
     def _sync_directory(self) -> None:

@@ -17,6 +17,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.failures import blame
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import Hold
 
@@ -65,7 +66,8 @@ class Lost:
             return None
         if told.is_in(self._ledger().instances(hold.card)):  # another claim's
             return None
-        listed = self._drs.instances(hold.card)
+        with blame(hold.device):
+            listed = self._drs.instances(hold.card)
         return next((one for one in listed if one.uuid == told.uuid), None)
 
 

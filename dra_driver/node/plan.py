@@ -71,13 +71,13 @@ def _objections(
     if result.admin_access and hold.mode is not Mode.WHOLE:
         yield (
             f"adminAccess is for whole cards, and this is a {hold.mode} device",
-            "ask for a whole card, or without adminAccess",
+            "request a whole card, or drop adminAccess",
         )
     if hold.mode not in modes:
         prepared = ", ".join(sorted(modes))
         yield (
             f"a card in mode {hold.mode} cannot be prepared by this version of the driver",
-            f"ask for a device of one of these types: {prepared}",
+            f"request a device of one of these types: {prepared}",
         )
     if hold.mode is not Mode.WHOLE and (hold.share_id is None or hold.amount is None):
         yield (

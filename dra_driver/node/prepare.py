@@ -18,6 +18,7 @@ from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.prepared import PreparedDevice
+from dra_driver.node.awaited import Awaited, always
 from dra_driver.node.cdi import Injection, device_id
 from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.failures import Failures
@@ -28,6 +29,7 @@ from dra_driver.node.locks import Locks
 from dra_driver.node.lost import Lost
 from dra_driver.node.plan import holds_of
 from dra_driver.node.ports import ClaimReader, Hardware
+from dra_driver.node.remade import Remade
 from dra_driver.node.steps import ModeSteps, WholeCard
 from dra_driver.node.usage import Call, with_sight
 
@@ -61,8 +63,10 @@ class Preparer:
         steps: Mapping[Mode, ModeSteps] = WHOLE_ONLY,
         failures: Failures | None = None,
         lost: Lost | None = None,
+        remade: Callable[[Remade], None] = lambda _: None,
     ) -> None:
-        """`lost` finds what claims have of which nothing on the node tells."""
+        """`lost` finds what claims have of which nothing on the node tells. `remade` as for the
+        `Keeper`."""
         self._lost = lost
         self._claims = claims
         self._journal = journal
@@ -77,13 +81,17 @@ class Preparer:
             steps=steps,
             injection=injection,
             failures=failures or Failures(),
+            remade=remade,
         )
 
-    def prepare(self, refs: Sequence[ClaimRef]) -> dict[str, Prepared | GcuError]:
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Awaited = always
+    ) -> dict[str, Prepared | GcuError]:
         """Prepare the claims of one pod; by UID the devices of each, or why there are none.
 
-        The same claim may be asked for again and gets the same answer. Raises JournalError when
-        the journal cannot be read.
+        The same claim may be asked for again and gets the same answer. Nothing new is given out
+        for a call that is not `awaited` any more: what it asks for may have been unprepared since.
+        Raises JournalError when the journal cannot be read.
         """
         call = Call({ref.uid: ref for ref in refs})
         ledger = self._journal.snapshot()
@@ -96,7 +104,7 @@ class Preparer:
                 self._plan(call, ref)
         sighted = self._sight(call, ledger)
         prepare = {
-            uid: partial(self._prepare, call.refs[uid], sighted[uid], call.objects[uid])
+            uid: partial(self._prepare, call.refs[uid], sighted[uid], call.objects[uid], awaited)
             for uid in sighted
         }
         slow = {uid for uid, holds in sighted.items() if _is_slow(holds)}
@@ -144,12 +152,13 @@ class Preparer:
             return {}
         return sighted
 
-    def _prepare(self, ref: ClaimRef, holds: Holds, claim: Object) -> Prepared:
-        found = None if self._lost is None else self._lost.found(claim, holds)
+    def _prepare(self, ref: ClaimRef, holds: Holds, claim: Object, awaited: Awaited) -> Prepared:
+        with self.keeper.trying(ref, holds):
+            found = None if self._lost is None else self._lost.found(claim, holds)
         if found is not None:
-            self._adopt(ref, found)
+            self._adopt(ref, found, awaited)
             return self._keep(ref)
-        return _devices(ref, self.keeper.prepare(ref, holds))
+        return _devices(ref, self.keeper.prepare(ref, holds, awaited=awaited))
 
     def _take_in(self, ref: ClaimRef, lost: Lost) -> None:
         """Learn from the claim what it has, to take it back. It may be gone, and the API server
@@ -165,15 +174,15 @@ class Preparer:
         except GcuError as error:
             logger.warning("it is not known whether claim %s has an instance: %s", ref, error)
 
-    def _adopt(self, ref: ClaimRef, found: Holds) -> None:
+    def _adopt(self, ref: ClaimRef, found: Holds, awaited: Awaited = always) -> None:
         made = ", ".join(str(hold.instance) for hold in found if hold.instance is not None)
         logger.warning("claim %s, which was lost, has DRS instance %s", ref, made)
-        self.keeper.adopt(ref, found)
+        self.keeper.adopt(ref, found, awaited=awaited)
 
     def _keep(self, ref: ClaimRef) -> Prepared:
         holds = self.keeper.keep(ref)
         if holds is None:
-            raise Refused(f"claim {ref} is being unprepared", remedy="the kubelet asks again")
+            raise Refused(f"claim {ref} is being unprepared", remedy="the kubelet retries")
         return _devices(ref, holds)
 
 
@@ -221,5 +230,5 @@ def _attempt(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | Gcu
         logger.exception("internal error")
         return GcuError(
             f"internal error of the agent: {error!r}",
-            remedy="its log has the trace; please report it",
+            remedy="report it with the stack trace in its log",
         )

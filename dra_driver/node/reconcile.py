@@ -1,21 +1,27 @@
 """Compares journal, CDI files and cards, now and then: finishes or undoes what is ours, and tells
 what is not.
 
-A card is listed only where it is in DRS mode or should be, once for all its claims.
+A card is listed only where it is in DRS mode or should be, once for all its claims; one that hangs
+is waited for once in a look, as many ended claims may have left something there.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from dra_driver.hardware.drs import Drs
+from dra_driver.hardware.drs_errors import CardBusy
+from dra_driver.hardware.efsmi import EfsmiHung
 from dra_driver.model.card import Card, Problem, Virtualization
+from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
+from dra_driver.model.owner import Owner, Remnant
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.drs_steps import foreign
 from dra_driver.node.journal import Journal
@@ -23,7 +29,6 @@ from dra_driver.node.keeper import Keeper, Outcome
 from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.locks import Locks
 from dra_driver.node.records import CardKind, card_record
-from dra_driver.node.remade import Remade, remade
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +39,10 @@ class Findings:
 
     ``foreign`` has the problem of each card that somebody else divides; it holds until a look
     no longer finds it. Cards in ``unknown`` could not be looked at: what was said of them before
-    still stands. ``remade`` are instances that went under prepared claims.
+    still stands.
     """
 
     settled: dict[str, Outcome] = field(default_factory=dict)
-    remade: list[Remade] = field(default_factory=list)
     failed: dict[str, GcuError] = field(default_factory=dict)
     foreign: dict[PciAddress, Problem] = field(default_factory=dict)
     unknown: dict[PciAddress, GcuError] = field(default_factory=dict)
@@ -54,19 +58,28 @@ class Reconciler:
         self._locks = locks
         self._drs = drs
 
-    def run(self, cards: Iterable[Card], *, adopt: bool = False) -> Findings:
-        """One look at `cards`, as they were last seen, and at every claim.
+    def run(
+        self,
+        cards: Iterable[Card],
+        *,
+        adopt: bool = False,
+        hung: Mapping[PciAddress, GcuError] = MappingProxyType({}),
+    ) -> Findings:
+        """One look at `cards`, as they were last seen, and at every claim. Those that are `hung`,
+        as was just seen, are not asked.
 
         With `adopt`, as the journal may have lost what it said of cards, an empty card in DRS mode
         is taken for one that we switched. Raises JournalError; what fails for a claim or a card
         is in the findings.
         """
-        findings = Findings()
+        findings = Findings(unknown=dict(hung))
         for uid, held in self._journal.snapshot().holdings.items():
             if held.state is not State.PREPARED:
                 self._settle(findings, uid, examine=True)
         missing: set[str] = set()
         for card in cards:
+            if card.address in findings.unknown:
+                continue
             try:
                 self._look(findings, card, missing, adopt=adopt)
             except GcuError as error:
@@ -81,17 +94,27 @@ class Reconciler:
         held = self._journal.snapshot().holdings.get(uid)
         if held is None:
             return
+        asked = {hold.card for hold in held.holds if hold.mode is Mode.DRS}
+        silent = [findings.unknown[card] for card in asked & findings.unknown.keys()]
+        if silent and held.state is not State.PREPARED:
+            self._failed(findings, held.owner, silent[0])
+            return
         try:
             outcome = self._keeper.settle(held.owner, examine=examine)
         except GcuError as error:
-            logger.warning("%s is not at rest: %s", held.owner.title, error)
-            findings.failed[uid] = error
+            if isinstance(error, EfsmiHung | CardBusy) and error.device is not None:
+                findings.unknown[parse_device_name(error.device)[1]] = error
+            self._failed(findings, held.owner, error)
         else:
             if outcome is not Outcome.AT_REST:
                 logger.warning("%s: %s", held.owner.title, outcome)
                 findings.settled[uid] = outcome
-        # Also after a failure: of several instances the first may have been made.
-        findings.remade += remade(held, self._journal.snapshot().holdings.get(uid))
+
+    def _failed(self, findings: Findings, owner: Owner, error: GcuError) -> None:
+        logger.warning("%s is not at rest: %s", owner.title, error)
+        # Of a remnant it was told when there came to be one.
+        if not isinstance(owner, Remnant):
+            findings.failed[owner.uid] = error
 
     def _look(self, findings: Findings, card: Card, missing: set[str], *, adopt: bool) -> None:
         address = card.address

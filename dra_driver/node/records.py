@@ -16,7 +16,7 @@ from dra_driver.model.identifiers import check_id
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
-from dra_driver.model.owner import Grant, Owner
+from dra_driver.model.owner import Grant, Owner, Remnant
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.quantity import parse_quantity
@@ -176,7 +176,10 @@ def _owner_out(owner: Owner) -> dict[str, Any]:
     if isinstance(owner, Grant):
         devices = [str(device) for device in owner.devices]
         return {"grant": {"devices": devices, "total": owner.total, "answer": owner.answer}}
-    return {"claim": {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid}}
+    # A version that knows no remnants takes one for a claim that is being unprepared.
+    left = {"left": True} if isinstance(owner, Remnant) else {}
+    claim = {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid, **left}
+    return {"claim": claim}
 
 
 def _owner_in(raw: Mapping[str, Any]) -> Owner:
@@ -188,7 +191,8 @@ def _owner_in(raw: Mapping[str, Any]) -> Owner:
         return Grant(devices, entry["total"], str(entry["answer"]))
     entry = raw["claim"]
     check_id(entry["uid"], "UID")
-    return ClaimRef(str(entry["namespace"]), str(entry["name"]), entry["uid"])
+    kind = Remnant if entry.get("left") is True else ClaimRef
+    return kind(str(entry["namespace"]), str(entry["name"]), entry["uid"])
 
 
 def _hold_out(hold: Hold) -> dict[str, Any]:
@@ -212,7 +216,8 @@ def _hold_out(hold: Hold) -> dict[str, Any]:
 
 
 def _hold_in(raw: Mapping[str, Any]) -> Hold:
-    parse_device_name(raw["device"])
+    _, card = parse_device_name(raw["device"])
+    sees = tuple(PciAddress.parse(each) for each in raw["sees"])
     share_id = raw.get("shareID")
     if share_id is not None:
         check_id(share_id, "share ID")
@@ -223,7 +228,8 @@ def _hold_in(raw: Mapping[str, Any]) -> Hold:
         device=raw["device"],
         share_id=share_id,
         consumed={str(k): str(v) for k, v in raw.get("consumedCapacity", {}).items()},
-        sees=tuple(PciAddress.parse(card) for card in raw["sees"]),
+        # No version writes it without the device's own card; a CDI file may be damaged.
+        sees=sees if card in sees else (card,),
         instance=None if instance is None else _instance_in(instance),
         before=None if before is None else tuple(map(_instance_in, before)),
         admin_access=raw.get("adminAccess") is True,

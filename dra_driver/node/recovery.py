@@ -8,19 +8,18 @@ prepared, and a claim of which only a CDI file is left is taken back into the jo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from dra_driver.hardware.silence import Silence
 from dra_driver.model.claim import ClaimRef
-from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.model.errors import GcuError, HardwareError, InvalidValue
 from dra_driver.node.cdi import read_record
-from dra_driver.node.cdi_directory import CdiDirectory, CdiError
+from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.journal import Journal, Opening
 from dra_driver.node.keeper import Keeper, Outcome
 from dra_driver.node.locks import Locks
-from dra_driver.node.remade import Remade, remade
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +29,11 @@ class Report:
     """What recovery did, for the log, metrics and events; by UID of a claim.
 
     A claim in `failed` stays as it was, and is tried again when the kubelet asks for it and at
-    the next start. Instances in ``remade`` went under claims whose containers may be running.
+    the next start.
     """
 
     settled: dict[str, Outcome] = field(default_factory=dict)
     failed: dict[str, GcuError] = field(default_factory=dict)
-    remade: list[Remade] = field(default_factory=list)
 
 
 class Recovery:
@@ -49,14 +47,17 @@ class Recovery:
         cdi: CdiDirectory,
         locks: Locks,
         silence: Silence,
+        hung: Callable[[], Mapping[str, HardwareError]] = dict,
     ) -> None:
-        """`silence` is that of the keeper's cards: nothing is served before recovery is over, so a
-        card that hangs is waited for once, and not for each claim."""
+        """`silence` is that of the keeper's cards, and `hung` gives who did not answer a moment
+        ago: nothing is served before recovery is over, so a card that hangs is waited for once, and
+        not for each claim, nor where the look at the cards has waited for it."""
         self._keeper = keeper
         self._journal = journal
         self._cdi = cdi
         self._locks = locks
         self._silence = silence
+        self._hung = hung
 
     def run(self, opening: Opening) -> Report:
         """Settle every claim in the journal, then every CDI file without one.
@@ -65,6 +66,7 @@ class Recovery:
         what fails for one claim is in the report.
         """
         report = Report()
+        self._silence.begin(self._hung())
         try:
             self._settle(report, trust_file=not opening.complete)
             files, unfinished = self._cdi.claims()
@@ -79,18 +81,7 @@ class Recovery:
     def _settle(self, report: Report, *, trust_file: bool) -> None:
         settle = partial(self._keeper.settle, trust_file=trust_file)
         for uid, holding in self._journal.snapshot().holdings.items():
-            shown = self._is_shown(uid)
             self._try(report, uid, partial(settle, holding.owner))
-            if shown:
-                report.remade += remade(holding, self._journal.snapshot().holdings.get(uid))
-
-    def _is_shown(self, uid: str) -> bool:
-        """Whether the owner's CDI file is there. After a reboot, which no container outlives, it is
-        not: it lies on a tmpfs."""
-        try:
-            return self._cdi.read(uid) is not None
-        except CdiError:
-            return False
 
     def _sweep(self, uid: str) -> Outcome:
         with self._locks.claim(uid):

@@ -123,7 +123,7 @@ class _Uses:
             ):
                 raise Refused(
                     f"a container that uses this claim also uses {holding.owner.title}, which "
-                    "was prepared for a pod that uses it otherwise",
+                    "was prepared for a pod that combines it with other requests",
                     remedy="use the same claims together in every pod that shares one of them",
                 )
         return replace(hold, sees=sees)
@@ -151,8 +151,8 @@ def _find_pod(call: Call, claims: ClaimReader, node: str) -> dict[str, Any]:
             return pod
     raise Refused(
         f"no pod on node {node} is known to use claims {', '.join(sorted(names))} of namespace "
-        f"{', '.join(sorted(namespaces))} together, so it cannot be told what each container sees",
-        remedy="the claims' status.reservedFor must name the pod",
+        f"{', '.join(sorted(namespaces))} together, so what each container sees is unknown",
+        remedy="check that the claims' status.reservedFor names the pod",
     )
 
 

@@ -68,7 +68,7 @@ class ProbeServer:
         except OSError as error:
             raise InvalidValue(
                 f"port {self.port} for probes and metrics cannot be opened: {error.strerror}",
-                remedy="set another port; 0 takes a free one",
+                remedy="choose another port; 0 picks a free one",
             ) from error
         self.port = self._server.server_address[1]
         threading.Thread(

@@ -1,4 +1,4 @@
-"""A real agent, killed before and after each of its effects; see docs/dev/crash-safety.md.
+"""A real agent, killed before and after each of its effects; see docs/dev/crash-tests.md.
 
 `GCU_KILLS` says what is played: nothing for each point once and a sample of the rest, ``all`` for
 the whole matrix, ``3/8`` for that part of it, or one cell as a failure names it. `GCU_SEED` chooses
@@ -76,6 +76,8 @@ def _play_part(part: Part, matrix: Matrix, tell: Callable[[str], None]) -> None:
             played.add(cell, result)
     finally:
         _print(played.results(), tell)
+        # Moments that did not come are tried again at the end, and only then counted as missed.
+        tell(f"{len(played.left(whole))} of {len(whole)} are left")
     _judge(played.results(), matrix)
     if not played.left(whole):
         _judge_cover(played.results(), set(BY_NAME))

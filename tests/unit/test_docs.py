@@ -71,6 +71,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert list(dead_links(page)) == []
 
 
+def test_the_index_lists_every_page_and_each_leads_back() -> None:
+    index = CHECKOUT / "docs" / "README.md"
+    pages = {page: page.read_text(encoding="utf-8") for page in CHECKOUT.glob("docs/*/*.md")}
+    listed = _LINK.findall(index.read_text(encoding="utf-8"))
+    assert {index.parent / link for link in listed} >= set(pages)
+    assert [relative(page) for page, text in pages.items() if "](../README.md" not in text] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_files_that_are_named_exist(page: Path) -> None:
     known = [f"/{relative(path)}" for path in SOURCES]

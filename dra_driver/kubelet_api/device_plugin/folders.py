@@ -52,4 +52,13 @@ def socket_names(kind: str) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(DRIVER)}-{kind}(-[0-9a-f]{{16}})?\.sock")
 
 
+def socket_identity(path: Path) -> tuple[int, int] | None:
+    """Of the kubelet's socket, which it makes anew at each start; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_ctime_ns
+
+
 API_VERSION: Final = "v1beta1"

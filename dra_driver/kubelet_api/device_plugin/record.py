@@ -78,7 +78,7 @@ class KubeletRecord:
         if not self._tell():
             raise KubeletError(
                 "the kubelet does not listen to the device plugin",
-                remedy="it is registered again within seconds; see readiness if this stays",
+                remedy="it registers again within seconds; if this persists, see its readiness",
             )
         end = self._clock() + _WRITE_SECONDS
         while _version(self._checkpoint) == before:
@@ -100,7 +100,7 @@ class KubeletRecord:
             raise KubeletError(
                 f"the kubelet does not answer on {self._pod_resources}: {error.code().name}, "
                 f"{error.details()}",
-                remedy="check that its --root-dir is the chart's kubeletRootDir",
+                remedy="check that the kubelet's --root-dir is the chart's kubeletRootDir",
             ) from error
         for pod in answer.pod_resources:
             for container in pod.containers:

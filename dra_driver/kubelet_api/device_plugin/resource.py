@@ -10,7 +10,7 @@ from typing import Final
 
 import grpc
 
-from dra_driver.kubelet_api.device_plugin.folders import API_VERSION
+from dra_driver.kubelet_api.device_plugin.folders import API_VERSION, socket_identity
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler, ListedDevice
 from dra_driver.kubelet_api.device_plugin.service import OPTIONS, Servicer
 from dra_driver.kubelet_api.feed import STREAMS, Feed
@@ -104,7 +104,7 @@ class ResourceServer:
             self.problem = f"{self._socket} is gone, and not served yet"
             self._server.stop(grace=0)
             self._server.start()
-        kubelet = _identity(self._kubelet)
+        kubelet = socket_identity(self._kubelet)
         if kubelet is None:
             self._tell(f"the kubelet does not serve {self._kubelet}")
         elif self._is_unknown_to(kubelet):
@@ -153,12 +153,3 @@ class ResourceServer:
         if self.problem != problem:
             logger.warning("%s", problem)
         self.problem = problem
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Of the socket, which a kubelet makes anew at each start."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_ctime_ns

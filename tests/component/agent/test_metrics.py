@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedD
 from dra_driver.kubelet_api.handler import Prepared
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, JournalError, Refused
+from dra_driver.node.awaited import always
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import Hold, Kind, record
 from tests.unit.agent.node import Node
@@ -33,7 +34,9 @@ def ref(name: str) -> ClaimRef:
 class Answers:
     """A handler that refuses the claim ``bad``."""
 
-    def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
         return {each.uid: Refused("no") if each.name == "bad" else () for each in refs}
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
@@ -47,10 +50,10 @@ def registry() -> CollectorRegistry:
 
 def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
     handler = Metrics(registry).timed(Answers())
-    handler.prepare([ref("a"), ref("bad")])
-    handler.prepare([ref("a")])
+    handler.prepare([ref("a"), ref("bad")], awaited=always)
+    handler.prepare([ref("a")], awaited=always)
     handler.unprepare([ref("bad")])
-    handler.prepare([])  # the liveness probe
+    handler.prepare([], awaited=always)  # the liveness probe
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"gcu_agent_{name}", labels)
@@ -94,12 +97,14 @@ def test_allocate(registry: CollectorRegistry) -> None:
 
 def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -> None:
     class Broken(Answers):
-        def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
+        def prepare(
+            self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+        ) -> Mapping[str, Prepared | GcuError]:
             raise JournalError("the disk is gone")
 
     handler = Metrics(registry).timed(Broken())
     with pytest.raises(JournalError):
-        handler.prepare([ref("a")])
+        handler.prepare([ref("a")], awaited=always)
     labels = {"operation": "prepare"}
     assert registry.get_sample_value("gcu_agent_requests_inflight", labels) == 0
     errors = {"operation": "prepare", "error": "JournalError"}

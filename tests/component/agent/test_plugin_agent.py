@@ -15,13 +15,14 @@ from dra_driver.agent.way import WayMode
 from dra_driver.kube.api import Listing, PatchType, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import EVENTS, NODES, Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_COUNT
 from dra_driver.model.plugin_device import RESOURCES
 from tests.unit.agent.node import Claims, Node
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager
+from tests.unit.node.drs_world import overseer, whole
 
 WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in Mode)
 
@@ -232,11 +233,15 @@ def test_without_the_api_server_pods_keep_what_they_have(place: Place) -> None:
     place.becomes(1, 12, 6)
 
 
-def test_without_the_api_server_claims_keep_what_they_have_and_can_end(place: Place) -> None:
-    """An agent that cannot find out its way serves what is held all the same."""
+@pytest.mark.parametrize("claim", [whole("held", 0), overseer("held", 0)], ids=["held", "seen"])
+def test_without_the_api_server_claims_keep_what_they_have_and_can_end(
+    place: Place, claim: Object
+) -> None:
+    """An agent that cannot find out its way serves what is held all the same, and what is seen."""
     place.node.mode = "dra"
     place.node.started()
-    ref = place.api.add("held", card=0)
+    ref = ClaimRef.of(claim)
+    place.api.claims[ref.name] = claim
     first = fake_kubelet.prepare_v1(place.node.sockets.service, ref)
     place.node.agents.pop().stop()
     place.node.mode = "auto"

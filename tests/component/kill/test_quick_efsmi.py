@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import select
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.simulator.machine import SimulatedMachine
+from tests.cluster.waiting import wait_until
 from tests.kill.quick_efsmi import QuickEfsmi
 
 _SECONDS = 60.0
@@ -61,3 +65,45 @@ def test_calls_at_once_get_their_own_answers(quick: Path, machine: SimulatedMach
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = list(pool.map(lambda argv: call(quick, *argv), argvs))
     assert answers == [call(machine.efsmi_path, *argv) for argv in argvs]
+
+
+_SERVER = """
+import sys
+from pathlib import Path
+from tests.kill.quick_efsmi import QuickEfsmi
+
+print(QuickEfsmi(Path(sys.argv[1])).of(Path(sys.argv[2])), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_nothing_outlives_tests_that_are_killed(tmp_path: Path, machine: SimulatedMachine) -> None:
+    """Neither the shell of a call that hangs, nor who answers it; and no later call waits."""
+    [hangs] = [card.bdf for card in machine.state().cards if card.efsmi_index == 0]
+    machine.set_fault("card-hangs", card=hangs)
+    with subprocess.Popen(
+        [sys.executable, "-c", _SERVER, tmp_path, machine.root],
+        cwd=Path(__file__).parents[3],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as tests:
+        assert tests.stdout is not None
+        tool = Path(tests.stdout.readline().decode().strip())
+        with subprocess.Popen([tool, "-i", "0", "-L"]) as shell:
+            try:
+                wait_until(lambda: bool(begun(machine)), _SECONDS, "a call that hangs")
+                answering = os.pidfd_open(*begun(machine))
+                tests.kill()
+                assert shell.wait(_SECONDS) == 1
+            finally:
+                tests.kill()
+                shell.kill()
+    gone, _, _ = select.select([answering], [], [], _SECONDS)
+    os.close(answering)
+    assert gone, "it still answers"
+    assert call(tool, "-L")[0] == 1
+
+
+def begun(machine: SimulatedMachine) -> list[int]:
+    """The processes that answer calls."""
+    return [entry.pid for entry in machine.record() if entry.command == "list"]

@@ -14,6 +14,7 @@ from dra_driver.agent.cards import Cards
 from dra_driver.agent.reports import Reports
 from dra_driver.hardware.efsmi import EfsmiHung
 from dra_driver.hardware.machine import Machine
+from dra_driver.hardware.silence import EVERYBODY, card_name
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Virtualization
 from dra_driver.model.errors import HardwareError
@@ -95,6 +96,24 @@ def test_an_idle_machine_is_looked_at_at_the_interval(watched: Watched) -> None:
     assert watched.looks_in(55) == 0
     assert watched.looks_in(5) == 1
     assert watched.looks_in(600) == 10
+
+
+def test_who_let_a_look_wait_is_known_for_what_comes_next(watched: Watched) -> None:
+    def hangs(_: str) -> str:
+        raise EfsmiHung("it did not end within 20 s")
+
+    of_second = ("-q --json-format", "-i 1 -q --json-format", "-i 1 -q")
+    watched.edits |= dict.fromkeys(of_second, hangs)
+    watched.cards.look()
+    assert set(watched.cards.hung) == {SECOND}
+    assert set(watched.cards.hung_calls()) == {EVERYBODY, card_name(SECOND)}
+    watched.edits |= {"-i 0 -q --json-format": hangs}
+    watched.cards.look()
+    assert set(watched.cards.hung_calls()) == {EVERYBODY}, "it is the tool"
+    watched.edits.clear()
+    watched.cards.look()
+    watched.cards.look()
+    assert watched.cards.hung_calls() == {}
 
 
 def test_a_change_of_the_bus_is_seen_at_the_next_tick(watched: Watched) -> None:

@@ -16,17 +16,18 @@ from dra_driver.agent.reports import Reports
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
-from dra_driver.kube.events import EventType
 from dra_driver.model.card import Card, Problem
-from dra_driver.model.errors import JournalError
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import GcuError, HardwareError, JournalError
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.reconcile import Reconciler
+from dra_driver.node.records import Kind, record
 from dra_driver.simulator.state import Instance
 from tests.unit.agent.labelled_node import LabelledNode
 from tests.unit.agent.recorder import ListRecorder
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole
-from tests.unit.node.world import CARDS, NODE
+from tests.unit.node.world import CARDS, NODE, hold
 
 ONE = str(CARDS[0])
 ASKED = ["0 on", "0 off"]
@@ -45,6 +46,7 @@ class LookedAt:
     def __init__(self, world: DrsWorld) -> None:
         self.latest: tuple[Card, ...] | None = ()
         self.foreign: Mapping[PciAddress, Problem] = {}
+        self.hung: Mapping[PciAddress, GcuError] = {}
         self._world = world
 
     def look(self) -> None:
@@ -264,27 +266,24 @@ def test_an_instance_made_anew_is_told(world: DrsWorld) -> None:
     assert rig.changes == 2
 
 
-def test_an_instance_that_went_under_a_running_pod_is_an_event(world: DrsWorld) -> None:
-    """Health, condition and card are as well as before, and the pod's programs are not."""
+def test_a_card_that_hung_a_moment_ago_is_not_waited_for(world: DrsWorld) -> None:
+    """Neither what is unfinished there, nor what may be missing: until the cards are seen again."""
     rig = Rig(world)
     rig.look()
-    ref = world.api.add(instance("a", 0, 1))
-    assert errors(rig.agent, ref) == [""]
-    [gone] = world.tool.instances(ONE)
-    world.tool.set_card(ONE, instances=())
+    refs = [world.api.add(instance(name, 0, 1)) for name in "ab"]
+    assert errors(rig.agent, *refs) == ["", ""]
+    world.tool.set_fault("destroy-fails", times=1)
+    assert rig.agent.preparer.unprepare(refs[:1])[refs[0].uid] is not None
+    journal = rig.agent.journal
+    journal.write(record(Kind.UNPREPARING, ClaimRef("team", "c", "uid-c"), (hold(0),)))
+    rig.cards.hung = {CARDS[0]: HardwareError("it did not end within 20 s")}
+    world.tool.calls.clear()
     rig.look()
-    [made] = world.tool.instances(ONE)
-    assert made.uuid != gone.uuid
-    [line] = rig.recorder.lines
-    assert line == (
-        f"GcuInstanceRemade claim {ref}: its DRS instance {gone.profile} {gone.uuid} on card {ONE} "
-        f"was gone, and {made.profile} {made.uuid} was made in its place; a container that started "
-        "before has the old one in TOPS_VISIBLE_DEVICES and cannot use the new one: restart its pod"
-    )
-    [(regarding, kind, _)] = rig.recorder.told
-    assert (regarding["kind"], kind) == ("ResourceClaim", EventType.WARNING)
+    assert world.tool.calls == []
+    assert rig.agent.held() == {"uid-a": "unpreparing", "uid-b": "prepared"}, "c needs no tool"
+    rig.cards.hung = {}
     rig.look()
-    assert len(rig.recorder.lines) == 1
+    assert rig.agent.held() == {refs[1].uid: "prepared"}
 
 
 def test_a_claim_that_cannot_be_brought_to_rest_is_told(world: DrsWorld) -> None:

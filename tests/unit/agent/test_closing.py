@@ -15,6 +15,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.failures import FIRST_PAUSE, TRIES, Failures
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import Hold, Kind, record
+from dra_driver.node.remnants import remnant
 from tests.unit.node.test_failures import Counted
 from tests.unit.node.world import CARDS, hold
 
@@ -129,6 +130,41 @@ def test_its_own_taint_is_taken_over_once_only(rig: Rig) -> None:
     taint = {"key": TAINT_FAILING, "effect": "NoExecute", "timeAdded": "2026-05-01T10:00:00Z"}
     rig.published = [device(DRS, taint)]
     assert rig.effects()[DRS.device] == []
+
+
+def left_on(rig: Rig, *holds: Hold) -> None:
+    for record_of in remnant(rig.ledger, ClaimRef("team", "gone", "uid-gone"), holds):
+        rig.ledger = rig.ledger.apply(record_of)
+
+
+def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> None:
+    """In no mode, and for as long as the journal says so; also by an agent that starts then."""
+    left_on(rig, DRS)
+    rig.counted.now = 1e6
+    assert rig.effects() == {
+        DRS.device: ["NoExecute"],
+        hold(0).device: ["NoExecute"],
+        hold(1).device: [],
+    }
+    wanted = rig.devices()
+    assert wanted is not None
+    assert {t.get("value") for each in wanted[CARDS[0]] for t in each["taints"]} == {None, "left"}
+    rig.hold("neighbour", DRS)
+    assert rig.effects()[DRS.device] == ["NoSchedule"]
+    assert rig.effects()[hold(0).device] == ["NoExecute"]
+    rig.ledger = Ledger()
+    assert rig.devices() is WANTED
+
+
+def test_what_was_left_is_taken_over_from_the_journal_alone(rig: Rig) -> None:
+    taint = {
+        "key": TAINT_FAILING,
+        "value": "left",
+        "effect": "NoExecute",
+        "timeAdded": f"{NOW:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    rig.published = [device(DRS, taint)]
+    assert rig.devices() is WANTED
 
 
 def test_while_the_cards_are_unknown_so_is_what_to_publish() -> None:

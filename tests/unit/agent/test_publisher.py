@@ -121,7 +121,7 @@ REFUSALS = [
     pytest.param({"create": Forbidden("may not create")}, "may not create", id="forbidden"),
     pytest.param(
         {"dry_run": AlreadyExists("it is there")},
-        "a ResourceSlice n1-gcu.enflame.com-000 exists, and not as one of this driver",
+        "ResourceSlice n1-gcu.enflame.com-000 exists, but is not one of this driver",
         id="another's slice of that name",
     ),
 ]

@@ -10,10 +10,12 @@ from dra_driver.agent import reports
 from dra_driver.agent.reports import Reports
 from dra_driver.kube.events import EventType
 from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.owner import Grant, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
+from dra_driver.node.remade import Remade
 from tests.unit.agent.recorder import ListRecorder
 
 CARD = PciAddress.parse("0000:0d:00.0")
@@ -28,6 +30,15 @@ def test_events_are_about_the_node(kind: EventType) -> None:
     tell(reports.CARD_LOST, "card 0000:0d:00.0: gone")
     assert recorder.lines == ["GcuCardLost card 0000:0d:00.0: gone"]
     assert recorder.told == [(NODE, kind, "Serve")]
+
+
+def test_a_pod_on_several_cards_is_told_of_on_the_pod() -> None:
+    recorder = ListRecorder()
+    metadata = {"namespace": "team", "name": "a", "uid": "uid-a"}
+    Reports(recorder, "n1").scattered({"metadata": {**metadata, "labels": {}}, "spec": {}}, "why")
+    assert recorder.lines == ["GcuPodScattered why"]
+    regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    assert recorder.told == [(regarding, EventType.WARNING, "Serve")]
 
 
 @pytest.mark.parametrize(
@@ -45,9 +56,18 @@ def test_events_are_about_the_node(kind: EventType) -> None:
         pytest.param(Grant((PluginDevice(CARD, Mode.DRS, 0),), 6, "x"), NODE, id="a container"),
     ],
 )
-def test_what_concerns_one_owner_is_told_of_its_claim(owner: Owner, regarding: Object) -> None:
+def test_an_instance_that_was_made_anew_is_told_of_its_claim(
+    owner: Owner, regarding: Object
+) -> None:
     recorder = ListRecorder()
-    Reports(recorder, "n1").warning_for(owner, reports.INSTANCE_REMADE, "gone")
+    before, after = Instance(1, "1g.6gb", "old"), Instance(2, "1g.6gb", "new")
+    Reports(recorder, "n1").remade(Remade(owner, CARD, before, after))
+    [line] = recorder.lines
+    assert line == (
+        f"GcuInstanceRemade {owner.title}: its DRS instance 1g.6gb old on card {CARD} was gone, "
+        "and 1g.6gb new was made in its place; a container that started before has the old one in "
+        "TOPS_VISIBLE_DEVICES and cannot use the new one: restart its pod"
+    )
     assert recorder.told == [(regarding, EventType.WARNING, "Serve")]
 
 

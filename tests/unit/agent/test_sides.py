@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.agent.sides import claimed_cards, dra_cards, has_grants
+from dra_driver.agent.sides import claimed_cards, dra_cards, has_claims, has_grants
 from dra_driver.device_plugin.granter import holds_of
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_CHANGING
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import Grant, Remnant
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import Kind, record
@@ -42,7 +42,24 @@ def test_no_card_is_offered_in_both_ways(offering: bool, published: dict[int, li
     } == published
 
 
+def test_what_a_claim_left_is_served_in_its_way() -> None:
+    left = Remnant("team", "gone", "left-1")
+    found = ledger().apply(record(Kind.UNPREPARING, left, (hold(FREE),)))
+    assert claimed_cards(found) == {CARDS[CLAIMED], CARDS[FREE]}
+    published = dra_cards([card(CARDS[FREE], FREE)], found, offering=False)
+    assert [problem.taint for problem in published[0].problems] == [TAINT_CHANGING]
+
+
 def test_who_holds_something() -> None:
     assert claimed_cards(ledger()) == {CARDS[CLAIMED]}
     assert has_grants(ledger())
+    assert has_claims(ledger())
     assert not has_grants(Ledger())
+    assert not has_claims(Ledger())
+
+
+def test_a_claim_that_only_looks_at_a_card_is_served() -> None:
+    """It holds nothing of the card, and its pod cannot end without the agent."""
+    overseer = record(Kind.PREPARED, ClaimRef("team", "a", "uid"), (hold(FREE, admin_access=True),))
+    assert has_claims(Ledger().apply(overseer))
+    assert claimed_cards(Ledger().apply(overseer)) == frozenset()

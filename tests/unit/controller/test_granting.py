@@ -223,14 +223,14 @@ def test_no_card_is_given_twice_before_the_watch_tells() -> None:
         for each in world.claim(name)["status"]["allocation"]["devices"]["results"]
     ]
     assert len(set(results)) == 3
-    assert "Pod four: 3 cards: 3 held; 1 asked" in world.ears.told
+    assert "Pod four: 3 cards: 3 held; 1 requested" in world.ears.told
 
 
 TOLD = {
     "unhealthy": (
         [*pool("a", [device("whole", 0, taints=[UNHEALTHY])])],
         [request()],
-        "1 card: 1 unhealthy; 1 asked",
+        "1 card: 1 unhealthy; 1 requested",
     ),
     "mixed drivers": (
         [],

@@ -26,12 +26,15 @@ OLD_TOOL = {
 }
 
 
+_NEVER_OVER = 3600.0
+
+
 class DoctoredEfsmi(Efsmi):
     """Answers with what the simulated tool prints; `edits` change that of a call, named by its
     arguments in one string (``""`` is the summary), and may raise. `calls` are all made so far."""
 
     def __init__(self, simulated: SimulatedMachine, edits: Mapping[str, Edit]) -> None:
-        super().__init__(simulated.efsmi_path, timeout=1, effects=Effects())
+        super().__init__(simulated.efsmi_path, timeout=_NEVER_OVER, effects=Effects())
         self._simulated = simulated
         self._edits = edits
         self.calls: list[str] = []

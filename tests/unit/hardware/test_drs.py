@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from dra_driver.hardware.drs_errors import (
     SwitchRefused,
 )
 from dra_driver.hardware.drs_locks import DrsLocks
-from dra_driver.hardware.efsmi import Efsmi, EfsmiHung
+from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.instance import Instance
@@ -138,14 +139,20 @@ def test_an_instance_under_another_id_is_found_by_its_uuid(tmp_path: Path) -> No
     assert tool.instances(ONE) == (other,)
 
 
-@pytest.mark.parametrize("fault", ["destroy-fails", "destroy-hangs"])
-def test_a_destroy_that_fails(tmp_path: Path, fault: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "text", "calls"),
+    [("destroy-fails", "still there", 3), ("destroy-hangs", "did not end", 2)],
+)
+def test_a_destroy_that_fails(tmp_path: Path, fault: str, text: str, calls: int) -> None:
+    """After one that hangs the card is not listed: that may hang as long again."""
     tool = MemoryEfsmi.of(ONE)
     card = switched_on(tool, tmp_path)
     made = card.create(CARD, P1, ())
     tool.set_fault(fault, times=1)
-    with pytest.raises(DestroyFailed, match="still there"):
+    tool.calls.clear()
+    with pytest.raises(DestroyFailed, match=text):
         card.destroy(CARD, made)
+    assert len(tool.calls) == calls
     card.destroy(CARD, made)
     assert tool.instances(ONE) == ()
 
@@ -250,6 +257,26 @@ def test_a_card_that_hangs_keeps_no_other_from_being_found(tmp_path: Path) -> No
         asked_for_all.instances(CARD)
     told = Drs(tool, DrsLocks(tmp_path, patience=0), indexes={CARD: 1}.get)
     assert len(told.instances(CARD)) == 1
+
+
+def test_a_card_without_instances_is_known_beside_one_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The summary is of all cards; both lists of the one card tell of none."""
+    tool = MemoryEfsmi.of(ONE, TWO)
+    tool.set_fault("card-hangs", card=TWO)
+    told = Drs(tool, DrsLocks(tmp_path, patience=0), indexes={CARD: 1}.get)
+    assert told.instances(CARD) == ()
+    ask = tool.run
+
+    def without_older_list(*arguments: str, inherit: Sequence[int] = ()) -> str:
+        if "--list-instance" in arguments:
+            raise EfsmiFailed("unknown option", 2)
+        return ask(*arguments, inherit=inherit)
+
+    monkeypatch.setattr(tool, "run", without_older_list)
+    with pytest.raises(EfsmiHung):
+        told.instances(CARD)
 
 
 def test_a_probable_index_that_is_another_cards_is_noticed(tmp_path: Path) -> None:

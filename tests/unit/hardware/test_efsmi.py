@@ -124,7 +124,7 @@ def test_a_tool_that_cannot_be_run_names_the_setting(
     path = tmp_path / "efsmi"
     if mode is not None:
         path.touch(mode)
-    with pytest.raises(HardwareError, match=f"{path} cannot be run: {message}.*--efsmi-path"):
+    with pytest.raises(HardwareError, match=f"{path} cannot be run: {message}.*efsmi.path"):
         Efsmi(path, timeout=1, effects=Effects()).query()
 
 

@@ -132,7 +132,7 @@ def test_a_card_that_the_kernel_driver_did_not_take(tmp_path: Path) -> None:
     machine = three(tmp_path)
     folder = machine.root / "sys/bus/pci/devices/0000:0e:00.0/enflame"
     folder.resolve().rename(folder.resolve().with_name("gone"))
-    assert "has not taken card 0000:0e:00.0" in reasons(inventory(machine))["0000:0e:00.0"]
+    assert "is not bound to card 0000:0e:00.0" in reasons(inventory(machine))["0000:0e:00.0"]
 
 
 def test_a_card_without_its_device_node(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_card_that_the_driver_lost_cannot_be_read_again(tmp_path: Path) -> Non
     reader = Machine(Sysfs(machine.root), DoctoredEfsmi(machine, {}))
     first = reader.inventory().cards[0]
     machine.set_machine(driverLoaded=False)
-    with pytest.raises(HardwareError, match="has not taken card"):
+    with pytest.raises(HardwareError, match="is not bound to card"):
         reader.card(first)
 
 

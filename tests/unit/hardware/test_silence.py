@@ -58,3 +58,13 @@ def test_the_error_says_what_was_seen_and_what_to_do() -> None:
     with pytest.raises(CardSilent) as raised, silence.asking("card a"):
         pytest.fail("it was asked")
     assert str(raised.value) == f"card a is not asked again for now: {HUNG}"
+
+
+def test_who_hung_before_is_not_asked_until_the_end() -> None:
+    silence = Silence()
+    silence.begin({"card a": HUNG})
+    with silence.step():
+        assert ask(silence, "card a") == "CardSilent"
+        assert ask(silence, "card b") == ""
+    silence.end()
+    assert ask(silence, "card a") == ""

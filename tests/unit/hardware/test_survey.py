@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.unit.hardware.doctored import (
 )
 
 FIRST, SECOND, THIRD = (f"0000:{bus}:00.0" for bus in ("0d", "0e", "0f"))
+_FOR_EVER = 60.0
 OF_ALL = ("-q --json-format", "-q", "-L", "")
 
 
@@ -133,6 +135,61 @@ def test_answers_that_are_no_cards_of_the_node(tmp_path: Path) -> None:
         looked.inventory()
 
 
+@pytest.mark.parametrize(
+    ("edit", "known", "hangs"),
+    [(hung, False, [FIRST]), (hung, True, [FIRST]), (failed, True, [])],
+    ids=["at the first look", "later", "a tool that ends"],
+)
+def test_which_cards_took_a_whole_limit(
+    tmp_path: Path, edit: Edit, known: bool, hangs: list[str]
+) -> None:
+    """Before an index was seen any error may be that of a card that is missing."""
+    looked = Looked(tmp_path)
+    if known:
+        looked.inventory()
+    looked.edits |= of_card(2, edit)
+    found = looked.inventory()
+    assert [str(address) for address in found.silent] == [FIRST]
+    assert sorted(map(str, found.hung)) == hangs
+
+
+def test_each_card_is_asked_while_the_call_of_all_still_hangs(tmp_path: Path) -> None:
+    """So a look takes one limit and a part of one, and not two."""
+    looked = Looked(tmp_path)
+    looked.efsmi.timeout = 0.0  # no patience
+    answered = threading.Barrier(3 + 1)
+
+    def hangs_until_each_was_asked(_: str) -> str:
+        answered.wait(_FOR_EVER)
+        return hung("")
+
+    def asked(text: str) -> str:
+        answered.wait(_FOR_EVER)
+        return text
+
+    def asked_in_vain(_: str) -> str:
+        return hung(asked(""))
+
+    looked.edits |= {
+        "-q --json-format": hangs_until_each_was_asked,
+        "-i 0 -q --json-format": asked,
+        "-i 1 -q --json-format": asked,
+        "-i 2 -q --json-format": asked_in_vain,
+    }
+    looked.reader = Machine(Sysfs(looked.machine.root), looked.efsmi)
+    found = looked.inventory()
+    assert (addresses(found), sorted(map(str, found.hung))) == ([SECOND, THIRD], [FIRST])
+    assert len(looked.efsmi.calls) == 4, "each was asked once"
+
+
+def test_no_card_is_asked_where_all_answer_at_once(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.inventory()
+    assert looked.efsmi.calls == ["-q --json-format", ""]
+    timers = [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+    assert all(each.finished.is_set() for each in timers), "they will be asked"
+
+
 @pytest.mark.parametrize("edit", [hung, failed])
 def test_when_no_card_answers_it_is_the_tool(tmp_path: Path, edit: Edit) -> None:
     looked = Looked(tmp_path)
@@ -158,7 +215,7 @@ def test_a_card_that_the_kernel_driver_lost_is_not_silent(tmp_path: Path) -> Non
     folder.resolve().rename(folder.resolve().with_name("gone"))
     found = looked.inventory()
     assert not found.silent
-    assert "has not taken card" in reasons(found)[FIRST]
+    assert "is not bound to card" in reasons(found)[FIRST]
 
 
 def test_a_real_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

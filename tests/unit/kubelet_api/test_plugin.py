@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,7 +43,9 @@ class Handler:
     unprepared: Mapping[str, GcuError | None] | Exception = field(default_factory=dict)
     asked: list[tuple[ClaimRef, ...]] = field(default_factory=list)
 
-    def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
         self.asked.append(tuple(refs))
         if isinstance(self.prepared, Exception):
             raise self.prepared
@@ -171,7 +173,7 @@ def test_v1beta1_answers_the_same_without_shares(
             dict.fromkeys(
                 ("uid-1", "uid-2"),
                 "internal error of the agent: ZeroDivisionError('oops'); "
-                "its log has the trace; please report it",
+                "report it with the stack trace in its log",
             ),
             id="a bug",
         ),
@@ -256,7 +258,7 @@ def test_a_wrong_root_directory_is_told(root: Path, handler: Handler, missing: s
     for folder in {"plugins", "plugins_registry"} - {missing}:
         (root / folder).mkdir()
     plugin = KubeletPlugin(handler, list, Sockets.of(root))
-    with pytest.raises(SocketError, match="kubeletRoot"):
+    with pytest.raises(SocketError, match="kubeletRootDir"):
         plugin.start()
     plugin.stop(grace=0)
 

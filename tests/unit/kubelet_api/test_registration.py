@@ -58,7 +58,7 @@ def test_a_silent_kubelet_is_told_once_and_in_words(
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     told = caplog.records[0].getMessage()
     assert told == registration.problem()
-    for part in (str(SOCKET), "30 s", "--root-dir", "kubeletRoot"):
+    for part in (str(SOCKET), "30 s", "--root-dir", "kubeletRootDir"):
         assert part in told
 
 

@@ -77,7 +77,9 @@ class Hanging:
     def __init__(self) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
 
-    def prepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, Prepared | GcuError]:
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
         if ONE in refs:
             self.begun.set()
             assert self.go.wait(60)
@@ -103,3 +105,15 @@ def test_a_repeated_call_is_refused_until_the_one_before_has_ended(caller: Calle
     handler.go.set()
     first.join(60)
     assert calls.unprepare([ONE], Caller().context) == {ONE.uid: None}
+
+
+def test_the_handler_learns_that_a_call_is_given_up(caller: Caller) -> None:
+    class Asking(Hanging):
+        def prepare(
+            self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+        ) -> Mapping[str, Prepared | GcuError]:
+            before, caller.active = awaited(), False
+            assert (before, awaited()) == (True, False)
+            return {ref.uid: () for ref in refs}
+
+    assert Calls(Asking(), Effects()).prepare([ONE], caller.context) == {ONE.uid: ()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,9 @@ class Slow(Handler):
         self.called = threading.Semaphore(0)
         self.go = threading.Event()
 
-    def prepare(self, refs: Sequence[ClaimRef]) -> dict[str, tuple[()]]:
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+    ) -> dict[str, tuple[()]]:
         self.called.release()
         assert self.go.wait(fake_kubelet.PATIENCE)
         return {ref.uid: () for ref in refs}

@@ -21,6 +21,7 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.failures import TRIES
 from dra_driver.simulator.drs import new_uuid, place, taken
 from dra_driver.simulator.state import Instance, Machine
 from tests.unit.memory_efsmi import MemoryEfsmi
@@ -116,6 +117,7 @@ class History:
             self._go: 5,
             self._rush: 3,
             self._again: 2,
+            self._reuse: 1,
             self._delete: 1,
             self._recreate: 1,
             self._restart: 1,
@@ -143,7 +145,9 @@ class History:
         self.outside.check(disturbed=self.disturbed, held=self.agent.held())
 
     def _come(self) -> None:
-        uid = self._new(self.random.randrange(len(NODE_CARDS)))
+        self._try(self._new(self.random.randrange(len(NODE_CARDS))))
+
+    def _try(self, uid: str) -> None:
         fits = self.outside.fits(uid)
         done = self._prepare(uid)
         if None not in (done, fits) and not self.disturbed:
@@ -185,10 +189,29 @@ class History:
 
     def _go(self) -> None:
         for uid in self._one():
+            self._leave(uid)
+
+    def _leave(self, uid: str) -> bool:
+        """Whether the pod has ended; the kubelet asks again, perhaps only later."""
+        refs = [ClaimRef.of(self.outside.claims[uid])]
+        for _ in range(self.random.choice((1, 1, TRIES))):
             self.told.append(f"{uid}: unprepare")
-            refs = [ClaimRef.of(self.outside.claims[uid])]
             if self._call(partial(self._unprepare, refs)):
                 self._forget(uid)
+                return True
+        return False
+
+    def _reuse(self) -> None:
+        """A claim outlives its pod, and is allocated anew for the next one."""
+        for uid in self._one():
+            metadata = self.outside.claims[uid]["metadata"]
+            if not self._leave(uid):
+                return
+            card = self.random.randrange(len(NODE_CARDS))
+            made = self._allocations.make(metadata["name"], card)
+            self._add({**made, "metadata": metadata})
+            self.told.append(f"{uid}: allocated anew on {NODE_CARDS[card]}")
+            self._try(uid)
 
     def _unprepare(self, refs: list[ClaimRef]) -> object:
         (answer,) = self.agent.preparer.unprepare(refs).values()

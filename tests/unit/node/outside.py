@@ -87,11 +87,12 @@ class Outside:
         address, mode = card_of(wanted[0]), _mode(wanted[0])
         card = self.world.tool.card(str(address))
         others = {other: _mode(r) for other, r in self.given(address)}
-        if self.world.cards.problems.get(address) or set(others.values()) - {mode}:
+        if set(others.values()) - {mode}:
             return False
-        if address in self.foreign.values():
-            # Unseen so far; only who makes instances must look.
-            return False if mode is Mode.DRS else None
+        told, foreign = bool(self.world.cards.problems.get(address)), self._is_divided(address)
+        if told or foreign:
+            # Of what is unseen so far only who makes instances learns; of what has gone, a look.
+            return False if foreign and (told or mode is Mode.DRS) else None
         if mode is Mode.WHOLE:
             return not others
         if mode is Mode.SHARED:
@@ -104,6 +105,10 @@ class Outside:
                 return False
             occupied |= set(slots)
         return True
+
+    def _is_divided(self, address: PciAddress) -> bool:
+        """By somebody else."""
+        return address in self.foreign.values()
 
     def given(self, address: PciAddress, *modes: Mode) -> list[tuple[str, Result]]:
         """What prepared claims hold of a card, in these modes or in any."""

@@ -359,14 +359,17 @@ def test_a_claim_that_runs_does_not_open_what_makes_nothing_for_others(world: Dr
     assert world.failures.closed() == {DEVICE}
 
 
-def test_an_unprepare_that_fails_is_no_try(world: DrsWorld) -> None:
+def test_an_unprepare_that_fails_is_no_try_of_a_prepare(world: DrsWorld) -> None:
+    """It is counted by itself: who has tried both has tried each as often as it is allowed."""
     agent = world.start()
     ref = world.api.add(instance("a", 0, 1))
     assert errors(agent, ref) == [""]
     world.tool.set_fault("destroy-fails")
-    for _ in range(TRIES):
+    for _ in range(TRIES - 1):
         assert agent.preparer.unprepare([ref])[ref.uid] is not None
+        assert errors(agent, ref) != [""]
         world.reconcile(agent)
+    assert agent.preparer.unprepare([ref])[ref.uid] is None
     assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
 
 

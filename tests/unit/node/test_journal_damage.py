@@ -16,7 +16,7 @@ from dra_driver.node import frames
 from dra_driver.node.journal import Journal
 from dra_driver.node.records import encode
 from tests.unit.node.damage import SMALL, ends, open_cut, open_flipped
-from tests.unit.node.journals import CAPACITY, opened, prepared, records_in, uids
+from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, uids
 from tests.unit.node.world import Failing
 
 # tests/property has every place.
@@ -167,13 +167,38 @@ def test_after_a_failed_sync_nothing_is_called_durable_by_a_later_one(tmp_path: 
     assert (tmp_path / "journal").stat().st_ino != before
 
 
-@pytest.mark.parametrize("point", [Point.JOURNAL_COMPACT_WRITE, Point.JOURNAL_COMPACT_RENAME])
+@pytest.mark.parametrize(
+    "point", [Point.JOURNAL_COMPACT_WRITE, Point.JOURNAL_COMPACT_RENAME, Point.JOURNAL_RESERVE]
+)
 def test_a_failed_compaction_loses_nothing(tmp_path: Path, point: Point) -> None:
     """What was written with room to grow is written to on a full disk as well."""
     opened(tmp_path).write(prepared(1))
     journal = opened(tmp_path, Failing(point, lambda: OSError(errno.ENOSPC, "full")))
     journal.write(prepared(2))
     assert uids(journal) == uids(opened(tmp_path)) == {"uid-1", "uid-2"}
+
+
+def test_a_full_disk_is_written_to_for_as_long_as_it_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than the file has room for: pods come and go, and others take what room there is."""
+    journal = opened(tmp_path)
+    there = len(list(tmp_path.iterdir()))
+    make = os.open
+
+    def full(path: Path, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_CREAT and not path.exists() and len(list(tmp_path.iterdir())) >= there:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return make(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", full)
+    before = (tmp_path / "journal").stat().st_ino
+    for number in range(200):
+        journal.write(prepared(number))
+        journal.write(forgotten(number))
+    journal.write(prepared(1))
+    assert (tmp_path / "journal").stat().st_ino != before
+    assert uids(opened(tmp_path)) == {"uid-1"}
 
 
 def test_a_loss_is_remembered_until_it_is_made_good(tmp_path: Path) -> None:
@@ -196,6 +221,46 @@ def test_a_damaged_journal_that_cannot_be_written_anew_is_not_written_to(tmp_pat
     full = Failing(Point.JOURNAL_COMPACT_WRITE, lambda: OSError(errno.ENOSPC, "full"))
     with pytest.raises(JournalError):
         opened(tmp_path, full)
+
+
+def test_a_damaged_journal_waits_for_room_on_the_disk(tmp_path: Path) -> None:
+    """The start is tried again and again; what can be read of the file is lost at none of them."""
+    (tmp_path / "journal").write_bytes(SMALL[:-1])
+    for point in (Point.JOURNAL_SET_ASIDE, Point.JOURNAL_COMPACT_WRITE):
+        disk = Failing(point, lambda: OSError(errno.ENOSPC, "full"))
+        journal = Journal(tmp_path, effects=disk, capacity=CAPACITY)
+        for _ in range(2):
+            with pytest.raises(JournalError):
+                journal.open()
+    disk.on = False
+    assert not journal.open().complete
+    assert uids(journal) == {"uid-1"}
+    assert [path.name for path in tmp_path.glob("journal.damaged-*")] == ["journal.damaged-000001"]
+
+
+def test_a_sector_that_cannot_be_read_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel gives what is before it, and no error."""
+    (tmp_path / "journal").write_bytes(SMALL)
+    first = ends(SMALL)[1]
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, first - at), at))
+    opening = Journal(tmp_path, capacity=CAPACITY).open()
+    assert (opening.set_aside is not None, opening.complete) == (True, False)
+
+
+def test_where_files_have_one_name_only_a_damaged_one_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_self: Path, _target: Path) -> None:
+        raise PermissionError(errno.EPERM, "no hard links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", refused)
+    (tmp_path / "journal").write_bytes(SMALL[:-1])
+    aside = Journal(tmp_path, capacity=CAPACITY).open().set_aside
+    assert aside is not None
+    assert aside.read_bytes() == SMALL[:-1]
 
 
 def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:

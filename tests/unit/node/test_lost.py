@@ -10,6 +10,7 @@ import pytest
 
 from dra_driver.kube.errors import Unavailable
 from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.node.failures import TRIES
 from dra_driver.node.status import device_statuses
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
 from tests.unit.node.world import CARDS, Agent
@@ -76,6 +77,30 @@ def test_of_two_lost_claims_each_gets_its_own(world: Loss) -> None:
     assert errors(agent, refs[1]) == [""]
     assert world.tool.instances(ONE) == (left,)
     assert world.reconcile(agent).foreign == {}
+
+
+def test_a_card_that_cannot_be_asked_for_it_closes(world: Loss) -> None:
+    """The pod waits for it as for any step of a prepare."""
+    ref = world.told(world.start(), instance("a", 0, 1))
+    agent = world.lose_all()
+    world.tool.set_fault("card-hangs", card=ONE)
+    for _ in range(TRIES):
+        assert world.failures.closed() == frozenset()
+        assert errors(agent, ref) != [""]
+    assert world.failures.closed() == {"drs-0000-0d-00-0"}
+    world.tool.clear_faults()
+    assert errors(agent, ref) == [""]
+    assert agent.held() == {ref.uid: "prepared"}
+    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+
+
+def test_a_call_that_was_given_up_takes_no_lost_claim_in(world: Loss) -> None:
+    ref = world.told(world.start(), instance("a", 0, 1))
+    agent = world.lose_all()
+    answers = agent.preparer.prepare([ref], awaited=lambda: False)
+    assert "given up" in str(answers[ref.uid])
+    assert agent.held() == {}
+    assert len(world.tool.instances(ONE)) == 1
 
 
 def another_uuid(claim: Object) -> None:

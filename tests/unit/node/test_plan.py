@@ -109,7 +109,7 @@ UNALLOCATED = {"metadata": {"namespace": "team", "name": "one", "uid": "uid-one"
         pytest.param(
             claim("one", result("shared-0000-0d-00-0", shareID="0b6a-1", adminAccess=True)),
             Refused,
-            "adminAccess is for whole cards, and this is a shared device; ask for a whole card",
+            "adminAccess is for whole cards, and this is a shared device; request a whole card",
             id="administrative access to a share",
         ),
         pytest.param(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -272,3 +273,27 @@ def test_cards_are_worked_on_in_parallel(world: World) -> None:
     for thread in threads:
         thread.join(60)
     assert agent.held() == {"uid-c0": "prepared", "uid-c1": "prepared"}
+
+
+def test_a_call_that_was_given_up_prepares_nothing(world: World, agent: Agent) -> None:
+    """It waited for the API server; meanwhile its pod was deleted, and the kubelet had the claim
+    unprepared by another agent, which serves beside this one during an update."""
+    ref = world.api.add(claim("one", result(0)))
+    other = world.start()
+    waits = [True]
+
+    def slow(namespace: str, name: str) -> dict[str, Any]:
+        waits.clear()
+        assert other.preparer.unprepare([ref]) == {"uid-one": None}
+        return world.api.claims[namespace, name]
+
+    world.api.get_claim = slow  # type: ignore[method-assign]
+    answers = agent.preparer.prepare([ref], awaited=lambda: bool(waits))
+    assert "given up" in str(answers["uid-one"])
+    assert (agent.held(), world.files()) == ({}, {})
+
+
+def test_what_is_prepared_is_told_whoever_waits(world: World, agent: Agent) -> None:
+    ref = world.api.add(claim("one", result(0)))
+    first = agent.preparer.prepare([ref])
+    assert agent.preparer.prepare([ref], awaited=lambda: False) == first

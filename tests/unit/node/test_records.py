@@ -11,6 +11,7 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
+from dra_driver.model.owner import Remnant
 from dra_driver.node.records import (
     CardKind,
     Hold,
@@ -49,6 +50,20 @@ def test_a_record_survives_the_file(kind: Kind) -> None:
     assert decode(encode(written.raw)) == written
     assert written.holds[1].mode is Mode.SHARED
     assert written.holds[1].card == CARDS[0]
+
+
+def test_what_a_claim_left_survives_the_file() -> None:
+    written = record(Kind.UNPREPARING, Remnant("team", "one", "left-1"), (INSTANCE,))
+    assert decode(encode(written.raw)) == written
+
+
+def test_a_version_that_knows_no_remnants_takes_one_for_a_claim() -> None:
+    """It would otherwise give out again what one holds."""
+    raw = record(Kind.UNPREPARING, Remnant("team", "one", "left-1"), (INSTANCE,)).raw
+    assert (raw["kind"], raw["claim"].keys() - {"left"}) == (
+        "unpreparing",
+        {"namespace", "name", "uid"},
+    )
 
 
 @pytest.mark.parametrize("kind", list(CardKind))

@@ -155,3 +155,17 @@ def test_modes_of_a_newer_version_are_kept_as_they_are(world: World) -> None:
     error = agent.preparer.unprepare([ClaimRef("team", "s", "uid-s")])["uid-s"]
     assert "does not know" in str(error)
     assert agent.held()["uid-s"] == "unpreparing"
+
+
+def test_a_file_that_shows_another_card_than_its_own_is_taken_in_for_its_own(world: World) -> None:
+    """No agent wrote it so: it was damaged, or somebody altered it. Nothing of it ends a start."""
+    path = world.root / "cdi" / FILE
+    before = world.files()
+    path.write_text(before[FILE].replace(f'sees\\":[\\"{CARDS[0]}', f'sees\\":[\\"{CARDS[1]}'))
+    assert world.files() != before
+    shutil.rmtree(world.root / "state")
+    for _ in range(2):
+        agent = world.boot()
+        assert agent.recover().failed == {}
+    assert agent.held() == {"uid-one": "prepared"}
+    assert world.files() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from dra_driver.node.ledger import Holding, State
 from dra_driver.node.records import Hold
 from dra_driver.node.remade import Remade, remade
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool
-from tests.unit.node.world import CARDS, POOL, claim, pod
+from tests.unit.node.world import CARDS, POOL, Agent, claim, pod
 
 ONE = str(CARDS[0])
 A = ClaimRef("team", "a", "uid-a")
@@ -68,10 +69,10 @@ def test_a_start_tells_what_went_while_no_agent_ran(
         world.reboot()
     else:
         world.tool.set_card(ONE, instances=())
-    report = world.boot().recover()
+    world.boot().recover()
     [made] = world.tool.instances(ONE)
     assert made.uuid != gone.uuid
-    assert [str(each.after) for each in report.remade] == [f"1g.6gb {made.uuid}"] * told
+    assert [str(each.after) for each in world.remade] == [f"1g.6gb {made.uuid}"] * told
 
 
 def test_what_was_made_before_another_one_failed_is_told(tmp_path: Path) -> None:
@@ -86,4 +87,36 @@ def test_what_was_made_before_another_one_failed_is_told(tmp_path: Path) -> None
     world.tool.set_fault("create-fails", card=str(CARDS[1]))
     findings = world.reconcile(agent)
     assert list(findings.failed) == [ref.uid]
-    assert [each.card for each in findings.remade] == [CARDS[0]]
+    assert [each.card for each in world.remade] == [CARDS[0]]
+    world.tool.clear_faults()
+    world.reconcile(agent)
+    assert [each.card for each in world.remade] == list(CARDS[:2])
+
+
+def looks(world: DrsWorld, agent: Agent, ref: ClaimRef) -> None:
+    world.reconcile(agent)
+
+
+def asks_again(world: DrsWorld, agent: Agent, ref: ClaimRef) -> None:
+    assert errors(agent, ref) == [""]
+
+
+@pytest.mark.parametrize("notices", [looks, asks_again], ids=["a look", "the kubelet"])
+def test_whoever_notices_it_is_told_once(
+    tmp_path: Path, notices: Callable[[DrsWorld, Agent, ClaimRef], None]
+) -> None:
+    world = DrsWorld(tmp_path, tool=tool(1))
+    agent = world.start()
+    ref = world.api.add(instance("a", 0, 1))
+    assert errors(agent, ref) == [""]
+    [gone] = world.tool.instances(ONE)
+    world.tool.set_card(ONE, instances=())
+    for _ in range(2):
+        notices(world, agent, ref)
+    [made] = world.tool.instances(ONE)
+    [told] = world.remade
+    assert (told.owner, told.before, told.after) == (
+        ref,
+        Instance(gone.id, gone.profile, gone.uuid),
+        Instance(made.id, made.profile, made.uuid),
+    )

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from dra_driver.hardware.efsmi import EfsmiHung
+from dra_driver.hardware.silence import EVERYBODY, card_name
 from dra_driver.model.claim import ClaimRef
 from dra_driver.node.keeper import Outcome
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
@@ -58,6 +60,19 @@ def test_a_card_that_answers_is_recovered_beside_one_that_hangs(tmp_path: Path) 
     assert findings.settled == {ref.uid: Outcome.REMADE for ref in on_one}
 
 
+def test_the_first_instance_is_made_beside_a_card_that_hangs(tmp_path: Path) -> None:
+    """No instance was ever listed, so it is not known yet how the tool lists them."""
+    world = DrsWorld(tmp_path, tool=tool())
+    hang(world)
+    agent = world.start()
+    ref = world.api.add(instance("b", 1, 3))
+    assert errors(agent, ref) == [""]
+    assert hung(world) == 1
+    assert agent.preparer.unprepare([ref]) == {ref.uid: None}
+    assert hung(world) == 1
+    assert world.tool.card(TWO).virtualization == "Disable"
+
+
 def test_what_was_unfinished_stays_on_record_until_the_card_answers(tmp_path: Path) -> None:
     world, on_one, on_two = prepared(tmp_path)
     world.tool.set_fault("destroy-fails", card=ONE)
@@ -89,15 +104,36 @@ def test_a_lost_file_is_not_written_of_what_could_not_be_seen(tmp_path: Path) ->
 
 @pytest.mark.parametrize("rows", [True, False], ids=["today's tool", "a tool without uuids"])
 def test_a_call_of_all_cards_that_hangs_is_not_repeated(tmp_path: Path, rows: bool) -> None:
-    """Where the tool shows no instance in a card's own listing, all cards must be asked, and that
-    hangs for the claims of the others, too."""
+    """Where the tool shows no instance in a card's own listings, all cards are asked; that hangs,
+    and then the listings must do."""
     world, on_one, on_two = prepared(tmp_path, efsmi={"instanceRows": rows})
     world.reboot()
     hang(world)
     agent = world.boot()
     report = agent.recover()
     assert hung(world) == 1
-    assert report.failed.keys() == {ref.uid for ref in (*on_one, *on_two)}
+    assert report.failed.keys() == {ref.uid for ref in on_one}
+    assert report.settled == {ref.uid: Outcome.REMADE for ref in on_two}
     world.tool.clear_faults()
     world.reconcile(agent)
     assert set(errors(agent, *on_one, *on_two)) == {""}
+
+
+def test_who_hung_in_the_look_at_the_cards_is_not_asked_in_the_recovery(tmp_path: Path) -> None:
+    """An agent serves nothing before both are over. Afterwards everybody is asked again."""
+    world, on_one, on_two = prepared(tmp_path)
+    kept = world.tool.instances(TWO)[0]
+    world.tool.set_card(TWO, instances=(kept,))
+    hang(world)
+    error = EfsmiHung("`efsmi -q` did not end within 20 s")
+    world.hung = {EVERYBODY: error, card_name(CARDS[0]): error}
+    agent = world.boot()
+    report = agent.recover()
+    assert hung(world) == 0
+    assert (report.settled, report.failed) == (
+        {ref.uid: Outcome.REMADE for ref in on_two[1:]},
+        {},
+    )
+    world.tool.clear_faults()
+    assert set(errors(agent, *on_one)) == {""}
+    assert hung(world) > 0

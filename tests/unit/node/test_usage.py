@@ -151,6 +151,6 @@ def test_a_claim_prepared_for_another_use_cannot_be_combined(world: World, order
         {"x": "a", "y": "c", "z": "b", "w": "d"}, ("x", "y/left"), ("z", "y/right"), ("w",)
     )
     errors = prepare(world, *(claims[name] for name in order))
-    assert "also uses claim team/a, which was prepared for a pod that uses it" in errors["c"]
+    assert "also uses claim team/a, which was prepared for a pod that combines it" in errors["c"]
     assert "also uses one that is not ready" in errors["b"]
     assert errors["d"] == errors.get("a", "") == ""

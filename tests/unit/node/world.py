@@ -27,6 +27,7 @@ from dra_driver.node.ports import Hardware
 from dra_driver.node.prepare import WHOLE_ONLY, Preparer
 from dra_driver.node.records import Hold
 from dra_driver.node.recovery import Recovery, Report
+from dra_driver.node.remade import Remade
 from dra_driver.node.steps import ModeSteps, WholeCard
 
 NODE = "node-1"
@@ -213,7 +214,8 @@ def hold(card: int, *, mode: Mode = Mode.WHOLE, request: str = "gcu", **more: An
 
 @dataclass
 class World:
-    """One node. `boot` starts an agent anew, as after a kill."""
+    """One node. `boot` starts an agent anew, as after a kill; `hung` is whom its look at the cards
+    has waited for in vain, `remade` what was told of instances."""
 
     root: Path
     machine: Machine = field(default_factory=Machine)
@@ -223,6 +225,8 @@ class World:
     failures: Failures = field(default_factory=Failures)
     take: Take = take_lock
     silence: Silence = field(default_factory=Silence)
+    hung: dict[str, HardwareError] = field(default_factory=dict)
+    remade: list[Remade] = field(default_factory=list)
 
     def boot(self, effects: Effects | None = None) -> Agent:
         journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
@@ -239,9 +243,15 @@ class World:
             steps=self.modes(journal, effects),
             failures=self.failures,
             lost=self.lost(journal),
+            remade=self.remade.append,
         )
         recovery = Recovery(
-            keeper=preparer.keeper, journal=journal, cdi=cdi, locks=locks, silence=self.silence
+            keeper=preparer.keeper,
+            journal=journal,
+            cdi=cdi,
+            locks=locks,
+            silence=self.silence,
+            hung=lambda: self.hung,
         )
         return Agent(journal, preparer, recovery, locks)
 

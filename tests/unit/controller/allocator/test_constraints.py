@@ -144,4 +144,4 @@ def test_a_qualified_name_stands_before_an_unqualified_one() -> None:
 def test_the_reason_names_the_constraint() -> None:
     wanted = claim("c", [one(count=2)], constraints=[DISTINCT])
     outcome = decide(pool("a", valued("p", "p")), [], wanted)
-    assert outcome == f"2 devices: 2 free; 2 asked with distinct {X}"
+    assert outcome == f"2 devices: 2 free; 2 requested with distinct {X}"

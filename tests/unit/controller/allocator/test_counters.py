@@ -59,7 +59,7 @@ CASES: dict[str, tuple[list[Object], list[Object], list[Object], list[str] | str
         published([part("p", "5"), part("q", "4")], **MEMORY),
         [allocated("x", "a", "p")],
         [request(cls=ANY)],
-        "2 devices: 1 held, 1 without free counters; 1 asked",
+        "2 devices: 1 held, 1 without free counters; 1 requested",
     ),
     "another choice for the sake of the counters": (
         published([part("p", "5"), part("q", "4"), part("r", "3")], **MEMORY),
@@ -84,8 +84,9 @@ CASES: dict[str, tuple[list[Object], list[Object], list[Object], list[str] | str
         [],
         two(),
         (
-            "claim c, request r: 2 devices: 2 free; 1 asked, but not all requests fit together; "
-            "claim c, request s: 2 devices: 2 free; 1 asked, but not all requests fit together"
+            "claim c, request r: 2 devices: 2 free; 1 requested, "
+            "but not all requests fit together; "
+            "claim c, request s: 2 devices: 2 free; 1 requested, but not all requests fit together"
         ),
     ),
     "counter sets of one name and another": (
@@ -117,19 +118,19 @@ CASES: dict[str, tuple[list[Object], list[Object], list[Object], list[str] | str
         published(MODES, **MODE),
         [allocated("x", "a", "shared", consumed=SHARE)],
         [request("r", cls=ANY, selector="!device.allowMultipleAllocations")],
-        "1 device: 1 without free counters; 1 asked",
+        "1 device: 1 without free counters; 1 requested",
     ),
     "administrative access needs counters too": (
         published([part("p", "8")], **MEMORY),
         [allocated("x", "a", "p")],
         [request(cls=ANY, adminAccess=True)],
-        "1 device: 1 without free counters; 1 asked",
+        "1 device: 1 without free counters; 1 requested",
     ),
     "nothing more of a pool whose counters are exceeded": (
         published([part("p", "9"), plain("q", counters={"s": {"n": "1"}})], **MEMORY, s={"n": "1"}),
         [allocated("x", "a", "p")],
         [request(cls=ANY)],
-        "2 devices: 1 held, 1 without free counters; 1 asked",
+        "2 devices: 1 held, 1 without free counters; 1 requested",
     ),
     "a set that does not exist": (
         published([plain("p", counters={"none": {"n": "1"}})], **MEMORY),
@@ -162,7 +163,7 @@ CASES: dict[str, tuple[list[Object], list[Object], list[Object], list[str] | str
         published([part("p", "5"), part("q", "4")], **MEMORY),
         [],
         [request(cls=ANY, allocationMode="All")],
-        "2 devices: 2 free; all asked, but not together",
+        "2 devices: 2 free; all requested, but not together",
     ),
 }
 

@@ -59,7 +59,7 @@ def test_a_device_for_several_nodes_is_given_once() -> None:
     slices = [resource_slice("a", [plain("p")], allNodes=True)]
     held = [allocated("x", "a", "p")]
     outcome = decide(slices, held, claim("c", [request(cls=ANY)]), objects=NODES)
-    assert outcome == "3 devices: 3 held; 1 asked"
+    assert outcome == "3 devices: 3 held; 1 requested"
 
 
 def test_an_unknown_node_is_not_selected() -> None:

@@ -58,45 +58,45 @@ REASONS = {
         pool("a", [*cards(5), *(device("whole", bus, taints=[UNHEALTHY]) for bus in (5, 6, 7))]),
         [allocated("x", "a", *names("whole", 0, 1, 2, 3, 4))],
         [claim("c")],
-        "8 cards: 5 held, 3 unhealthy; 1 asked",
+        "8 cards: 5 held, 3 unhealthy; 1 requested",
     ),
     "one card": (
         pool("a", cards(1)),
         [allocated("x", "a", *names("whole", 0))],
         [claim("c")],
-        "1 card: 1 held; 1 asked",
+        "1 card: 1 held; 1 requested",
     ),
     "too few on each node": (
         [*pool("a", cards(2)), *pool("b", cards(2))],
         [allocated("x", "a", *names("whole", 0))],
         [claim("c", [request(count=3)])],
-        "4 cards: 3 free, 1 held (at most 2 on one node); 3 asked",
+        "4 cards: 3 free, 1 held (at most 2 on one node); 3 requested",
     ),
     "no switch with two": (
         pool("a", cards(4)),
         [allocated("x", "a", *names("whole", 0, 2))],
         [claim("c", [request(count=2)], constraints=[SAME_SWITCH])],
-        "4 cards: 2 free, 2 held; 2 asked with the same gcu.enflame.com/pcieSwitch",
+        "4 cards: 2 free, 2 held; 2 requested with the same gcu.enflame.com/pcieSwitch",
     ),
     "an attribute that nothing has": (
         pool("a", [device("whole", 0)]),
         [],
         [claim("c", constraints=[SAME_SWITCH])],
-        "1 card: 1 free; 1 asked with the same gcu.enflame.com/pcieSwitch",
+        "1 card: 1 free; 1 requested with the same gcu.enflame.com/pcieSwitch",
     ),
     "nothing selected": (
         pool("a", cards(2)),
         [],
         [claim("c", [request(selector='device.attributes["gcu.enflame.com"].model == "T20"')])],
-        "2 devices, none selected by DeviceClass gcu.enflame.com and the request; 1 asked",
+        "2 devices, none selected by DeviceClass gcu.enflame.com and the request; 1 requested",
     ),
     "an instance of a size without a profile": (
         pool("a", [device("drs", 0), device("drs", 1)]),
         [],
         [claim("c", limits("enflame-drs-gcu-2"))],
         (
-            "2 devices, none selected by DeviceClass drs-gcu.enflame.com and the request; 1 asked; "
-            "the profiles of cards are 1g.6gb,3g.20gb,6g.40gb"
+            "2 devices, none selected by DeviceClass drs-gcu.enflame.com and the request; "
+            "1 requested; the profiles of cards are 1g.6gb,3g.20gb,6g.40gb"
         ),
     ),
     "a foreign taint": (
@@ -105,7 +105,7 @@ REASONS = {
         ),
         [],
         [claim("c")],
-        "1 card: 1 tainted example.com/repair; 1 asked",
+        "1 card: 1 tainted example.com/repair; 1 requested",
     ),
     "another allocator's taint is not ours to ignore": (
         pool(
@@ -125,31 +125,31 @@ REASONS = {
         ),
         [],
         [claim("c")],
-        "1 card: 1 tainted gcu.enflame.com/allocated-by; 1 asked",
+        "1 card: 1 tainted gcu.enflame.com/allocated-by; 1 requested",
     ),
     "shares used up": (
         pool("a", cards(1, *MODES)),
         [allocated("x", "a", *names("shared", 0), consumed={"slices": "4"})],
         [claim("c", [request(cls=SHARED, capacity={"slices": "3"})])],
-        "1 card: 1 with fewer than 3 free slices; 1 asked",
+        "1 card: 1 with fewer than 3 free slices; 1 requested",
     ),
     "more than any card has": (
         pool("a", cards(1, *MODES)),
         [],
         [claim("c", [request(cls=DRS, capacity={"size": "7"})])],
-        "1 card: 1 without the capacity asked; 1 asked",
+        "1 card: 1 without the requested capacity; 1 requested",
     ),
     "a capacity that no device has": (
         pool("a", cards(1)),
         [],
         [claim("c", [request(capacity={"slices": "1"})])],
-        "1 card: 1 without the capacity asked; 1 asked",
+        "1 card: 1 without the requested capacity; 1 requested",
     ),
     "a vanished device still holds its card": (
         pool("a", [device("whole", 0)]),
         [allocated("x", "a", *names("shared", 0), consumed=SHARE)],
         [claim("c")],
-        "1 card: 1 in shared mode; 1 asked",
+        "1 card: 1 in shared mode; 1 requested",
     ),
     "cards in every mode": (
         pool("a", cards(8, *MODES)),
@@ -159,27 +159,27 @@ REASONS = {
             allocated("w", "a", *names("whole", 7)),
         ],
         [claim("c", [request(cls=SHARED, capacity={"slices": "4"})])],
-        "8 cards: 4 with fewer than 4 free slices, 3 in DRS mode, 1 held as a whole; 1 asked",
+        "8 cards: 4 with fewer than 4 free slices, 3 in DRS mode, 1 held as a whole; 1 requested",
     ),
     "not a slice left": (
         pool("a", cards(1, *MODES)),
         [allocated("s", "a", *names("shared", 0), consumed={"slices": "6"})],
         [claim("c", [request(cls=SHARED)])],
-        "1 card: 1 without a free slice; 1 asked",
+        "1 card: 1 without a free slice; 1 requested",
     ),
     "no room for an instance": (
         pool("a", cards(1, *MODES)),
         [allocated("d", "a", *names("drs", 0), consumed={"size": "3"})],
         [claim("c", [request(cls=DRS, capacity={"size": "5"})])],
-        "1 card: 1 with less than 6 of size free; 1 asked",
+        "1 card: 1 with less than 6 of size free; 1 requested",
     ),
     "several requests are told one by one": (
         pool("a", cards(2)),
         [],
         [claim("c", [request("x", count=2), request("y")])],
         (
-            "claim c, request x: 2 cards: 2 free; 2 asked, but not all requests fit together; "
-            "claim c, request y: 2 cards: 2 free; 1 asked, but not all requests fit together"
+            "claim c, request x: 2 cards: 2 free; 2 requested, but not all requests fit together; "
+            "claim c, request y: 2 cards: 2 free; 1 requested, but not all requests fit together"
         ),
     ),
     "an incomplete pool": (
@@ -253,7 +253,7 @@ def test_what_is_told_follows_the_cluster() -> None:
         assert isinstance(outcome, Unsatisfied)
         told.append(outcome.reason)
     assert told == [
-        "20 cards: 20 free (at most 1 on one node); 2 asked",
-        "20 cards: 19 free, 1 held (at most 1 on one node); 2 asked",
-        "20 cards: 18 free, 2 held (at most 1 on one node); 2 asked",
+        "20 cards: 20 free (at most 1 on one node); 2 requested",
+        "20 cards: 19 free, 1 held (at most 1 on one node); 2 requested",
+        "20 cards: 18 free, 2 held (at most 1 on one node); 2 requested",
     ]

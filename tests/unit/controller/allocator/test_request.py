@@ -21,7 +21,7 @@ REFUSED = {
         request(cls="none.example.com"),
         "DeviceClass none.example.com does not exist",
     ),
-    "too many": (request(count=33), "asks for 33 devices, and a claim can hold 32"),
+    "too many": (request(count=33), "requests 33 devices, and a claim can hold 32"),
 }
 
 
@@ -56,7 +56,7 @@ def test_the_number_of_results(counts: list[list[int]], refused: bool) -> None:
     if not refused:
         assert len(parse_claim(wanted, state([]).classes).requests) == len(counts)
         return
-    with pytest.raises(Refused, match="asks for 33 devices, and a claim can hold 32"):
+    with pytest.raises(Refused, match="requests 33 devices, and a claim can hold 32"):
         parse_claim(wanted, state([]).classes)
 
 

@@ -56,7 +56,7 @@ CASES = {
         pool("a", cards(1, *MODES)),
         [],
         [request(cls=SHARED, count=2)],
-        "1 card: 1 free; 2 asked",
+        "1 card: 1 free; 2 requested",
     ),
     "two requests may share a device": (
         pool("a", cards(1, *MODES)),
@@ -69,19 +69,19 @@ CASES = {
         pool("a", cards(3)),
         [allocated("x", "a", *names("whole", 1))],
         [request(**ALL)],
-        "3 cards: 2 free, 1 held; all asked",
+        "3 cards: 2 free, 1 held; all requested",
     ),
     "all waits for one that is tainted": (
         pool("a", [device("whole", 0), device("whole", 1, taints=[UNHEALTHY])]),
         [],
         [request(**ALL)],
-        "2 cards: 1 free, 1 unhealthy; all asked",
+        "2 cards: 1 free, 1 unhealthy; all requested",
     ),
     "all waits for a card in another mode": (
         pool("a", cards(2, *MODES)),
         [allocated("x", "a", *names("shared", 1), consumed=SHARE)],
         [request(**ALL)],
-        "2 cards: 1 free, 1 in shared mode; all asked",
+        "2 cards: 1 free, 1 in shared mode; all requested",
     ),
     "all passes by shared devices without room": (
         pool("a", [plain("p", **POOLED), plain("q", **POOLED)]),
@@ -93,14 +93,17 @@ CASES = {
         pool("a", cards(2)),
         [],
         [request(cls=DRS, **ALL)],
-        ("2 devices, none selected by DeviceClass drs-gcu.enflame.com and the request; all asked"),
+        (
+            "2 devices, none selected by DeviceClass drs-gcu.enflame.com and the request; "
+            "all requested"
+        ),
     ),
     "all waits for pools that are incomplete": (
         [*pool("a", cards(1)), _late := resource_slice("a", cards(1), count=2)],
         [],
         [request(**ALL)],
         (
-            "1 card: 1 free; all asked; "
+            "1 card: 1 free; all requested; "
             "pool gcu.enflame.com/late is incomplete: 1 of 2 slices of generation 1"
         ),
     ),
@@ -114,15 +117,16 @@ CASES = {
         pool("a", THIRTY_THREE),
         [],
         [request(cls=ANY, **ALL)],
-        "33 devices: 33 free; all asked, and a claim can hold 32",
+        "33 devices: 33 free; all requested, and a claim can hold 32",
     ),
     "all beside another request and more than 32 results": (
         pool("a", [*THIRTY_THREE[:32], plain("one", attributes={"alone": True})]),
         [],
         [request("x", cls=ANY, selector=ALONE), request("y", cls=ANY, selector=f"!{ALONE}", **ALL)],
         (
-            "claim c, request x: 1 device: 1 free; 1 asked, but not all requests fit together; "
-            "claim c, request y: 32 devices: 32 free; all asked, but not all requests fit together"
+            "claim c, request x: 1 device: 1 free; 1 requested, but not all requests fit together; "
+            "claim c, request y: 32 devices: 32 free; all requested, "
+            "but not all requests fit together"
         ),
     ),
     "the first alternative that fits": (
@@ -157,8 +161,8 @@ CASES = {
         [],
         [any_of(("three", "gcu.enflame.com", 3), ("two", "gcu.enflame.com", 2))],
         (
-            "claim c, request r/three: 1 card: 1 free; 3 asked; "
-            "claim c, request r/two: 1 card: 1 free; 2 asked"
+            "claim c, request r/three: 1 card: 1 free; 3 requested; "
+            "claim c, request r/two: 1 card: 1 free; 2 requested"
         ),
     ),
     "admin access passes by what is held": (
@@ -178,15 +182,15 @@ CASES = {
         [],
         [request("x", **ADMIN), request("y", **ADMIN)],
         (
-            "claim c, request x: 1 card: 1 free; 1 asked, but not all requests fit together; "
-            "claim c, request y: 1 card: 1 free; 1 asked, but not all requests fit together"
+            "claim c, request x: 1 card: 1 free; 1 requested, but not all requests fit together; "
+            "claim c, request y: 1 card: 1 free; 1 requested, but not all requests fit together"
         ),
     ),
     "admin access does not pass by taints": (
         pool("a", [device("whole", 0, taints=[UNHEALTHY])]),
         [],
         [request(**ADMIN)],
-        "1 card: 1 unhealthy; 1 asked",
+        "1 card: 1 unhealthy; 1 requested",
     ),
     "admin access of all": (
         pool("a", cards(2)),

@@ -71,7 +71,7 @@ def test_what_it_is_not_for_is_refused_before_anything_is_written(
 ) -> None:
     world = one_card()
     assert ask(world, asked) == []
-    told = f"claim default/c, request gcu: adminAccess is for whole cards, and {words}; ask for"
+    told = f"claim default/c, request gcu: adminAccess is for whole cards, and {words}; request"
     assert {each.partition(": ")[0] for each in world.ears.told} == {
         "Pod pod-c",
         "ResourceClaim c",

@@ -69,7 +69,7 @@ def test_what_is_being_written_is_held_whatever_the_watch_tells() -> None:
     world.put(PODS, pod("q", "d"))
     world.settle()
     assert len(world.hands.given) == 1
-    assert "Pod q: 1 card: 1 held; 1 asked" in world.ears.told
+    assert "Pod q: 1 card: 1 held; 1 requested" in world.ears.told
 
 
 def test_never_two_writes_for_one_claim() -> None:
@@ -189,7 +189,7 @@ def test_a_card_stays_held_until_it_is_known_what_became_of_the_write() -> None:
     world.put(PODS, pod("q", "d", priority=9))
     world.settle()
     assert world.node_of("d") is None
-    assert world.ears.told[-2] == "Pod q: 1 card: 1 held; 1 asked"
+    assert world.ears.told[-2] == "Pod q: 1 card: 1 held; 1 requested"
     world.after(1.0)
     assert world.node_of("d") == "a"
 
