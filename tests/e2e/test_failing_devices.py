@@ -1,4 +1,5 @@
-"""A card makes no instance for a pod that is bound already: the pod is replaced on another card."""
+"""A card makes no instance for a pod that is bound already: the pod is replaced on another card.
+Or it does not give one back: the pod ends all the same."""
 
 from __future__ import annotations
 
@@ -158,3 +159,19 @@ def test_neighbours_that_run_well_stay_and_the_claim_tells(failing: OneCard) -> 
         lambda: failing.status_devices("waits")[0]["conditions"][0]["status"] == "True",
         "the condition Ready",
     )
+
+
+def test_a_pod_ends_whose_instance_cannot_be_destroyed(one: OneCard) -> None:
+    """The kubelet asks by itself; nobody gets anything of the card until it is cleared up."""
+    one.run("ends", Mode.DRS, 1)
+    one.machine.set_fault("destroy-fails", card=one.card)
+    try:
+        one.end("ends")
+        assert one.begun().count("destroy-instance") >= TRIES
+        one.wait_until(lambda: one.tainted(TAINT_FAILING), "the taint on all devices of the card")
+        assert one.profiles() == ["1g.6gb"]
+    finally:
+        one.machine.clear_faults()
+    one.wait_until(lambda: not one.profiles(), "the end of the instance")
+    one.wait_until(lambda: not one.tainted(TAINT_FAILING), "the end of the taint")
+    assert one.virtualization() == "Disable"

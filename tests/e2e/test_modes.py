@@ -54,9 +54,9 @@ def test_a_card_takes_one_mode_at_a_time(one: OneCard) -> None:
     for name, mode, amount in (("more", Mode.SHARED, 3), ("all", Mode.WHOLE, None)):
         one.apply(name, mode, amount)
     one.apply("drs", Mode.DRS, 1)
-    one.wait_for_words("more", _ALLOCATE, "1 card: 1 with fewer than 3 free slices; 1 asked")
+    one.wait_for_words("more", _ALLOCATE, "1 card: 1 with fewer than 3 free slices; 1 requested")
     for name in ("all", "drs"):
-        one.wait_for_words(name, _ALLOCATE, "1 card: 1 in shared mode; 1 asked")
+        one.wait_for_words(name, _ALLOCATE, "1 card: 1 in shared mode; 1 requested")
     one.run("rest", Mode.SHARED, 2)
     one.end("more", "all", "rest")
     assert one.virtualization() == "Disable"
@@ -64,7 +64,7 @@ def test_a_card_takes_one_mode_at_a_time(one: OneCard) -> None:
     one.wait_for("drs")
     for name, mode in (("whole", Mode.WHOLE), ("slice", Mode.SHARED)):
         one.apply(name, mode)
-        one.wait_for_words(name, _ALLOCATE, "1 card: 1 in DRS mode; 1 asked")
+        one.wait_for_words(name, _ALLOCATE, "1 card: 1 in DRS mode; 1 requested")
     one.end("slice", "drs")
     one.wait_for("whole")
     assert one.virtualization() == "Disable"

@@ -1,0 +1,123 @@
+"""The static CPU manager updates running containers: they keep their device nodes, in both ways."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.settings import Settings
+from tests.cluster.state import own_process
+from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.waiting import wait_until
+from tests.cluster.workloads import execute, wait_for_pods
+from tests.e2e.by_limits import SHARED
+from tests.e2e.seen import look
+from tests.e2e.without_dra import OldInstallation, asking
+
+pytestmark = pytest.mark.cluster
+
+DENIED = "Operation not permitted"  # by the control group; a simulated node has no driver behind it
+_MAJOR = 240  # of simulated nodes
+
+
+# What is reserved is rounded up to one processor that no container has alone; of two, a whole one
+# is left for requests. Changes come to containers within a second.
+STATIC_CPUS = {
+    "cpuManagerPolicy": "static",
+    "cpuManagerReconcilePeriod": "1s",
+    "systemReserved": {"cpu": "100m"},
+}
+
+
+@pytest.fixture(scope="module")
+def static_cpus(
+    cluster_report: Callable[[str], None], driver_image: Path
+) -> Iterator[OldInstallation]:
+    """Of a cluster whose kubelets give processors to containers alone."""
+    settings = Settings(
+        f"cpus-{os.getpid()}", kubernetes=OLD_KUBERNETES, nodes=2, kubelet_config=STATIC_CPUS
+    )
+    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
+    try:
+        cluster.load_image(driver_image)
+        found = OldInstallation(cluster)
+        found.load_scheduler()
+        yield found
+    finally:
+        cluster.down()
+
+
+@pytest.fixture(params=["cdi", "runtime"])
+def driver(request: pytest.FixtureRequest, static_cpus: OldInstallation) -> OldInstallation:
+    static_cpus.install(static_cpus.values(injection=request.param))
+    return static_cpus
+
+
+@pytest.fixture
+def namespace(driver: OldInstallation, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Of the test's own; its pods are gone before the next test begins."""
+    name = f"cpus-{request.node.callspec.id}"
+    driver.cluster.kubectl("create", "namespace", name)
+    yield name
+    driver.cluster.kubectl("delete", "pods", "--all", f"--namespace={name}")
+
+
+def cpus(driver: OldInstallation, namespace: str, pod: str) -> set[int]:
+    """On which processors the pod may run."""
+    text = execute(driver.cluster, namespace, pod, "grep", "Cpus_allowed_list", "/proc/self/status")
+    found: set[int] = set()
+    for part in text.split()[-1].split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def opened(driver: OldInstallation, namespace: str, pod: str, node: str) -> str:
+    """What a container says that opens a device node."""
+    return execute(driver.cluster, namespace, pod, "sh", "-c", f"cat {node} 2>&1; true")
+
+
+def make_a_closed_one(driver: OldInstallation, namespace: str, pod: str) -> None:
+    """A node like those of cards, but of a card that is none: made by the pod itself."""
+    execute(driver.cluster, namespace, pod, "mknod", "/tmp/closed", "c", f"{_MAJOR}", "200")
+
+
+def assert_opens(driver: OldInstallation, namespace: str, pod: str) -> None:
+    """The pod opens the nodes of its card; one that it makes itself, of no card, it may not."""
+    seen = look(driver, namespace, pod, "c0")
+    [minor] = seen.nodes
+    assert seen.visible == seen.nodes
+    assert DENIED not in opened(driver, namespace, pod, f"/dev/gcu{minor}")
+    assert DENIED in opened(driver, namespace, pod, "/tmp/closed")
+
+
+def test_devices_stay_open_when_cpus_change(driver: OldInstallation, namespace: str) -> None:
+    """One pod shares processors, of which another takes one for itself: both are updated."""
+    cluster, node = driver.cluster, min(driver.machines)
+    selector = {"kubernetes.io/hostname": node}
+    beside = asking("beside", namespace, {SHARED: 2}, nodeSelector=selector)
+    cluster.apply(beside)
+    wait_for_pods(cluster, namespace, "beside")
+    before = cpus(driver, namespace, "beside")
+
+    alone = asking("alone", namespace, {SHARED: 1}, nodeSelector=selector)
+    guaranteed: dict[str, Any] = alone["spec"]["containers"][0]["resources"]["limits"]
+    guaranteed |= {"cpu": "1", "memory": "64Mi"}
+    cluster.apply(alone)
+    wait_for_pods(cluster, namespace, "alone")
+    taken = cpus(driver, namespace, "alone")
+    assert len(taken) == 1
+    wait_until(
+        lambda: cpus(driver, namespace, "beside") == before - taken,
+        60.0,
+        f"the processors {taken} taken from the other pod",
+        seen=lambda: str(cpus(driver, namespace, "beside")),
+    )
+    for pod in ("beside", "alone"):
+        make_a_closed_one(driver, namespace, pod)
+        assert_opens(driver, namespace, pod)
