@@ -37,7 +37,7 @@ class Constraint(ABC):
     @property
     @abstractmethod
     def words(self) -> str:
-        """For people, after "2 asked"."""
+        """For people, after "2 requested"."""
 
 
 class MatchAttribute(Constraint):

@@ -120,7 +120,7 @@ def _count(state: State, demand: Demand, node: str) -> Tally:
 def _word(state: State, verdict: Verdict, demand: Demand, device: Device) -> str:
     match verdict:
         case Verdict.TOO_SMALL:
-            return "without the capacity asked"
+            return "without the requested capacity"
         case Verdict.EXCLUDED:
             return _mode_of_holder(state, device)
         case Verdict.FULL:
@@ -161,7 +161,7 @@ def _devices(state: State, node: str) -> tuple[Device, ...]:
 
 
 def _asked(exact: ExactRequest) -> str:
-    return f"{'all' if exact.demand.count is None else exact.demand.count} asked"
+    return f"{'all' if exact.demand.count is None else exact.demand.count} requested"
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:

@@ -103,7 +103,7 @@ def _exact(
     if found is None:
         raise Refused(
             f"claim {ref}, request {name}: the DeviceClass {class_name} does not exist",
-            remedy="create it, or name one of kubectl get deviceclasses",
+            remedy="create it, or name one that kubectl get deviceclasses lists",
         )
     selectors = [*(found["spec"].get("selectors") or ()), *(entry.get("selectors") or ())]
     capacity = (entry.get("capacity") or {}).get("requests") or {}
@@ -157,7 +157,7 @@ def _check_limits(wanted: Wanted, classes: Mapping[str, Object]) -> None:
     )
     if asked > MOST_RESULTS:
         raise Refused(
-            f"claim {wanted.ref} asks for {asked} devices, and a claim can hold {MOST_RESULTS}",
+            f"claim {wanted.ref} requests {asked} devices, and a claim can hold {MOST_RESULTS}",
             remedy="split the claim",
         )
     configs = sum(_configs(wanted, classes))
@@ -165,7 +165,7 @@ def _check_limits(wanted: Wanted, classes: Mapping[str, Object]) -> None:
         raise Refused(
             f"claim {wanted.ref} needs {configs} entries of configuration in its allocation, and "
             f"{_MOST_CONFIGS} are possible",
-            remedy="let fewer entries of config name several requests, or split the claim",
+            remedy="name fewer requests in the entries of config, or split the claim",
         )
 
 

@@ -43,5 +43,5 @@ def check_granted(wanted: Sequence[Wanted], granted: Allocation) -> None:
 def _refused(wanted: Wanted, request: str, why: str) -> Refused:
     return Refused(
         f"claim {wanted.ref}, request {request}: adminAccess is for whole cards, and {why}",
-        remedy=f"ask for the DeviceClass {CLASS_WHOLE}, or without adminAccess",
+        remedy=f"request the DeviceClass {CLASS_WHOLE}, or drop adminAccess",
     )
