@@ -25,6 +25,18 @@ def wait_for_pods(cluster: Cluster, namespace: str, *names: str) -> None:
     cluster.wait("wait", "--namespace", namespace, "--for=condition=Ready", *pods)
 
 
+def why_unscheduled(pod: dict[str, Any]) -> str:
+    """kube-scheduler's newest reason why the pod has no node, or "".
+
+    Of its events that is not known: those about one version of a pod are merged into a series that
+    keeps the words of the first (`getKey` of client-go's tools/events/event_broadcaster.go).
+    """
+    for condition in pod["status"].get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", ""))
+    return ""
+
+
 def execute(cluster: Cluster, namespace: str, pod: str, *command: str) -> str:
     """Run a command in a pod and give its output. Raises CommandError."""
     return cluster.kubectl("exec", "--namespace", namespace, pod, "--", *command)

@@ -33,7 +33,7 @@ from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES
 from tests.cluster.waiting import wait_until
-from tests.cluster.workloads import pod
+from tests.cluster.workloads import pod, why_unscheduled
 from tests.control_plane.driver import NOWHERE, Driver
 from tests.control_plane.mounted import MountedSecret
 from tests.control_plane.program_process import ProgramProcess
@@ -179,25 +179,21 @@ class ExtenderWorld:
             lambda: str(self.pod(namespace, name)["spec"].get("nodeName") or ""),
             timeout,
             f"pod {name} bound",
-            seen=lambda: "\n".join(self.reasons(namespace, name)),
+            seen=lambda: self.reason(namespace, name),
         )
 
-    def reasons(self, namespace: str, name: str) -> list[str]:
-        """What kube-scheduler's events say of the pod."""
-        selector = f"--field-selector=involvedObject.name={name},reason=FailedScheduling"
-        found = self.cluster.get("events", "--namespace", namespace, selector)
-        return [str(each["message"]) for each in found["items"]]
+    def reason(self, namespace: str, name: str) -> str:
+        """Why the pod has no node, as kube-scheduler last told, or ""."""
+        return why_unscheduled(self.pod(namespace, name))
 
     def waits_because(self, namespace: str, name: str, words: str) -> None:
-        """Return when an event has these words."""
-
-        def told() -> bool:
-            return any(words in each for each in self.reasons(namespace, name))
-
-        def seen() -> str:
-            return "\n".join(self.reasons(namespace, name))
-
-        wait_until(told, 60.0, f"{words!r} in an event of {name}", seen=seen)
+        """Return when the pod has no node for a reason with these words."""
+        wait_until(
+            lambda: words in self.reason(namespace, name),
+            60.0,
+            f"{words!r} as the reason of {name}",
+            seen=lambda: self.reason(namespace, name),
+        )
 
     def taken(self, namespace: str, names: Sequence[str]) -> Counter[tuple[str, str]]:
         """How many slices the pods were placed on, by node and card; of bound pods alone."""

@@ -112,7 +112,7 @@ def test_a_burst_overfills_no_card(world: ExtenderWorld, namespace: str) -> None
 
     def settled() -> bool:
         waiting = [n for n in names if not world.pod(namespace, n)["spec"].get("nodeName")]
-        return all(world.reasons(namespace, name) for name in waiting)
+        return all(world.reason(namespace, name) for name in waiting)
 
     wait_until(settled, 60.0, "every pod to be bound or refused")
     taken = world.taken(namespace, names)
@@ -142,7 +142,7 @@ def test_others_are_preempted_for_processors_and_not_for_a_card(
         lambda: world.is_ending(namespace, "computes"),
         60.0,
         "the pod without a card to be preempted",
-        seen=lambda: "\n".join(world.reasons(namespace, "both")),
+        seen=lambda: world.reason(namespace, "both"),
     )
     assert not any(world.is_ending(namespace, name) for name in names)
 
@@ -197,12 +197,10 @@ def test_while_it_hangs_pods_wait_with_the_reason_and_others_do_not(
         assert not any(world.pod(namespace, name)["spec"].get("nodeName") for name in waiting)
     full = "1 in DRS mode, 1 with fewer than 3 free slices"
     refused = wait_until(
-        lambda: [
-            name for name in waiting if any(full in each for each in world.reasons(namespace, name))
-        ],
+        lambda: [name for name in waiting if full in world.reason(namespace, name)],
         60.0,
         "one to be refused",
-        seen=lambda: str([world.reasons(namespace, name) for name in waiting]),
+        seen=lambda: str([world.reason(namespace, name) for name in waiting]),
     )
     [bound] = set(waiting) - set(refused)
     assert world.bound(namespace, bound) == "one"

@@ -16,9 +16,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from tests.cluster.errors import CommandError
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.cluster.workloads import wait_for_pods
+from tests.cluster.workloads import wait_for_pods, why_unscheduled
 from tests.e2e.by_limits import DRS, SHARED
-from tests.e2e.events import notes, wait_for_note
 from tests.e2e.installation import CHECKOUT
 from tests.e2e.without_dra import OldInstallation, asking
 
@@ -105,7 +104,12 @@ def test_a_size_that_no_profile_serves_is_refused(
         assert status["reason"] == "UnexpectedAdmissionError"
         assert words in status["message"]
     else:
-        wait_for_note(without_dra, _NAMESPACE, "Pod", "FailedScheduling", "1g.6gb, 3g.20gb")
+        wait_until(
+            lambda: "1g.6gb, 3g.20gb" in why_unscheduled(read(without_dra)[name]),
+            60.0,
+            "the profiles in the reason",
+            seen=lambda: why_unscheduled(read(without_dra)[name]),
+        )
     without_dra.cluster.kubectl("delete", "pod", name, _SCOPE)
 
 
@@ -196,16 +200,13 @@ def test_a_pod_waits_for_a_card_in_its_mode(without_dra: OldInstallation, namesp
     cluster.apply(*(asking(each, namespace, {DRS: 6}, nodeSelector=selector) for each in names))
     wait_for_pods(cluster, namespace, *names)
     cluster.apply(asking("late", namespace, {SHARED: 6}, nodeSelector=selector))
-    wait_until(
-        lambda: [
-            note
-            for note in notes(without_dra, namespace, "Pod", "FailedScheduling", "late")
-            # The extender's words, or those of kube-scheduler where the kubelet counts too few.
-            if "in DRS mode" in note or f"Insufficient {SHARED}" in note
-        ],
-        60.0,
-        "a reason",
-    )
+    # The extender's words, or those of kube-scheduler where the kubelet counts too few.
+    words = ("in DRS mode", f"Insufficient {SHARED}")
+
+    def reason() -> str:
+        return why_unscheduled(cluster.get("pod", "late", f"--namespace={namespace}"))
+
+    wait_until(lambda: any(each in reason() for each in words), 60.0, "a reason", seen=reason)
     cluster.apply(asking("sent", namespace, {SHARED: 6}, nodeName=node))
     scope = f"--namespace={namespace}"
     wait_until(
