@@ -24,9 +24,10 @@ from dra_driver.kube.api import (
     WatchEvent,
     whole,
 )
-from dra_driver.kube.connections import FAILURES, Connections, Stream
+from dra_driver.kube.connections import Connections
 from dra_driver.kube.errors import KubeError, NotFound, Unavailable, from_response
 from dra_driver.kube.resources import Resource
+from dra_driver.kube.wire import FAILURES, Wire
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects, Point
 
@@ -181,9 +182,7 @@ class Client:
         try:
             stream = self._connections.stream(target, headers, timeout + _READ_SECONDS)
             if stream.status >= 400:
-                error = from_response(
-                    call, stream.status, stream.read(), dict(stream.headers.items())
-                )
+                error = from_response(call, stream.status, stream.read(), stream.headers)
                 stream.close()
                 raise error
         except FAILURES as error:
@@ -246,8 +245,7 @@ class Client:
         except FAILURES as error:
             raise _no_answer(call, error) from error
         if answer.status >= 400:
-            headers = dict(answer.headers.items())
-            raise from_response(call, answer.status, answer.body, headers)
+            raise from_response(call, answer.status, answer.body, answer.headers)
         return answer.body
 
     def _headers(self, call: str, accept: str = "application/json") -> dict[str, str]:
@@ -262,7 +260,7 @@ class Client:
 class ClientWatch:
     """The lines of one watch, decoded as they come."""
 
-    def __init__(self, stream: Stream, name: str) -> None:
+    def __init__(self, stream: Wire, name: str) -> None:
         self._stream = stream
         self._name = name
         self._closed = False

@@ -1,14 +1,13 @@
 """HTTP to the API server over connections that are kept.
 
-The standard library's client alone: a claim is read from the API server in every prepare, and what
-layers above this one take for a request is twice what it takes itself (docs/dev/speed.md).
+Of our own, on `httptools`, a parser: a claim is read from the API server in every prepare, and what
+the standard library's client or layers above it take for that is several times what it takes itself
+(docs/adr/0014-http-to-the-api-server.md).
 """
 
 from __future__ import annotations
 
 import base64
-import http.client
-import select
 import socket
 import threading
 from collections import deque
@@ -19,14 +18,14 @@ from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from dra_driver.kube.access import Access
+from dra_driver.kube.wire import FAILURES, Wire, render
 from dra_driver.model.errors import InvalidValue
 
-# What a request can raise; ValueError comes of a socket that another thread has closed.
-FAILURES: Final = (OSError, http.client.HTTPException, ValueError)
-
 _CONNECT_SECONDS: Final = 5.0
-# A watch whose peer vanished without a word is noticed: after a minute, then every 15 s.
-_KEEP_ALIVE: Final = (
+# A request is not kept back; and a watch whose peer vanished without a word is noticed: after a
+# minute, then every 15 s.
+_OPTIONS: Final = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
@@ -36,10 +35,10 @@ _KEEP_ALIVE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server answered, body and all."""
+    """What the server answered, body and all; `headers` by their names in lower case."""
 
     status: int
-    headers: http.client.HTTPMessage
+    headers: Mapping[str, str]
     body: bytes
 
 
@@ -57,7 +56,10 @@ class Connections:
             raise InvalidValue(
                 f"the proxy {access.proxy} cannot be used", remedy="write it as http://HOST:PORT"
             )
-        self._idle: deque[http.client.HTTPConnection] = deque()
+        # Without the latter a proxy in between may compress.
+        host = self._url.netloc.rpartition("@")[2]
+        self._common = {"Host": host, "Accept-Encoding": "identity"}
+        self._idle: deque[Wire] = deque()
         self._turns = threading.BoundedSemaphore(at_once)
 
     def request(
@@ -67,23 +69,25 @@ class Connections:
         if not self._turns.acquire(timeout=seconds):
             raise TimeoutError("other requests have waited for an answer all the time")
         try:
-            connection, response = self._send(method, path, headers, body, seconds)
+            wire = self._send(method, path, headers, body, seconds)
             try:
-                content = response.read()
+                content = wire.read()
             except FAILURES:
-                connection.close()
+                wire.close()
                 raise
-            if response.will_close:
-                connection.close()
+            answer = Answer(wire.status, wire.headers, content)
+            if wire.keeps:
+                self._idle.append(wire)
             else:
-                self._idle.append(connection)
+                wire.close()
         finally:
             self._turns.release()
-        return Answer(response.status, response.headers, content)
+        return answer
 
-    def stream(self, path: str, headers: Mapping[str, str], seconds: float) -> Stream:
-        """GET whose answer comes piece by piece, with at most `seconds` between two."""
-        return Stream(*self._send("GET", path, headers, None, seconds))
+    def stream(self, path: str, headers: Mapping[str, str], seconds: float) -> Wire:
+        """GET whose answer comes piece by piece, with at most `seconds` between two; the caller
+        closes it."""
+        return self._send("GET", path, headers, None, seconds)
 
     def close(self) -> None:
         """Drop the idle connections."""
@@ -92,84 +96,54 @@ class Connections:
 
     def _send(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, seconds: float
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        connection = self._take() or self._connect()
+    ) -> Wire:
+        """A connection with the head of the answer."""
+        request = render(method, f"{self._url.path}{path}", {**self._common, **headers}, body)
+        wire = self._take() or self._connect()
         try:
-            connection.sock.settimeout(seconds)
-            connection.request(method, f"{self._url.path}{path}", body, dict(headers))
-            return connection, connection.getresponse()
+            wire.ask(request, seconds)
         except FAILURES:
-            connection.close()
+            wire.close()
             raise
+        return wire
 
-    def _take(self) -> http.client.HTTPConnection | None:
+    def _take(self) -> Wire | None:
         """One that was kept and that the server has not closed since."""
         while self._idle:
             with suppress(IndexError):  # another thread was faster
-                connection = self._idle.pop()
-                if connection.sock is not None and not _is_readable(connection.sock):
-                    return connection
-                connection.close()
+                wire = self._idle.pop()
+                if not wire.has_ended():
+                    return wire
+                wire.close()
         return None
 
-    def _connect(self) -> http.client.HTTPConnection:
+    def _connect(self) -> Wire:
         secure = self._url.scheme == "https"
         host, port = self._url.hostname or "", self._url.port or (443 if secure else 80)
-        connection = http.client.HTTPConnection(
-            self._proxy.hostname or host,
-            (self._proxy.port or 80) if self.access.proxy else port,
-            timeout=_CONNECT_SECONDS,
-        )
-        if self.access.proxy:
-            connection.set_tunnel(host, port, _proxy_headers(self._proxy))
+        proxy = self._proxy if self.access.proxy else None
+        where = (host, port) if proxy is None else (proxy.hostname, proxy.port or 80)
+        sock = socket.create_connection(where, timeout=_CONNECT_SECONDS)
         try:
-            connection.connect()
-            for option in _KEEP_ALIVE:
-                connection.sock.setsockopt(*option)
+            for option in _OPTIONS:
+                sock.setsockopt(*option)
+            if proxy is not None:
+                _tunnel(sock, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy)
             if secure:
                 name = self.access.server_name or host
-                connection.sock = self.access.tls.wrap_socket(connection.sock, server_hostname=name)
+                sock = self.access.tls.wrap_socket(sock, server_hostname=name)
         except FAILURES:
-            connection.close()
+            sock.close()
             raise
-        return connection
+        return Wire(sock)
 
 
-class Stream:
-    """An answer that has no end yet."""
-
-    def __init__(
-        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
-    ) -> None:
-        self._connection = connection
-        self._socket = connection.sock
-        self._response = response
-        self.status = response.status
-        self.headers = response.headers
-
-    def read1(self) -> bytes:
-        """The next piece; empty at the end. Raises one of FAILURES."""
-        return self._response.read1()
-
-    def read(self) -> bytes:
-        """All that is left. Raises one of FAILURES."""
-        return self._response.read()
-
-    def shutdown(self) -> None:
-        """End `read1` in another thread, which then raises one of FAILURES, or gives nothing."""
-        self._socket.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Called by the thread that reads."""
-        self._response.close()
-        self._connection.close()
-
-
-def _is_readable(connection: socket.socket) -> bool:
-    """Whether something came on a connection on which nothing was asked: its end, usually."""
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    return bool(poll.poll(0))
+def _tunnel(sock: socket.socket, target: str, proxy: SplitResult) -> None:
+    """Have the proxy pass on what comes next; raises one of FAILURES where it does not."""
+    wire = Wire(sock)
+    headers = {"Host": target, **_proxy_headers(proxy)}
+    wire.ask(render("CONNECT", target, headers, None), _CONNECT_SECONDS)
+    if wire.status != 200:
+        raise ConnectionError(f"the proxy {proxy.hostname} answered {wire.status}")
 
 
 def _proxy_headers(proxy: SplitResult) -> dict[str, str]:

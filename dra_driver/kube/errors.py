@@ -85,7 +85,8 @@ def from_response(
 ) -> KubeError:
     """The error for an answer of 400 and above to `call` (such as ``PUT /api/v1/…``).
 
-    `body` is a ``Status`` object as JSON, or whatever a proxy in between wrote.
+    `body` is a ``Status`` object as JSON, or whatever a proxy in between wrote; the names of
+    `headers` are in lower case.
     """
     details = _status_object(body)
     message = details.get("message") or body[:200].decode(errors="replace") or "no message"
@@ -112,6 +113,6 @@ def _status_object(body: bytes) -> dict[str, Any]:
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     try:
-        return min(max(0.0, float(headers.get("Retry-After", "1"))), _LONGEST_WAIT)
+        return min(max(0.0, float(headers.get("retry-after", "1"))), _LONGEST_WAIT)
     except ValueError:  # the header may also be a date, which API servers do not send
         return 1.0

@@ -194,7 +194,7 @@ def _file(cdi: CdiDirectory) -> Callable[[str], object]:
 
 
 def _error(data: bytes, _: Path) -> object:
-    error = from_response("GET /x", 429, data, {"Retry-After": data[:8].decode("latin-1")})
+    error = from_response("GET /x", 429, data, {"retry-after": data[:8].decode("latin-1")})
     assert 0 <= getattr(error, "retry_after", 0) < 1e6, error
     return str(error)
 

@@ -11,14 +11,15 @@ import pytest
 from dra_driver.kube.access import Access, trusting
 from dra_driver.kube.api import Change
 from dra_driver.kube.client import Client, ClientWatch, connect
-from dra_driver.kube.connections import Connections, Stream
+from dra_driver.kube.connections import Connections
 from dra_driver.kube.errors import Gone, Unavailable
+from dra_driver.kube.wire import Wire
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
 
 
 class Pieces:
-    """Plays a `Stream` whose body comes in the given pieces."""
+    """Plays a `Wire` whose body comes in the given pieces."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         self._pieces = list(pieces)
@@ -37,7 +38,7 @@ class Pieces:
 
 
 def watch(*pieces: bytes | Exception) -> ClientWatch:
-    return ClientWatch(cast("Stream", Pieces(*pieces)), "watch of pods")
+    return ClientWatch(cast("Wire", Pieces(*pieces)), "watch of pods")
 
 
 def line(change: str, obj: dict[str, object]) -> bytes:

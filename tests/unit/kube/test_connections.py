@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kube.access import Access, trusting
-from dra_driver.kube.connections import FAILURES, Connections
+from dra_driver.kube.connections import Connections
+from dra_driver.kube.wire import FAILURES
 from dra_driver.model.errors import InvalidValue
 from tests.cluster.pki import Authority, Identity
 

@@ -46,11 +46,11 @@ def test_a_proxy_may_answer_anything(body: bytes) -> None:
     ("header", "seconds"),
     [
         ({}, 1.0),
-        ({"Retry-After": "7"}, 7.0),
-        ({"Retry-After": "Sat"}, 1.0),
-        ({"Retry-After": "-1"}, 0.0),
-        ({"Retry-After": "nan"}, 0.0),
-        ({"Retry-After": "inf"}, 60.0),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "Sat"}, 1.0),
+        ({"retry-after": "-1"}, 0.0),
+        ({"retry-after": "nan"}, 0.0),
+        ({"retry-after": "inf"}, 60.0),
     ],
 )
 def test_retry_after(header: dict[str, str], seconds: float) -> None:

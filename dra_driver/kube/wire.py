@@ -1,0 +1,131 @@
+"""One connection that speaks HTTP/1.1: requests go out as text, answers are read by `httptools`."""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+from collections.abc import Mapping
+from typing import Final
+
+from httptools import HttpParserError, HttpResponseParser
+
+# What sending and reading can raise; ValueError comes of a header that cannot be sent, and of a
+# socket that another thread has closed.
+FAILURES: Final = (OSError, HttpParserError, ValueError)
+
+_PIECE: Final = 1 << 16  # bytes
+# They would end a line of the request, or a word of its first one.
+_UNSENDABLE: Final = re.compile(r"[\x00-\x1f\x7f]")
+_UNSENDABLE_TARGET: Final = re.compile(r"[\x00-\x20\x7f]")
+# Of an answer that has neither, the end is the connection's.
+_MEASURES: Final = frozenset({"content-length", "transfer-encoding"})
+
+
+def render(method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    """A request; raises ValueError where a part of it would be read as something else."""
+    if _UNSENDABLE_TARGET.search(target):
+        raise ValueError(f"the path {target!r} cannot be sent")
+    lines = [f"{method} {target} HTTP/1.1"]
+    for name, value in headers.items():
+        if _UNSENDABLE.search(value):
+            raise ValueError(f"the value of the header {name} cannot be sent")
+        lines.append(f"{name}: {value}")
+    if body is not None:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join((*lines, "", "")).encode("ascii") + (body or b"")
+
+
+class Wire:
+    """A socket on which one request at a time is under way.
+
+    `status` and `headers`, by their names in lower case, are those of the last answer. `ask`,
+    `read1` and `read` raise one of FAILURES; the connection must be closed then.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self._parser = HttpResponseParser(self)
+        self._pieces: list[bytes] = []
+        self._has_head = False
+        self._is_complete = True
+        self._keeps = False
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the answer is complete and the connection can carry another."""
+        return self._is_complete and self._keeps
+
+    def ask(self, request: bytes, seconds: float) -> None:
+        """Send the request and read the head of its answer; the server may be silent for
+        `seconds`, now and in what is read afterwards."""
+        self.headers = {}
+        self._has_head = self._is_complete = False
+        self.sock.settimeout(seconds)
+        self.sock.sendall(request)
+        while not self._has_head:
+            self._take_in()
+
+    def read1(self) -> bytes:
+        """The next piece of the answer's body; empty at its end."""
+        while not self._pieces and not self._is_complete:
+            self._take_in()
+        return self._taken()
+
+    def read(self) -> bytes:
+        """All that is left of the body."""
+        while not self._is_complete:
+            self._take_in()
+        return self._taken()
+
+    def has_ended(self) -> bool:
+        """Whether something came though nothing was asked: the connection's end, usually."""
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def shutdown(self) -> None:
+        """End `read1` in another thread, which then fails, or finds the end."""
+        self.sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give the socket back."""
+        self.sock.close()
+
+    def on_message_begin(self) -> None:
+        """Called by the parser, as all below."""
+        if self._is_complete:
+            raise ConnectionError("the server sent more than its answer")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+        self._has_head = self.status >= 200  # else the answer is yet to follow
+        # The parser does not tell any more once the answer is complete.
+        self._keeps = self._parser.should_keep_alive()
+
+    def on_body(self, body: bytes) -> None:
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        self._is_complete = self._has_head
+        if not self._has_head:
+            self.headers = {}
+
+    def _take_in(self) -> None:
+        data = self.sock.recv(_PIECE)
+        if data:
+            self._parser.feed_data(data)
+        elif self._has_head and not self.headers.keys() & _MEASURES:
+            self._is_complete = True
+        else:
+            raise ConnectionError("the server closed the connection before its answer's end")
+
+    def _taken(self) -> bytes:
+        content = b"".join(self._pieces)
+        self._pieces.clear()
+        return content
