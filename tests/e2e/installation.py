@@ -15,6 +15,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.cluster.build import Report, silent
 from tests.cluster.cluster import Cluster
+from tests.cluster.errors import CommandError, WaitTimeout
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.node import Node
 from tests.cluster.waiting import PATIENCE, wait_until
@@ -27,9 +28,6 @@ SIMULATOR_ROOT = "/var/lib/gcu-simulator"
 # What the cluster's nodes are: one big one and one small one, all of whose cards take all modes.
 MACHINES = ("s60-ecc-8", "s60-4")
 CARDS = {"s60-ecc-8": 8, "s60-4": 4}
-
-_INSTALL_SECONDS = 120
-_PUBLISHED_SECONDS = 60.0
 
 
 class Installation:
@@ -52,19 +50,24 @@ class Installation:
         report(f"helm upgrade --install {RELEASE}")
         file = self.cluster.directory / "values.json"
         file.write_text(json.dumps(self.values() if values is None else values))
-        output = self.cluster.helm(
-            "upgrade",
-            "--install",
-            RELEASE,
-            str(CHART),
-            f"--namespace={DRIVER_NAMESPACE}",
-            "--create-namespace",
-            f"--values={file}",
-            "--wait",
-            f"--timeout={_INSTALL_SECONDS}s",
-        )
+        try:
+            output = self.cluster.helm(
+                "upgrade",
+                "--install",
+                RELEASE,
+                str(CHART),
+                f"--namespace={DRIVER_NAMESPACE}",
+                "--create-namespace",
+                f"--values={file}",
+                "--wait",
+                f"--timeout={PATIENCE:g}s",
+            )
+        except CommandError as error:
+            if "context deadline exceeded" in error.output:
+                raise WaitTimeout(str(error)) from error
+            raise
         report("agents and controller are ready; waiting for the ResourceSlices")
-        wait_until(self.published, _PUBLISHED_SECONDS, "the cards of all nodes", seen=self._slices)
+        wait_until(self.published, PATIENCE, "the cards of all nodes", seen=self._slices)
         return output.partition("NOTES:")[2].strip()
 
     @contextmanager
@@ -75,6 +78,29 @@ class Installation:
             yield
         finally:
             self.install()
+
+    def restore(self) -> None:
+        """Install it unless it is there with its own values, as after a test that failed while it
+        was not. Raises CommandError or WaitTimeout."""
+        found = self._release()
+        if not found or found["info"]["status"] != "deployed" or found["config"] != self.values():
+            self.install()
+
+    def is_installed(self) -> bool:
+        """Whether helm knows of the release."""
+        return bool(self._release())
+
+    def _release(self) -> dict[str, Any]:
+        """What helm tells of it; nothing where there is none."""
+        scope = f"--namespace={DRIVER_NAMESPACE}"
+        try:
+            told = self.cluster.helm("status", RELEASE, scope, "--output=json")
+        except CommandError as error:
+            if "release: not found" in error.output:
+                return {}
+            raise
+        found: dict[str, Any] = json.loads(told)
+        return found
 
     def uninstall(self, *flags: str) -> None:
         """`helm uninstall`, waiting for what it deletes. Raises CommandError, with what helm says,

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import pytest
 
-from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from tests.cluster.errors import CommandError
 from tests.cluster.waiting import PATIENCE, wait_until
@@ -27,20 +25,22 @@ EXAMPLES = CHECKOUT / "examples" / "by-limits"
 _NAMESPACE = "by-limits"
 _SCOPE = f"--namespace={_NAMESPACE}"
 
-Pods = dict[str, dict[str, Any]]
+Object = dict[str, Any]
+Pods = dict[str, Object]
 
 
 @pytest.fixture(scope="module")
 def examples(without_dra: OldInstallation) -> Iterator[Pods]:
-    """All examples, running."""
+    """All examples, running; they serve every test, so none ends one of them."""
     cluster = without_dra.cluster
-    cluster.kubectl("create", "namespace", _NAMESPACE)
-    cluster.kubectl("apply", _SCOPE, f"--filename={EXAMPLES}")
-    names = [each["metadata"]["name"] for each in cluster.get("pods", _SCOPE)["items"]]
-    wait_for_pods(cluster, _NAMESPACE, *names)
-    yield read(without_dra)
-    cluster.kubectl("delete", "pods", "--all", _SCOPE)
-    without_dra.wait_for_rest()
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}})
+    try:
+        cluster.kubectl("apply", _SCOPE, f"--filename={EXAMPLES}")
+        wait_for_pods(cluster, _NAMESPACE, *read(without_dra))
+        yield read(without_dra)
+    finally:
+        cluster.kubectl("delete", "pods", "--all", _SCOPE)
+        without_dra.wait_for_rest()
 
 
 def read(driver: OldInstallation) -> Pods:
@@ -48,22 +48,22 @@ def read(driver: OldInstallation) -> Pods:
     return {each["metadata"]["name"]: each for each in found}
 
 
-def containers(driver: OldInstallation, but: str = "") -> dict[str, list[str]]:
-    """By pod, its running containers, which are others after every restart."""
+def containers(driver: OldInstallation) -> dict[str, list[str]]:
+    """By pod, its containers, which are others after every restart."""
     return {
         name: [each["containerID"] for each in pod["status"]["containerStatuses"]]
         for name, pod in read(driver).items()
-        if name != but and pod["status"]["phase"] == "Running"
     }
 
 
-def run_another(driver: OldInstallation, name: str, node: str) -> None:
-    """A new pod on the node gets what it asks for, and is gone."""
+def run_another(driver: OldInstallation, name: str, namespace: str, node: str) -> Object:
+    """A new pod on the node, which has got what it asks for."""
     selector = {"kubernetes.io/hostname": node}
-    driver.cluster.apply(asking(name, _NAMESPACE, {DRS: 1}, nodeSelector=selector))
-    wait_for_pods(driver.cluster, _NAMESPACE, name)
-    driver.assert_has_what_it_asks(read(driver)[name])
-    driver.cluster.kubectl("delete", "pod", name, _SCOPE)
+    driver.cluster.apply(asking(name, namespace, {DRS: 1}, nodeSelector=selector))
+    wait_for_pods(driver.cluster, namespace, name)
+    found = driver.cluster.get("pod", name, f"--namespace={namespace}")
+    driver.assert_has_what_it_asks(found)
+    return found
 
 
 def test_pods_carry_what_tools_of_the_vendor_read(
@@ -73,9 +73,9 @@ def test_pods_carry_what_tools_of_the_vendor_read(
         found: dict[str, str] = read(without_dra)["drs-containers"]["metadata"]["annotations"]
         return found
 
-    wait_until(lambda: notes()["enflame.com/gcu-assigned"] == "true", 60.0, "it to be assigned")
+    wait_until(lambda: notes()["enflame.com/gcu-assigned"] == "true", PATIENCE, "it to be assigned")
     pod, found = examples["drs-containers"], notes()
-    [[(card, _)], [_]] = without_dra.holds(pod).values()
+    [[(card, _)], [_]] = without_dra.told(pod).values()
     node = pod["spec"]["nodeName"]
     minor = without_dra.minor(node, PciAddress.parse(card))
     assert found["enflame.com/gcu-assigned-minor"] == str(minor)
@@ -94,76 +94,80 @@ def test_pods_carry_what_tools_of_the_vendor_read(
 
 @pytest.mark.parametrize("bound", [False, True], ids=["scheduled", "past the scheduler"])
 def test_a_size_that_no_profile_serves_is_refused(
-    without_dra: OldInstallation, examples: Pods, bound: bool
+    without_dra: OldInstallation, examples: Pods, namespace: str, bound: bool
 ) -> None:
-    name, words = f"two-{bound}".lower(), "no profile has size 2; the card's profiles are 1g."
+    words = "no profile has size 2; the card's profiles are 1g."
     spec = {"nodeName": examples["drs-1"]["spec"]["nodeName"]} if bound else {}
-    without_dra.cluster.apply(asking(name, _NAMESPACE, {DRS: 2}, **spec))
+    without_dra.cluster.apply(asking("two", namespace, {DRS: 2}, **spec))
     if bound:
-        status = wait_until(partial(_failed, without_dra, name), 60.0, "the pod to be refused")
+        status = wait_for_refusal(without_dra, "two", namespace)
         assert status["reason"] == "UnexpectedAdmissionError"
         assert words in status["message"]
     else:
-        wait_until(
-            lambda: "1g.6gb, 3g.20gb" in why_unscheduled(read(without_dra)[name]),
-            60.0,
-            "the profiles in the reason",
-            seen=lambda: why_unscheduled(read(without_dra)[name]),
-        )
-    without_dra.cluster.kubectl("delete", "pod", name, _SCOPE)
+        wait_for_reason(without_dra, "two", namespace, "1g.6gb, 3g.20gb")
 
 
-def _failed(driver: OldInstallation, name: str) -> dict[str, Any] | None:
-    status: dict[str, Any] = read(driver)[name]["status"]
-    return status if status["phase"] == "Failed" else None
+def wait_for_reason(driver: OldInstallation, name: str, namespace: str, *words: str) -> None:
+    """Return when one of these is why the pod is not scheduled. Raises WaitTimeout."""
+
+    def reason() -> str:
+        return why_unscheduled(driver.cluster.get("pod", name, f"--namespace={namespace}"))
+
+    what = f"pod {name} to wait for {' or '.join(words)}"
+    wait_until(lambda: any(each in reason() for each in words), PATIENCE, what, seen=reason)
 
 
-def test_a_kubelet_starts_anew(without_dra: OldInstallation, examples: Pods) -> None:
+def wait_for_refusal(driver: OldInstallation, name: str, namespace: str) -> Object:
+    """Return the pod's status when its node has refused it. Raises WaitTimeout."""
+
+    def failed() -> Object | None:
+        status: Object = driver.cluster.get("pod", name, f"--namespace={namespace}")["status"]
+        return status if status["phase"] == "Failed" else None
+
+    return wait_until(failed, PATIENCE, f"pod {name} to be refused")
+
+
+def test_a_kubelet_starts_anew(
+    without_dra: OldInstallation, examples: Pods, namespace: str
+) -> None:
     node = examples["drs-1"]["spec"]["nodeName"]
-    counted, before = without_dra.allocatable(node, Mode.DRS), containers(without_dra)
-    without_dra.cluster.node(node).restart_kubelet()
+    counted, before = without_dra.wait_until_counted(node), containers(without_dra)
+    kubelet = without_dra.cluster.node(node)
+    kubelet.stop_kubelet()
+    without_dra.forget_counts(node)
+    kubelet.start_kubelet()
     without_dra.cluster.wait_ready()
-    wait_until(
-        lambda: without_dra.allocatable(node, Mode.DRS) == counted, 90.0, "the devices again"
-    )
-    run_another(without_dra, "after-the-kubelet", node)
+    assert without_dra.wait_until_counted(node) == counted
+    run_another(without_dra, "after", namespace, node)
     assert containers(without_dra) == before
     for pod in read(without_dra).values():
         without_dra.assert_has_what_it_asks(pod)
 
 
 def test_a_pod_is_deleted_while_there_is_no_agent(
-    without_dra: OldInstallation, examples: Pods
+    without_dra: OldInstallation, examples: Pods, namespace: str
 ) -> None:
     """The others run on, and have what they had."""
-    gone = examples["drs-3"]
-    before = containers(without_dra, but="drs-3")
-    [[(card, _)]] = without_dra.holds(gone).values()
-    machine = without_dra.machine(gone["spec"]["nodeName"])
-
-    def sizes() -> list[str]:
-        return sorted(each.profile for each in machine.instances(card))
-
-    had = sizes()
+    node = examples["drs-1"]["spec"]["nodeName"]
+    gone = run_another(without_dra, "gone", namespace, node)
+    before, [instance] = containers(without_dra), without_dra.instances(gone)
+    machine = without_dra.machine(node)
     with without_dra.without_agents():
-        without_dra.cluster.kubectl("delete", "pod", "drs-3", _SCOPE)
-        assert sizes() == had
-    left = list(had)
-    left.remove(next(each for each in had if each.startswith("3g.")))
-    wait_until(
-        lambda: sizes() == left, PATIENCE, "its instance to be gone", seen=lambda: str(sizes())
-    )
+        without_dra.cluster.kubectl("delete", "pod", "gone", f"--namespace={namespace}")
+        assert instance in {each.uuid for each in machine.instances()}
+    without_dra.wait_for_ended(node)
+    assert instance not in {each.uuid for each in machine.instances()}
     assert containers(without_dra) == before
     for pod in read(without_dra).values():
         without_dra.assert_has_what_it_asks(pod)
-    run_another(without_dra, "after-the-agent", gone["spec"]["nodeName"])
+    run_another(without_dra, "after", namespace, node)
 
 
 def test_a_card_is_lost_and_comes_back(without_dra: OldInstallation, examples: Pods) -> None:
     """Under a pod that has it; no program starts anew for it."""
     pod = examples["drs-6"]
     node = pod["spec"]["nodeName"]
-    [[(card, _)]] = without_dra.holds(pod).values()
+    [[(card, _)]] = without_dra.told(pod).values()
     machine, agent, before = (
         without_dra.machine(node),
         without_dra.agent_pod(node),
@@ -174,17 +178,15 @@ def test_a_card_is_lost_and_comes_back(without_dra: OldInstallation, examples: P
         [found] = [each for each in without_dra.cards(node) if str(each.address) == card]
         return found.problem
 
-    counted = without_dra.allocatable(node, Mode.DRS)
+    counted = without_dra.wait_until_counted(node)
     machine.lose_card(card)
     try:
-        wait_until(lambda: problem() == "lost", 60.0, "the Node to tell of it")
-        wait_until(
-            lambda: without_dra.allocatable(node, Mode.DRS) == counted - 6, 60.0, "fewer devices"
-        )
+        wait_until(lambda: problem() == "lost", PATIENCE, "the Node to tell of it")
+        assert without_dra.wait_until_counted(node) == counted - 6
     finally:
         machine.restore_card(card)
-    wait_until(lambda: not problem(), 60.0, "the Node to tell of its return")
-    wait_until(lambda: without_dra.allocatable(node, Mode.DRS) == counted, 60.0, "all devices")
+    wait_until(lambda: not problem(), PATIENCE, "the Node to tell of its return")
+    assert without_dra.wait_until_counted(node) == counted
     without_dra.assert_has_what_it_asks(pod)
     assert (without_dra.agent_pod(node), containers(without_dra)) == (agent, before)
 
@@ -193,6 +195,8 @@ def test_a_pod_waits_for_a_card_in_its_mode(without_dra: OldInstallation, namesp
     """No card of a node is free: a pod that needs an empty one is told why, and takes the first
     that is left; one that is sent there past the scheduler is refused."""
     cluster = without_dra.cluster
+    for each in without_dra.machines:
+        without_dra.wait_for_ended(each)
     node = max(without_dra.machines, key=without_dra.free)
     selector = {"kubernetes.io/hostname": node}
     names = [f"fill-{n}" for n in range(without_dra.free(node))]
@@ -201,37 +205,37 @@ def test_a_pod_waits_for_a_card_in_its_mode(without_dra: OldInstallation, namesp
     wait_for_pods(cluster, namespace, *names)
     cluster.apply(asking("late", namespace, {SHARED: 6}, nodeSelector=selector))
     # The extender's words, or those of kube-scheduler where the kubelet counts too few.
-    words = ("in DRS mode", f"Insufficient {SHARED}")
-
-    def reason() -> str:
-        return why_unscheduled(cluster.get("pod", "late", f"--namespace={namespace}"))
-
-    wait_until(lambda: any(each in reason() for each in words), 60.0, "a reason", seen=reason)
+    wait_for_reason(without_dra, "late", namespace, "in DRS mode", f"Insufficient {SHARED}")
     cluster.apply(asking("sent", namespace, {SHARED: 6}, nodeName=node))
+    wait_for_refusal(without_dra, "sent", namespace)
     scope = f"--namespace={namespace}"
-    wait_until(
-        lambda: cluster.get("pod", "sent", scope)["status"]["phase"] == "Failed", 60.0, "a refusal"
-    )
     cluster.kubectl("delete", "pod", "fill-0", scope)
     wait_for_pods(cluster, namespace, "late")
     without_dra.assert_has_what_it_asks(cluster.get("pod", "late", scope))
 
 
+@pytest.fixture
+def restored(without_dra: OldInstallation, namespace: str) -> Iterator[OldInstallation]:
+    """Whatever a test does to the release, it is there again before the test's pods end."""
+    yield without_dra
+    without_dra.restore()
+
+
 def test_an_uninstall_is_refused_while_a_pod_has_a_card(
-    without_dra: OldInstallation, namespace: str
+    restored: OldInstallation, namespace: str
 ) -> None:
     """Nobody would destroy its instance."""
-    without_dra.cluster.apply(asking("holder", namespace, {DRS: 1}))
-    wait_for_pods(without_dra.cluster, namespace, "holder")
-    holder = without_dra.cluster.get("pod", "holder", f"--namespace={namespace}")
-    [(card, _)] = without_dra.told(holder)["c0"]
+    restored.cluster.apply(asking("holder", namespace, {DRS: 1}))
+    wait_for_pods(restored.cluster, namespace, "holder")
+    holder = restored.cluster.get("pod", "holder", f"--namespace={namespace}")
+    [(card, _)] = restored.told(holder)["c0"]
     with pytest.raises(CommandError) as refusal:
-        without_dra.uninstall()
+        restored.uninstall()
     told = refusal.value.output.replace("\\n", "\n")  # helm 4 logs what a hook says as one line
     # Others may have a part of the card.
     assert f"node {holder['spec']['nodeName']}: card {card}, drs, " in told
     [rollback] = [line.split() for line in told.splitlines() if "helm rollback" in line]
-    without_dra.cluster.helm(*rollback[1:])
-    without_dra.wait_for_agents()
-    without_dra.assert_has_what_it_asks(holder)
-    without_dra.cluster.kubectl("delete", "pod", "holder", f"--namespace={namespace}")
+    restored.cluster.helm(*rollback[1:])
+    restored.wait_for_agents()
+    restored.assert_has_what_it_asks(holder)
+    restored.cluster.kubectl("delete", "pod", "holder", f"--namespace={namespace}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
-from dra_driver.model.node_cards import NodeCard, parse_cards
+from dra_driver.model.node_cards import Hold, NodeCard, parse_cards
 from dra_driver.model.plugin_device import RESOURCES
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.images import SCHEDULER_IMAGE, scheduler_archive
@@ -58,7 +59,61 @@ class OldInstallation(Installation):
 
     def wait_for_rest(self) -> None:
         super().wait_for_rest()
-        wait_until(self.published, 90.0, "all cards to be counted again", seen=self._slices)
+        wait_until(self.published, PATIENCE, "all cards to be counted again", seen=self._slices)
+
+    def wait_until_counted(self, node: str) -> int:
+        """Return how many devices for instances the kubelet counts, once they are those of the
+        cards that the agent tells of. Raises WaitTimeout."""
+
+        def told() -> int:
+            cards = [card for card in self.cards(node) if card.mode in {None, Mode.DRS}]
+            return sum(card.total for card in cards if not card.problem)
+
+        def agreed() -> list[int]:
+            counted = self.allocatable(node, Mode.DRS)
+            return [counted] if counted == told() else []
+
+        [count] = wait_until(
+            agreed,
+            PATIENCE,
+            f"the kubelet of {node} to count what its agent tells of",
+            seen=lambda: f"{self.allocatable(node, Mode.DRS)} of {told()}",
+        )
+        return count
+
+    def forget_counts(self, node: str) -> None:
+        """Let the Node count no devices for instances until its kubelet does: while that is not
+        there, what it counted before stays."""
+        patch = json.dumps({"status": {"allocatable": {RESOURCES[Mode.DRS]: "0"}}})
+        self.cluster.kubectl("patch", "node", node, "--subresource=status", f"--patch={patch}")
+
+    def wait_for_ended(self, node: str) -> None:
+        """Return when the node has instances of pods that are there and no others, and its agent
+        tells so of all that is held. Raises WaitTimeout."""
+
+        def pods() -> set[str]:
+            found = self.cluster.get(
+                "pods", "--all-namespaces", f"--field-selector=spec.nodeName={node}"
+            )["items"]
+            return {str(each["metadata"]["uid"]) for each in found}
+
+        def told() -> list[Hold]:
+            return [hold for card in self.cards(node) for hold in card.held]
+
+        def made() -> set[str]:
+            return {each.uuid for each in self.machine(node).instances()}
+
+        def settled() -> bool:
+            holds = told()
+            instances = {hold.instance.uuid for hold in holds if hold.instance}
+            return instances == made() and {hold.pod for hold in holds} <= pods()
+
+        wait_until(
+            settled,
+            PATIENCE,
+            f"{node} without anything of pods that have ended",
+            seen=lambda: f"told {told()}\nmade {made()}\npods {pods()}",
+        )
 
     def allocatable(self, node: str, mode: Mode) -> int:
         """How many devices of the mode the kubelet counts."""
@@ -83,11 +138,29 @@ class OldInstallation(Installation):
                     found[hold.container].append((str(card.address), hold.amount))
         return dict(found)
 
+    def instances(self, pod: Object) -> set[str]:
+        """The UUIDs of the instances that the node tells that the pod has."""
+        return {
+            hold.instance.uuid
+            for card in self.cards(pod["spec"]["nodeName"])
+            for hold in card.held
+            if hold.instance and hold.pod == pod["metadata"]["uid"]
+        }
+
     def told(self, pod: Object) -> Holds:
         """The same, once the node tells of all of the pod's containers with limits."""
         asked = limits_of(pod["spec"]).keys()
-        wait_until(lambda: self.holds(pod).keys() == asked, PATIENCE, "the Node to tell of the pod")
-        return self.holds(pod)
+
+        def everything() -> Holds | None:
+            found = self.holds(pod)
+            return found if found.keys() == asked else None
+
+        return wait_until(
+            everything,
+            PATIENCE,
+            f"the Node to tell of pod {pod['metadata']['name']}",
+            seen=lambda: f"{pod['metadata']['uid']} among {self.cards(pod['spec']['nodeName'])}",
+        )
 
     def assert_has_what_it_asks(self, pod: Object) -> None:
         """The node tells of each container what its limit says, and the container sees that."""
