@@ -139,11 +139,11 @@ class Cluster:
         command = self._client("kubectl", arguments)
         return run(command, stdin=stdin, environment=self.environment())
 
-    def wait(self, *arguments: str) -> None:
+    def wait(self, *arguments: str, timeout: float = PATIENCE) -> None:
         """Run `kubectl wait` or `kubectl rollout status`; returns when what it awaits is there.
         Raises WaitTimeout, and CommandError where there is nothing to wait for."""
         try:
-            self.kubectl(*arguments, f"--timeout={PATIENCE:g}s")
+            self.kubectl(*arguments, f"--timeout={timeout:g}s")
         except CommandError as error:
             if "timed out waiting" in error.output:
                 raise WaitTimeout(str(error)) from error

@@ -15,12 +15,13 @@ _LOG_LINES = 40
 
 
 def collect(cluster: Cluster, namespaces: Iterable[str]) -> str:
-    """Nodes, slices and claims; of each namespace events, unready pods and logs; node logs.
+    """Nodes, slices, claims and all pods; of each namespace events, unready pods and logs; node
+    logs.
 
     What cannot be had is named in its place, so that one failure does not hide the rest.
     """
     sections: list[tuple[str, Callable[[], str]]] = [
-        ("nodes, slices and claims", partial(_overview, cluster))
+        ("nodes, slices, claims and pods", partial(_overview, cluster))
     ]
     for namespace in dict.fromkeys(namespaces):
         sections += [
@@ -41,8 +42,10 @@ def _attempt(read: Callable[[], str]) -> str:
 
 
 def _overview(cluster: Cluster) -> str:
-    kinds = "nodes,resourceslices,resourceclaims" if cluster.release.dra else "nodes"
-    return cluster.kubectl("get", kinds, "--all-namespaces", "--output=wide")
+    kinds = "nodes,resourceslices,resourceclaims,pods" if cluster.release.dra else "nodes,pods"
+    found = cluster.kubectl("get", kinds, "--all-namespaces", "--output=wide")
+    # Without slices it is the Node that tells of devices.
+    return found if cluster.release.dra else f"{found}\n{cluster.kubectl('describe', 'nodes')}"
 
 
 def _events(cluster: Cluster, namespace: str) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import time
+from collections.abc import Iterable
+from typing import Any, Final
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.configs import SANDBOX_IMAGE
+from tests.cluster.errors import WaitTimeout
+from tests.cluster.waiting import PATIENCE
+
+_GLANCE: Final = 20.0  # seconds between looks at pods that are not ready
 
 
 def pod(name: str, namespace: str, command: str = "sleep infinity", **spec: Any) -> dict[str, Any]:
@@ -20,9 +27,25 @@ def pod(name: str, namespace: str, command: str = "sleep infinity", **spec: Any)
 
 
 def wait_for_pods(cluster: Cluster, namespace: str, *names: str) -> None:
-    """Return when all these pods are ready. Raises CommandError and WaitTimeout."""
-    pods = [f"pod/{name}" for name in names]
-    cluster.wait("wait", "--namespace", namespace, "--for=condition=Ready", *pods)
+    """Return when all these pods are ready. Raises CommandError and WaitTimeout, the latter with
+    what the others say; long before the end where one of them has failed, as it stays so."""
+    scope = ("--namespace", namespace)
+    ready = ("wait", *scope, "--for=condition=Ready", *(f"pod/{name}" for name in names))
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            cluster.wait(*ready, timeout=_GLANCE)
+        except WaitTimeout as error:
+            found = [cluster.get("pod", name, *scope) for name in names]
+            failed = [each for each in found if each["status"]["phase"] == "Failed"]
+            if failed or time.monotonic() >= end:
+                raise WaitTimeout(_told(failed or found)) from error
+        else:
+            return
+
+
+def _told(pods: Iterable[dict[str, Any]]) -> str:
+    return "\n".join(f"{each['metadata']['name']}: {json.dumps(each['status'])}" for each in pods)
 
 
 def why_unscheduled(pod: dict[str, Any]) -> str:
