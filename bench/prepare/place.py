@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from bench.prepare.caller import Report
-from bench.prepare.pod import Pod
 from dra_driver.kube.client import Client, connect
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects
@@ -21,6 +20,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.control_plane.driver import Driver
+from tests.control_plane.pod import Pod
 from tests.kill.grants import Claims, Grant
 
 NODE: Final = "measured"

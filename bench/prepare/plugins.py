@@ -10,10 +10,10 @@ from typing import Final
 
 from bench.prepare.caller import Caller
 from bench.prepare.place import NODE, OTHERS, SHARED, SLICES, Place
-from bench.prepare.pod import Pod
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.names import DRIVER
 from dra_driver.simulator.machine import SimulatedMachine
+from tests.control_plane.pod import Pod
 from tests.kill.kubelet import Kubelet
 
 _CHECKOUT: Final = Path(__file__).parents[2]

@@ -12,6 +12,7 @@ from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import Object
 from dra_driver.model.names import PCI_VENDORS
 from tests.chart.helm import Helm, Values, environment
+from tests.control_plane.pod import MEMORY
 
 REAL: Values = {}
 RUNTIME: Values = {"efsmi": {"runtimeClassName": "enflame"}}
@@ -89,6 +90,12 @@ def test_where_it_finds_the_hardware(
 ) -> None:
     environ = environment(helm.render(values).agent["containers"][0])
     assert (environ["GCU_HOST_ROOT"], environ["GCU_EFSMI_PATH"]) == (host_root, efsmi)
+
+
+@pytest.mark.parametrize("values", [REAL, RUNTIME, SIMULATED])
+def test_it_runs_as_its_memory_is_measured(helm: Helm, values: Values) -> None:
+    environ = environment(helm.render(values).agent["containers"][0])
+    assert environ.items() >= MEMORY.items()
 
 
 def test_the_vendors_runtime_is_asked_for_all_cards_and_the_tool(helm: Helm) -> None:

@@ -109,7 +109,7 @@ class Node:
         self.agents.append(self._starter.start(self.root, name, self.argv(flags)))
 
     def argv(self, flags: Mapping[str, object] = NOTHING) -> list[str]:
-        """What an agent of this node is started with."""
+        """What an agent of this node is started with; a flag that is None is left out."""
         settings: dict[str, object] = {
             "node-name": self.name,
             "mode": "dra",  # no kubelet of the node says its version
@@ -124,7 +124,7 @@ class Node:
             **_QUIET,
             **flags,
         }
-        return [f"--{key}={value}" for key, value in settings.items()]
+        return [f"--{key}={value}" for key, value in settings.items() if value is not None]
 
     def up(self, flags: Mapping[str, object] = NOTHING) -> None:
         """Let an agent serve, unless one does."""

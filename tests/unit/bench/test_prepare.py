@@ -8,11 +8,11 @@ from pathlib import Path
 
 from bench.prepare.__main__ import Figures
 from bench.prepare.caller import PROGRAM, Caller
-from bench.prepare.pod import Pod
 from dra_driver.kube.access import in_pod
 from dra_driver.model.claim import ClaimRef
 from tests.cluster.pki import Authority
 from tests.cluster.versions import DEFAULT_KUBERNETES
+from tests.control_plane.pod import Pod
 
 # Plays the Go program: tells what it was called with.
 _PROGRAM = """#!/usr/bin/env python3

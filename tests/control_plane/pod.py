@@ -1,4 +1,5 @@
-"""A pod's view for a process: a service account where pods have it, and the server's address."""
+"""The view of the agent's pod for a process: a service account where pods have it, the server's
+address, and the chart's variables for memory."""
 
 from __future__ import annotations
 
@@ -16,6 +17,10 @@ _ENTER: Final = (
     "mount -t tmpfs pod /var/run && mkdir -p /var/run/secrets/kubernetes.io && "
     'ln -s "$0" /var/run/secrets/kubernetes.io/serviceaccount && exec "$@"'
 )
+
+
+MEMORY: Final = {"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+"""Variables of the agent's container, by which it takes less memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Pod:
         url = urlsplit(self.server)
         return {
             **os.environ,
-            "MALLOC_ARENA_MAX": "2",  # as in the image
+            **MEMORY,
             "KUBERNETES_SERVICE_HOST": str(url.hostname),
             "KUBERNETES_SERVICE_PORT": str(url.port or 443),
         }
