@@ -63,17 +63,17 @@ class Sysfs:
 
         Raises HardwareError when the card is no longer on the bus.
         """
-        folder = self._devices / str(address)
+        folder = f"{self._devices}/{address}"  # no Path, as in `dra_driver.node.cdi_directory`
         remedy = "look at the kernel log; the card may have fallen off or been removed"
         with _told(folder, remedy):
             minor = self._minor(folder)
-            if minor is not None or folder.exists():
+            if minor is not None or Path(folder).exists():
                 return minor
         raise HardwareError(f"card {address} is gone from the PCI bus", remedy=remedy)
 
-    def _minor(self, folder: Path) -> int | None:
+    def _minor(self, folder: Path | str) -> int | None:
         for name in _DRIVER_FOLDERS:
-            for entry in sorted(_names(folder / name)):
+            for entry in sorted(_names(f"{folder}/{name}")):
                 if match := _MINOR.fullmatch(entry):
                     return int(match[1])
         return None
@@ -137,7 +137,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _names(folder: Path) -> frozenset[str]:
+def _names(folder: Path | str) -> frozenset[str]:
     """What is in the folder; nothing where it does not exist."""
     try:
         with os.scandir(folder) as entries:
@@ -155,7 +155,7 @@ def _read(path: Path) -> str:
 
 
 @contextmanager
-def _told(path: Path, remedy: str) -> Iterator[None]:
+def _told(path: Path | str, remedy: str) -> Iterator[None]:
     """A card may fall off the bus at any moment, also while its folder is read."""
     try:
         yield

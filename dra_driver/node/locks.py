@@ -47,6 +47,7 @@ class Locks:
         self._claims = directory / "claims.lock"
         self._directory = directory
         self._take = take
+        self._of_cards: dict[PciAddress, Path] = {}
 
     @contextmanager
     def claim(self, uid: str) -> Iterator[None]:
@@ -69,9 +70,16 @@ class Locks:
         """Nobody else gives out or takes back something of these cards meanwhile."""
         with ExitStack() as stack:
             for card in sorted(cards):
-                fd = self._acquire(self._directory / f"card-{card.slug}.lock")
+                fd = self._acquire(self._of_card(card))
                 stack.callback(os.close, fd)
             yield
+
+    def _of_card(self, card: PciAddress) -> Path:
+        # Made once, for the reason that `CdiDirectory` has.
+        path = self._of_cards.get(card)
+        if path is None:
+            path = self._of_cards[card] = self._directory / f"card-{card.slug}.lock"
+        return path
 
     def _acquire(self, path: Path, byte: int | None = None) -> int:
         """A descriptor whose closing gives the lock back."""
