@@ -289,7 +289,7 @@ class Agent:
             locks=self._locks,
             silence=self._silence,
             hung=self._cards.hung_calls,
-        ).run(opening)
+        ).run()
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
         self._caretaker.adopt = not opening.complete
@@ -346,6 +346,7 @@ class Agent:
         )
 
     def _on_damage(self, kept: Path) -> None:
+        self._caretaker.adopt = True
         self._metrics.journal_set_aside()
         self._reports.warning(
             JOURNAL_DAMAGED, f"the journal was damaged and is rebuilt; what was there is in {kept}"

@@ -75,24 +75,29 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Remnant:
-    """What a claim left on cards that failed when it ended. Its pod does not wait for them, and the
-    claim itself may have been allocated anew meanwhile: so this has a `uid` of its own."""
+    """What a claim left on cards that failed when it ended, or that it was not meant for. Its pod
+    does not wait for them, and the claim itself may have been allocated anew meanwhile: so this has
+    a `uid` of its own. Of a grant, `namespace` is empty and `name` its UID."""
 
     namespace: str
     name: str
     uid: str
 
     @classmethod
-    def of(cls, claim: ClaimRef, known: Container[str]) -> Remnant:
+    def of(cls, owner: Owner, known: Container[str]) -> Remnant:
         """Another one than those whose UIDs are `known`."""
-        digest = hashlib.sha256(claim.uid.encode()).hexdigest()[:24]
+        digest = hashlib.sha256(owner.uid.encode()).hexdigest()[:24]
         uids = (f"left-{digest}-{number}" for number in count(1))
         uid = next(uid for uid in uids if uid not in known)
-        return cls(claim.namespace, claim.name, uid)
+        if isinstance(owner, Grant):
+            return cls("", owner.uid, uid)
+        return cls(owner.namespace, owner.name, uid)
 
     @property
     def title(self) -> str:
         """For people."""
+        if not self.namespace:
+            return f"what {self.name} left"
         return f"what claim {self.namespace}/{self.name} left"
 
     @property

@@ -41,7 +41,7 @@ def device_id(owner: Owner, hold: Hold) -> str:
     It is its own, whatever else the owner holds, and the same after repeats, restarts and
     upgrades: the kubelet remembers it for as long as the claim is prepared.
     """
-    return f"{names.CDI_KIND}={_device_name(owner, hold)}"
+    return f"{names.CDI_KIND}={owner.uid}-{hold.name}"
 
 
 def render(
@@ -62,10 +62,11 @@ def render(
         "annotations": {_ANNOTATION: encode(prepared).decode()},
         "devices": [
             {
-                "name": _device_name(owner, hold),
+                "name": f"{owner.uid}-{name}",
                 "containerEdits": _edits(hold, cards, injection),
             }
             for hold in holds
+            for name in (hold.name, *hold.formerly)
         ],
     }
     # In one line: with indentation it is Python that writes the JSON, and takes ten times as long.
@@ -93,11 +94,6 @@ def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[Hold, ...]]:
     if found.owner.uid != uid:
         raise InvalidValue(f"the CDI file of {uid} tells of {found.owner.uid}")
     return found.owner, found.holds
-
-
-def _device_name(owner: Owner, hold: Hold) -> str:
-    share = f"-{hold.share_id}" if hold.share_id is not None else ""
-    return f"{owner.uid}-{hold.device}{share}"
 
 
 def _edits(hold: Hold, cards: Mapping[PciAddress, Card], injection: Injection) -> dict[str, Any]:

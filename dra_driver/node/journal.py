@@ -139,6 +139,12 @@ class Journal:
         """Write a record that no rule stands against; durable on return."""
         self.commit(lambda _: (record,))
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that was written is known to be lost; see `Opening`."""
+        # While it is read anew there is none.
+        return bool(self._header) and _INCOMPLETE not in self._header
+
     def rebuilt(self) -> None:
         """Record that what the journal may have lost is known again."""
         with self._mutex, self._file.locked():

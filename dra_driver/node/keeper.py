@@ -7,23 +7,23 @@ is the protocol of docs/dev/journal.md: what is about to happen is durable befor
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from enum import StrEnum
 
 from dra_driver.hardware.drs_errors import CardGone
-from dra_driver.model.card import Card
 from dra_driver.model.claim import ClaimRef
-from dra_driver.model.errors import GcuError, HardwareError, InvalidValue
+from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.owner import Owner, Remnant
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.awaited import Awaited, always, check_awaited
 from dra_driver.node.cards import CardWork, Left
-from dra_driver.node.cdi import Injection, read_record, render
+from dra_driver.node.cdi import Injection
 from dra_driver.node.cdi_directory import CdiDirectory
-from dra_driver.node.failures import Failures, blame
+from dra_driver.node.cdi_specs import CdiSpecs, seen
+from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.locks import Locks
@@ -31,6 +31,15 @@ from dra_driver.node.ports import Hardware
 from dra_driver.node.records import CardKind, Hold, Kind, Record, card_record, record
 from dra_driver.node.remade import Remade, remade
 from dra_driver.node.remnants import remnant, remnant_cards
+from dra_driver.node.renewal import (
+    has_same_names,
+    is_in_force,
+    is_spent,
+    keeps_names,
+    renewed,
+    renewing,
+    spent,
+)
 from dra_driver.node.steps import ModeSteps
 
 logger = logging.getLogger(__name__)
@@ -69,12 +78,11 @@ class Keeper:
         whoever noticed; it neither raises nor waits."""
         self._hardware = hardware
         self._journal = journal
-        self._cdi = cdi
         self._locks = locks
         self._failures = failures
         self._tell_remade = remade
-        self._work = CardWork(journal, steps)
-        self._injection = injection
+        self._work = CardWork(hardware, journal, steps)
+        self._specs = CdiSpecs(hardware, cdi, injection, self._work.knows)
 
     def trying(self, owner: Owner, holds: Holds) -> AbstractContextManager[None]:
         """Around what comes before `prepare` in the same try: it has failed as one of its steps."""
@@ -89,13 +97,13 @@ class Keeper:
         it.
         """
         with self._own(owner.uid, holds) as held:
-            if held is not None and held.state is State.PREPARED:
-                self._maintain(self._renewed(held, owner), awaited=True)
+            if held is not None and is_in_force(owner, held, holds):
+                self._maintain(self._renewed(self._recorded(held), owner), awaited=True)
                 return held.holds
             check_awaited(owner, awaited)
             with self._failures.counted(owner, holds):
                 if held is not None:
-                    self._take_back(held)
+                    holds = self._exchange(held, holds)
                 holds = self._make(owner, holds)
             self._failures.succeeded(owner, (h.device for h in holds if not h.admin_access))
         return holds
@@ -108,21 +116,22 @@ class Keeper:
         with self._own(owner.uid) as held:
             if held is None or held.state is not State.PREPARED:
                 return None
-            self._maintain(held, awaited=True)
+            self._maintain(self._recorded(held), awaited=True)
             return held.holds
 
     def unprepare(self, owner: Owner) -> None:
         """Take back what the owner has; nothing is a success, but for a CDI file to remove.
 
         What is on a card that is gone, or fails try after try, is taken away when the card allows
-        it: a `Remnant` keeps the record that says so, but no pod waits for it.
+        it: a `Remnant` keeps the record that says so, but no pod waits for it. Where the journal
+        has lost the record, the CDI file tells what there is to take back.
         """
-        with self._own(owner.uid) as held:
+        with self._own(owner.uid, recall=True) as held:
             if held is None:
-                self._cdi.remove(owner.uid)
+                self._specs.remove(owner.uid)
                 self._failures.unprepared(owner, ())
                 return
-            self._give_back(held)
+            self._give_back(held, forget=True)
 
     def release(self, seen: Holding) -> bool:
         """Unprepare, as long as all is as it was `seen`; says whether it was.
@@ -137,24 +146,21 @@ class Keeper:
             self._failures.unprepared(held.owner, held.holds)
             return True
 
-    def settle(self, owner: Owner, *, trust_file: bool = False, examine: bool = True) -> Outcome:
+    def settle(self, owner: Owner, *, examine: bool = True) -> Outcome:
         """Bring an owner to rest that a killed agent left on its way; says what was done.
 
-        An unfinished prepare was never answered, so it is undone. Only where `trust_file`, since
-        the journal may have lost its end, a CDI file of the claim proves that it was. `examine`
-        looks whether what a prepared claim has on its cards is still there.
+        An unfinished prepare was never answered, so it is undone, unless the journal has lost the
+        record that it was. `examine` looks whether what a prepared claim has on its cards is still
+        there.
         """
         with self._own(owner.uid) as held:
-            if held is None:
+            if held is None or is_spent(held):
                 return Outcome.AT_REST
             if held.state is State.PREPARED:
-                return self._maintain(held) if examine else self._show(held)
-            if held.state is State.INTENT and trust_file:
-                shown = self._told_by_file(held.owner)
-                if shown is not None:
-                    self._journal.write(record(Kind.PREPARED, held.owner, shown))
-                    self._maintain(replace(held, holds=shown))
+                if not held.records:
+                    self._maintain(self._recorded(held))
                     return Outcome.FINISHED
+                return self._maintain(held) if examine else self._show(held)
             self._take_back(held)
             if isinstance(held.owner, Remnant):
                 self._failures.unprepared(held.owner, held.holds)
@@ -168,24 +174,59 @@ class Keeper:
                 check_awaited(owner, awaited)
                 self._write(Kind.PREPARED, owner, holds)
 
+    def recall(self, uid: str) -> Outcome:
+        """Take an owner into the journal of which only the CDI file tells: it proves that all was
+        prepared, and a container may be running with it. One that cannot be read serves no runtime
+        either. Raises Refused when another one holds its card."""
+        with self._own(uid, recall=True) as held:
+            if held is None:
+                return Outcome.REMOVED if self._specs.remove(uid) else Outcome.AT_REST
+            if held.records:
+                return Outcome.AT_REST
+            self._recorded(held)
+            return Outcome.ADOPTED
+
+    def unrecorded(self) -> frozenset[str]:
+        """The UIDs of CDI files without a record. The files come first: a record comes before its
+        file, and goes after it."""
+        return self._specs.uids() - self._journal.snapshot().holdings.keys()
+
     def vacate(self, card: PciAddress) -> None:
-        """Switch a card of ours out of DRS mode that nobody holds anything of; raises the error
-        of the step that failed."""
+        """Switch a card of ours out of DRS mode of which nobody holds anything in it; raises the
+        error of the step that failed."""
         with self._locks.cards([card]):
             ledger = self._journal.snapshot()
-            if card in ledger.switched and not ledger.holders_of(card):
+            if card in ledger.switched and not ledger.dividers_of(card):
                 self._work.vacate(card)
 
     @contextmanager
-    def _own(self, uid: str, wanted: Holds = ()) -> Iterator[Holding | None]:
-        """Lock the owner and the cards that it has or shall have; gives what it has."""
+    def _own(
+        self, uid: str, wanted: Holds = (), *, recall: bool = False
+    ) -> Iterator[Holding | None]:
+        """Lock the owner and the cards that it has or shall have; gives what it has, with `recall`
+        or after a loss also as its CDI file alone tells it, without `records` then."""
         with self._locks.claim(uid):
             # Only who has the owner's lock alters its holding, so it stays as read here.
             held = self._journal.snapshot().holdings.get(uid)
+            if held is None and (recall or not self._journal.is_complete):
+                held = self._specs.told(uid)
+            elif held is not None and self._may_be_prepared(held):
+                held = self._specs.told(uid) or held
             cards = {hold.card for hold in wanted if not hold.admin_access}
             cards |= held.cards if held else set()
             with self._locks.cards(cards):
                 yield held
+
+    def _may_be_prepared(self, held: Holding) -> bool:
+        """Whether the record may be lost by which an intent came to its end: its CDI file proves
+        then that it did, and tells more than an intent can."""
+        return held.state is State.INTENT and not self._journal.is_complete
+
+    def _recorded(self, held: Holding) -> Holding:
+        """What is held, with a record of it; raises Refused when another one holds its card."""
+        if not held.records:
+            self._write(Kind.PREPARED, held.owner, held.holds)
+        return held
 
     def _write(
         self, kind: Kind, owner: Owner, holds: Holds, totals: Mapping[str, int] | None = None
@@ -199,12 +240,12 @@ class Keeper:
         self._journal.commit(decide)
 
     def _make(self, owner: Owner, holds: Holds) -> Holds:
-        cards = self._read_cards(_seen(holds), holds)
+        cards = self._specs.read_cards(seen(holds), holds)
         holds = self._work.survey(holds, cards)
         self._write(Kind.INTENT, owner, holds, self._work.totals(holds, cards))
         try:
             holds = self._work.create(owner, holds, cards)
-            self._cdi.write(owner.uid, render(owner, holds, cards, self._injection))
+            self._specs.write(owner, holds, cards)
             self._journal.write(record(Kind.PREPARED, owner, holds))
         except Exception:
             self._undo(owner.uid)
@@ -226,13 +267,23 @@ class Keeper:
         self._journal.write(record(Kind.PREPARED, owner, held.holds))
         return replace(held, owner=owner)
 
-    def _give_back(self, held: Holding) -> None:
-        """Take back what the owner has, and what cannot be taken away let nobody wait for."""
+    def _exchange(self, held: Holding, wanted: Holds) -> Holds:
+        """Take back what is held, as unprepare would have been asked to where it is not what is
+        `wanted`; gives that with the names that it has besides."""
+        if has_same_names(held.holds, wanted):
+            self._take_back(held)
+        elif not is_spent(held):
+            self._give_back(renewing(held))
+        return renewed(held, wanted)
+
+    def _give_back(self, held: Holding, *, forget: bool = False) -> None:
+        """Take back what the owner has, and what cannot be taken away let nobody wait for; `forget`
+        its names, too."""
         self._begin_to_take_back(held)
         left = self._destroy(held)
         if left and not self._may_leave(held, left):
             raise _worst(left)
-        self._forget(held, left)
+        self._forget(held, left, names=forget)
         for hold, error in left:
             logger.warning("%s is unprepared but for %s: %s", held.owner.title, hold.device, error)
             self._failures.left(held.owner, hold, error)
@@ -268,17 +319,19 @@ class Keeper:
 
     def _destroy(self, held: Holding) -> Left:
         """The file first, so that no container starts with what is being taken away."""
-        self._cdi.remove(held.owner.uid)
+        self._specs.remove(held.owner.uid)
         return self._work.destroy(held.holds)
 
-    def _forget(self, held: Holding, left: Left = ()) -> None:
+    def _forget(self, held: Holding, left: Left = (), *, names: bool = False) -> None:
         """The record goes last, as it accounts for the rest; after one that accounts for what is
-        left."""
+        left. It stays where the kubelet will ask again by `names` that it keeps."""
         out = self._work.leave(held.owner, held.cards - {hold.card for hold, _ in left})
         off = [card_record(CardKind.DRS_OFF, card) for card in out]
-        forgotten = record(Kind.FORGOTTEN, held.owner, ())
-        holds = tuple(hold for hold, _ in left)
-        self._journal.commit(lambda now: [*remnant(now, held.owner, holds), forgotten, *off])
+        end = record(Kind.FORGOTTEN, held.owner, ())
+        if keeps_names(held.holds) and not names:
+            end = record(Kind.UNPREPARING, held.owner, spent(held.holds))
+        holds = tuple(replace(hold, formerly=()) for hold, _ in left)
+        self._journal.commit(lambda now: [*remnant(now, held.owner, holds), end, *off])
 
     def _maintain(self, held: Holding, *, awaited: bool = False) -> Outcome:
         """Make again what is gone of a prepared claim, and its CDI file.
@@ -291,7 +344,7 @@ class Keeper:
             outcome = Outcome.AT_REST if missing else self._show(held)
         if missing:
             with self._failures.counted(held.owner, held.holds), self._telling_what_is_remade(held):
-                cards = self._read_cards(missing, held.holds)
+                cards = self._specs.read_cards(missing, held.holds)
                 holds = self._work.remake(held.owner, held.holds, cards)
                 self._show(replace(held, holds=holds))
             outcome = Outcome.REMADE
@@ -302,9 +355,8 @@ class Keeper:
 
     @contextmanager
     def _telling_what_is_remade(self, held: Holding) -> Iterator[None]:
-        """Also where it fails in the end: of several instances the first may have been made. After
-        a reboot, which no container outlives, there is no CDI file: it lies on a tmpfs."""
-        is_shown = self._cdi.read(held.owner.uid) is not None
+        """Also where it fails in the end: of several instances the first may have been made."""
+        is_shown = self._specs.is_there(held.owner.uid)
         failure: GcuError | None = None
         try:
             yield
@@ -322,44 +374,13 @@ class Keeper:
         try:
             return self._work.missing(held.holds)
         except HardwareError:
-            if self._cdi.read(held.owner.uid) is None:
+            if not self._specs.is_there(held.owner.uid):
                 raise
             logger.warning("%s stays unexamined", held.owner.title, exc_info=True)
             return None
 
     def _show(self, held: Holding) -> Outcome:
-        """Write a prepared claim's CDI file where it is missing or its cards have other minors
-        by now."""
-        present = self._cdi.read(held.owner.uid)
-        if present is not None and not self._work.knows(held.holds):
-            # A newer version wrote it, and knows more of its mode than this one.
-            return Outcome.AT_REST
-        try:
-            cards = self._read_cards(_seen(held.holds), held.holds)
-        except HardwareError:
-            if present is None:
-                raise
-            # What starts anew with a card that is gone is told by the runtime.
-            logger.warning("%s keeps its CDI file unexamined", held.owner.title, exc_info=True)
-            return Outcome.AT_REST
-        wanted = render(held.owner, held.holds, cards, self._injection)
-        if wanted == present:
-            return Outcome.AT_REST
-        self._cdi.write(held.owner.uid, wanted)
-        logger.info("%s: its CDI file was missing or outdated", held.owner.title)
-        return Outcome.RENDERED
-
-    def _told_by_file(self, owner: Owner) -> Holds | None:
-        """What the claim's CDI file says that it holds: more than an intent can, for it was
-        written when all of it was made."""
-        content = self._cdi.read(owner.uid)
-        if content is None:
-            return None
-        try:
-            return read_record(content, owner.uid)[1]
-        except InvalidValue:
-            logger.exception("the CDI file of %s says nothing", owner.title)
-            return None
+        return Outcome.RENDERED if self._specs.show(held) else Outcome.AT_REST
 
     def _is_there(self, card: PciAddress) -> bool:
         try:
@@ -367,21 +388,6 @@ class Keeper:
         except HardwareError:
             return False
         return True
-
-    def _read_cards(
-        self, addresses: Collection[PciAddress], holds: Holds = ()
-    ) -> dict[PciAddress, Card]:
-        """The cards as they are now; one that cannot be read is blamed on its device in `holds`."""
-        devices = {hold.card: hold.device for hold in holds}
-        cards: dict[PciAddress, Card] = {}
-        for address in sorted(addresses):
-            with blame(devices.get(address)):
-                cards[address] = self._hardware.card(address)
-        return cards
-
-
-def _seen(holds: Holds) -> set[PciAddress]:
-    return {address for hold in holds for address in hold.sees}
 
 
 def _worst(left: Left) -> HardwareError:

@@ -80,7 +80,9 @@ class Ledger:
             holding = replace(held, records=(*kept, record.raw))
         else:
             return replace(self, unknown=(*self.unknown, record.raw))
-        switched = self.switched | {hold.card for hold in record.holds if hold.mode is Mode.DRS}
+        switched = self.switched | {
+            hold.card for hold in record.holds if hold.mode is Mode.DRS and not hold.admin_access
+        }
         return Ledger({**self.holdings, uid: holding}, switched, self.unknown)
 
     def raw_records(self) -> Iterator[Mapping[str, Any]]:
@@ -103,6 +105,11 @@ class Ledger:
             for hold in holding.holds
             if hold.device.endswith(suffix) and not hold.admin_access
         )
+
+    def dividers_of(self, card: PciAddress) -> frozenset[str]:
+        """Who holds something of the card in DRS mode, by UID."""
+        holders = self.holders_of(card)
+        return frozenset(each.owner.uid for each, hold in holders if hold.mode is Mode.DRS)
 
     def instances(self, card: PciAddress) -> tuple[Instance, ...]:
         """The DRS instances of the card that are held."""

@@ -24,12 +24,13 @@ from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.keeper import Holds, Keeper
-from dra_driver.node.ledger import Ledger, State
+from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.locks import Locks
 from dra_driver.node.lost import Lost
 from dra_driver.node.plan import holds_of
 from dra_driver.node.ports import ClaimReader, Hardware
 from dra_driver.node.remade import Remade
+from dra_driver.node.renewal import is_renewed
 from dra_driver.node.steps import ModeSteps, WholeCard
 from dra_driver.node.usage import Call, with_sight
 
@@ -98,10 +99,10 @@ class Preparer:
         answers: dict[str, Prepared | GcuError] = {}
         for uid, ref in call.refs.items():
             held = ledger.holdings.get(uid)
-            if held is not None and held.state is State.PREPARED:
-                call.held[uid] = held
-            else:
+            if held is None or held.state is not State.PREPARED or self._is_renewed(ref, held):
                 self._plan(call, ref)
+            else:
+                call.held[uid] = held
         sighted = self._sight(call, ledger)
         prepare = {
             uid: partial(self._prepare, call.refs[uid], sighted[uid], call.objects[uid], awaited)
@@ -125,6 +126,12 @@ class Preparer:
         held = self._journal.snapshot().holdings if len(refs) > 1 else {}
         slow = {uid for uid, holding in held.items() if _is_slow(holding.holds)}
         return _attempt_all({ref.uid: partial(self.keeper.unprepare, ref) for ref in refs}, slow)
+
+    def _is_renewed(self, ref: ClaimRef, held: Holding) -> bool:
+        """Whether the claim has another allocation by now. Where that cannot be told, or the claim
+        is gone, a container that runs with what is held may be what the kubelet asks for."""
+        claim = _attempt(self._claims.get_claim, ref.namespace, ref.name)
+        return not isinstance(claim, GcuError) and _attempt(is_renewed, claim, held) is True
 
     def _plan(self, call: Call, ref: ClaimRef) -> None:
         planned = _attempt(self._read, call, ref)

@@ -73,6 +73,7 @@ class Reconciler:
         is in the findings.
         """
         findings = Findings(unknown=dict(hung))
+        self._recall(findings)
         for uid, held in self._journal.snapshot().holdings.items():
             if held.state is not State.PREPARED:
                 self._settle(findings, uid, examine=True)
@@ -89,6 +90,19 @@ class Reconciler:
             if held.state is State.PREPARED:
                 self._settle(findings, uid, examine=uid in missing)
         return findings
+
+    def _recall(self, findings: Findings) -> None:
+        """What the journal has lost, as it was damaged while agents run."""
+        for uid in sorted(self._keeper.unrecorded()):
+            try:
+                outcome = self._keeper.recall(uid)
+            except GcuError as error:
+                logger.warning("claim %s is not on record: %s", uid, error)
+                findings.failed[uid] = error
+            else:
+                if outcome is not Outcome.AT_REST:
+                    logger.warning("claim %s: %s", uid, outcome)
+                    findings.settled[uid] = outcome
 
     def _settle(self, findings: Findings, uid: str, *, examine: bool) -> None:
         held = self._journal.snapshot().holdings.get(uid)

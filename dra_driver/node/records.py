@@ -60,7 +60,8 @@ class Hold:
     its own among them. ``consumed`` maps a capacity to a quantity; it and ``share_id`` are set
     where the device allows several allocations. ``instance`` is the DRS instance that it stands
     for; until there is one, ``before`` are those that the card had when it was about to be made.
-    With ``admin_access`` a container sees the card, and nothing of it is held.
+    With ``admin_access`` a container sees the card, and nothing of it is held. ``formerly`` are
+    names of other devices for which it stands now (`dra_driver.node.renewal`).
     """
 
     request: str
@@ -72,6 +73,7 @@ class Hold:
     instance: Instance | None = None
     before: tuple[Instance, ...] | None = None
     admin_access: bool = False
+    formerly: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, result: Result) -> Hold:
@@ -97,6 +99,11 @@ class Hold:
     def card(self) -> PciAddress:
         """The card that the device stands for."""
         return _parsed(self.device)[1]
+
+    @property
+    def name(self) -> str:
+        """The device with its share: it is the owner's own."""
+        return self.device if self.share_id is None else f"{self.device}-{self.share_id}"
 
     @property
     def amount(self) -> int | None:
@@ -212,6 +219,7 @@ def _hold_out(hold: Hold) -> dict[str, Any]:
         **consumed,
         **drs,
         **({"adminAccess": True} if hold.admin_access else {}),
+        **({"formerly": list(hold.formerly)} if hold.formerly else {}),
     }
 
 
@@ -233,6 +241,7 @@ def _hold_in(raw: Mapping[str, Any]) -> Hold:
         instance=None if instance is None else _instance_in(instance),
         before=None if before is None else tuple(map(_instance_in, before)),
         admin_access=raw.get("adminAccess") is True,
+        formerly=tuple(map(str, raw.get("formerly", ()))),
     )
 
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from dra_driver.hardware.silence import Silence
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.errors import GcuError, HardwareError, InvalidValue
-from dra_driver.node.cdi import read_record
+from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.node.cdi_directory import CdiDirectory
-from dra_driver.node.journal import Journal, Opening
+from dra_driver.node.journal import Journal
 from dra_driver.node.keeper import Keeper, Outcome
 from dra_driver.node.locks import Locks
 
@@ -59,7 +57,7 @@ class Recovery:
         self._silence = silence
         self._hung = hung
 
-    def run(self, opening: Opening) -> Report:
+    def run(self) -> Report:
         """Settle every claim in the journal, then every CDI file without one.
 
         Raises JournalError or CdiError only when journal or directory cannot be used at all;
@@ -68,40 +66,20 @@ class Recovery:
         report = Report()
         self._silence.begin(self._hung())
         try:
-            self._settle(report, trust_file=not opening.complete)
-            files, unfinished = self._cdi.claims()
-            for uid in sorted(unfinished):
+            for uid, holding in self._journal.snapshot().holdings.items():
+                self._try(report, uid, partial(self._keeper.settle, holding.owner))
+            for uid in sorted(self._cdi.claims()[1]):
                 self._try(report, uid, partial(self._sweep, uid))
-            for uid in sorted(files - self._journal.snapshot().holdings.keys()):
-                self._try(report, uid, partial(self._take_in, uid))
+            for uid in sorted(self._keeper.unrecorded()):
+                self._try(report, uid, partial(self._keeper.recall, uid))
         finally:
             self._silence.end()
         return report
-
-    def _settle(self, report: Report, *, trust_file: bool) -> None:
-        settle = partial(self._keeper.settle, trust_file=trust_file)
-        for uid, holding in self._journal.snapshot().holdings.items():
-            self._try(report, uid, partial(settle, holding.owner))
 
     def _sweep(self, uid: str) -> Outcome:
         with self._locks.claim(uid):
             self._cdi.remove_unfinished(uid)
         return Outcome.AT_REST
-
-    def _take_in(self, uid: str) -> Outcome:
-        """A file that can be read proves that its claim was prepared, and a container may be
-        running with it; one that cannot be read serves no runtime either."""
-        content = self._cdi.read(uid)
-        if content is None:
-            return Outcome.AT_REST
-        try:
-            owner, holds = read_record(content, uid)
-        except InvalidValue:
-            logger.exception("the CDI file of claim %s is removed", uid)
-            self._keeper.unprepare(ClaimRef("", "", uid))
-            return Outcome.REMOVED
-        self._keeper.adopt(owner, holds)
-        return Outcome.ADOPTED
 
     def _try(self, report: Report, uid: str, step: Callable[[], Outcome]) -> None:
         try:

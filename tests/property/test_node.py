@@ -11,7 +11,7 @@ import os
 import pytest
 
 from tests.seed import SEED
-from tests.unit.node.history import play
+from tests.unit.node.histories import play
 
 HISTORIES = int(os.environ.get("GCU_HISTORIES", "10000"))
 BLOCK = 200

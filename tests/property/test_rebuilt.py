@@ -36,7 +36,8 @@ class Before:
         there = self.world.tool.instances(ONE)
         agent = self.world.boot()
         agent.journal.open()
-        agent.recovery.run(agent.journal.open())
+        agent.journal.open()
+        agent.recovery.run()
         assert agent.held() == {self.ref.uid: "prepared"}
         assert self.world.reconcile(agent, adopt=True).foreign == {}
         assert self.world.tool.instances(ONE) == there

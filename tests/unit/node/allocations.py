@@ -17,10 +17,23 @@ class Allocations:
     def __init__(self, random: Random, world: DrsWorld) -> None:
         self._random = random
         self._world = world
+        self._renewals = 0
 
     def make(self, name: str, card: int) -> Object:
         kinds = (self._whole, self._slices, self._instance, self._pair, self._overseer)
         return self._random.choice(kinds)(name, card)
+
+    def like(self, former: Object, card: int) -> Object | None:
+        """One that the same claim could have instead; None where none was met."""
+        for _ in range(10):
+            self._renewals += 1
+            made = self.make(former["metadata"]["name"], card)
+            if _form(made) == _form(former):
+                for each in made["status"]["allocation"]["devices"]["results"]:
+                    if "shareID" in each:
+                        each["shareID"] += f"-{self._renewals}"
+                return made
+        return None
 
     def _whole(self, name: str, card: int) -> Object:
         return whole(name, card)
@@ -45,3 +58,8 @@ class Allocations:
             for size, side in zip(sizes, "lr", strict=True)
         ]
         return claim(name, *shares, pods=(f"pod-{name}",))
+
+
+def _form(made: Object) -> list[tuple[str, bool]]:
+    results = made["status"]["allocation"]["devices"]["results"]
+    return [(each["request"], "adminAccess" in each) for each in results]

@@ -57,3 +57,10 @@ def ends(content: bytes) -> list[int]:
     payloads = frames.scan(content).payloads
     lengths = [len(frames.encode(payload)) for payload in payloads]
     return [sum(lengths[: at + 1]) for at in range(len(lengths))]
+
+
+def damage(journal: Path, words: str) -> None:
+    """Flip bits of each record that has these words."""
+    content = journal.read_bytes()
+    assert words.encode() in content
+    journal.write_bytes(content.replace(words.encode(), words.swapcase().encode()))

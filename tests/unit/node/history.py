@@ -7,11 +7,8 @@ differ; once it is `calm` again, nothing may.
 
 from __future__ import annotations
 
-import logging
 import random
-import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,75 +19,21 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.failures import TRIES
+from dra_driver.node.prepare import Prepared
 from dra_driver.simulator.drs import new_uuid, place, taken
-from dra_driver.simulator.state import Instance, Machine
+from dra_driver.simulator.state import Instance
 from tests.unit.memory_efsmi import MemoryEfsmi
 from tests.unit.node.allocations import Allocations
-from tests.unit.node.drs_world import DrsWorld, tool
-from tests.unit.node.folders import fast_folder
+from tests.unit.node.damage import damage
+from tests.unit.node.drs_world import DrsWorld
+from tests.unit.node.faults import FAULTS, MACHINES
+from tests.unit.node.kubelet_memory import KubeletMemory
 from tests.unit.node.outside import NODE_CARDS, SIZES, Outside
 from tests.unit.node.rush import Asked, Rush
 from tests.unit.node.turns import Moments, Turns
 from tests.unit.node.world import Crash
 
-FAULTS = (
-    "create-fails",
-    "create-hangs",
-    "create-hangs-after-making",
-    "create-reports-failure-but-makes",
-    "create-reports-success-but-makes-nothing",
-    "destroy-fails",
-    "destroy-hangs",
-    "drs-on-refused",
-    "drs-off-refused",
-    "efsmi-exit",
-    "efsmi-garbage",
-)
 _NO_KILL = 0
-
-
-def _machines() -> tuple[Machine, ...]:
-    kinds: tuple[dict[str, Any], ...] = (
-        {},
-        {"placement": "aligned", "instanceIds": "increasing"},
-        {"instancesSurviveReboot": True},
-    )
-    return tuple(tool(len(NODE_CARDS), **kind).machine for kind in kinds)
-
-
-_MACHINES = _machines()
-
-
-_MOST_STEPS = 10
-
-
-def play(seeds: Iterable[int]) -> None:
-    """Play the history of each seed; raises AssertionError, with its past, for one that goes
-    wrong."""
-    with fast_folder() as folder, _quiet():
-        for seed in seeds:
-            history = History(folder / str(seed), seed)
-            try:
-                history.run(_MOST_STEPS)
-            except Exception as error:
-                past = "\n".join(history.told)
-                raise AssertionError(
-                    f"{error!r} after\n{past}\n"
-                    f"again: GCU_SEED={seed} GCU_HISTORIES=1 pytest tests/property/test_node.py"
-                ) from error
-            shutil.rmtree(folder / str(seed))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """What the driver warns of is what is done to it here."""
-    logger = logging.getLogger("dra_driver")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 class History:
@@ -99,13 +42,13 @@ class History:
     def __init__(self, root: Path, seed: int) -> None:
         self.random = random.Random(seed)
         self._turns = Turns(self.random)
-        machine = self.random.choice(_MACHINES)
+        machine = self.random.choice(MACHINES)
         self.world = DrsWorld(root, tool=MemoryEfsmi(machine), take=self._turns.take_lock)
         self._allocations = Allocations(self.random, self.world)
         self.outside = Outside(self.world)
         self.disturbed = False
         self.told: list[str] = [f"seed {seed}"]
-        self._answers: dict[str, object] = {}
+        self._kubelet = KubeletMemory(self.world)
         self._serial = 0
         self._kill = Moments(self._turns)
         self.agent = self.world.start(self._kill)
@@ -120,6 +63,7 @@ class History:
             self._reuse: 1,
             self._delete: 1,
             self._recreate: 1,
+            self._renew: 2,
             self._restart: 1,
             self._restart_kubelet: 1,
             self._look: 1,
@@ -131,6 +75,7 @@ class History:
             self._meddle: 3,
             self._fault: 3,
             self._calm: 3,
+            self._damage: 1,
         }
         for _ in range(self.random.randint(1, most)):
             chosen = actions if self.random.random() < 0.8 else disasters
@@ -159,6 +104,9 @@ class History:
         new = [self._new(card) for _ in range(self.random.choice((1, 2, 2, 3)))]
         rush = Rush.of(self.outside, self.random, new, old)
         self.told.append(f"at once: {', '.join(map(str, rush.calls))}")
+        for call in rush.calls:
+            if call.verb == "unprepare":
+                self._kubelet.asks_back(call.uid)
         found = self._attempt(lambda: self._turns.play([self._made(call) for call in rush.calls]))
         if found is None:
             return
@@ -183,7 +131,7 @@ class History:
     def _again(self) -> None:
         for uid in self._one():
             self.told.append(f"{uid}: prepare again")
-            known = uid in self.outside.prepared()
+            known = self.outside.is_answered(uid)
             done = self._prepare(uid)
             assert done is not False or not known or self.disturbed, self.told[-1]
 
@@ -196,6 +144,7 @@ class History:
         refs = [ClaimRef.of(self.outside.claims[uid])]
         for _ in range(self.random.choice((1, 1, TRIES))):
             self.told.append(f"{uid}: unprepare")
+            self._kubelet.asks_back(uid)
             if self._call(partial(self._unprepare, refs)):
                 self._forget(uid)
                 return True
@@ -212,6 +161,40 @@ class History:
             self._add({**made, "metadata": metadata})
             self.told.append(f"{uid}: allocated anew on {NODE_CARDS[card]}")
             self._try(uid)
+
+    def _renew(self) -> None:
+        """A claim is allocated anew, for a kubelet that has not had it unprepared."""
+        for uid in self._one():
+            former = self.outside.claims[uid]
+            metadata = former["metadata"]
+            made = self._allocations.like(former, self.random.randrange(len(NODE_CARDS)))
+            if made is None or self.world.api.claims.get(("team", metadata["name"])) != former:
+                return
+            self.outside.former.setdefault(uid, []).append(former)
+            self._kubelet.renew(uid)
+            self._add({**made, "metadata": metadata})
+            self.told.append(f"{uid}: renewed as {[r.device for r in self.outside.wanted(uid)]}")
+            self._prepare(uid)
+
+    def _damage(self) -> None:
+        """All records of a claim are damaged, and an agent that runs reads the journal."""
+        prepared = sorted(self.outside.prepared())
+        if not prepared:
+            return
+        uid = self.random.choice(prepared)
+        self.told.append(f"{uid}: records damaged")
+        self.agent.journal.close()
+        damage(self.world.root / "state" / "journal", f'"uid":"{uid}"')
+        self.agent = self.world.boot(self._kill)
+        self.agent.journal.snapshot()
+        what = self.random.choice(("again", "leave", "look"))
+        if what == "again":
+            known = self.outside.is_answered(uid)
+            done = self._prepare(uid)
+            assert done is not False or not known or self.disturbed, self.told[-1]
+        elif what == "leave":
+            self._leave(uid)
+        self._look()
 
     def _unprepare(self, refs: list[ClaimRef]) -> object:
         (answer,) = self.agent.preparer.unprepare(refs).values()
@@ -237,8 +220,9 @@ class History:
         """It asks again for whatever its pods have, of which nothing may have changed."""
         self.told.append("kubelet restarts")
         for uid in sorted(self.outside.prepared()):
+            known = self.outside.is_answered(uid)
             done = self._prepare(uid)
-            assert done is not False or self.disturbed, self.told[-1]
+            assert done is not False or not known or self.disturbed, self.told[-1]
 
     def _restart(self) -> None:
         self.told.append("restart")
@@ -337,16 +321,16 @@ class History:
     def _forget(self, uid: str) -> None:
         """The kubelet does."""
         del self.outside.claims[uid]
-        self._answers.pop(uid, None)
+        self.outside.former.pop(uid, None)
+        self._kubelet.forget(uid)
 
     def _prepare(self, uid: str) -> bool | None:
         ref = ClaimRef.of(self.outside.claims[uid])
         return self._call(lambda: self._answered(uid, self.agent.preparer.prepare([ref])[uid]))
 
-    def _answered(self, uid: str, answer: object) -> object:
-        """What the kubelet was told once, it is told again."""
+    def _answered(self, uid: str, answer: Prepared | GcuError) -> object:
         if not isinstance(answer, GcuError):
-            assert self._answers.setdefault(uid, answer) == answer
+            self._kubelet.take(uid, answer)
         return answer
 
     def _call(self, call: Callable[[], object]) -> bool | None:

@@ -11,6 +11,7 @@ from dra_driver.model.claim import Result, results
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.cdi import read_record
 from dra_driver.simulator.drs import place, taken
 from tests.unit.node.drs_world import SLICES, DrsWorld
 from tests.unit.node.world import CARDS
@@ -24,17 +25,20 @@ _PREFIX = "gcu.enflame.com-claim-"
 @dataclass
 class Outside:
     """`claims` are those that a pod may use, by UID; `foreign` the instances of somebody else, by
-    uuid, with their cards."""
+    uuid, with their cards; `former` what claims were that were allocated anew while prepared."""
 
     world: DrsWorld
     claims: dict[str, dict[str, Any]] = field(default_factory=dict)
     foreign: dict[str, PciAddress] = field(default_factory=dict)
+    former: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def check(self, *, disturbed: bool, held: Mapping[str, str]) -> None:
         """Nothing is given twice, and nobody else's instance is touched; when not `disturbed`, what
         is there is exactly what prepared claims have, and the journal's states `held` say so."""
         files = self.world.files()
-        shown = {uid: _TOPS.findall(files[f"{_PREFIX}{uid}.json"]) for uid in self.prepared()}
+        # A device stands for its former names, too.
+        told = {uid: _TOPS.findall(files[f"{_PREFIX}{uid}.json"]) for uid in self.prepared()}
+        shown = {uid: list(dict.fromkeys(uuids)) for uid, uuids in told.items()}
         prepared = set(shown)
         assert len(files) == len(prepared), "an unfinished CDI file"
         assert prepared <= self.claims.keys(), "a CDI file without claim"
@@ -46,6 +50,8 @@ class Outside:
         uuids = [uuid for each in shown.values() for uuid in each]
         assert len(set(uuids)) == len(uuids), "one instance for two devices"
         if not disturbed:
+            # The names of its former devices may be all that a claim has.
+            held = {u: s for u, s in held.items() if u in prepared or u not in self.former}
             assert set(held.values()) <= {"prepared"}, held
             assert held.keys() == prepared, (held, prepared)
 
@@ -80,7 +86,7 @@ class Outside:
 
     def fits(self, uid: str) -> bool | None:
         """Whether the node can give it, everything being at rest; None where either is right."""
-        wanted = self.results(uid)
+        wanted = self.wanted(uid)
         return True if wanted[0].admin_access else self._has_room(wanted)
 
     def _has_room(self, wanted: Sequence[Result]) -> bool | None:
@@ -127,8 +133,27 @@ class Outside:
         return {name.removeprefix(_PREFIX).removesuffix(".json") for name in ours}
 
     def results(self, uid: str) -> tuple[Result, ...]:
-        """What was allocated to the claim."""
+        """What was allocated to the claim, when it was prepared."""
+        for former in self.former.get(uid, ()):
+            if self._tells(uid, results(former)) and not self._tells(uid, self.wanted(uid)):
+                return results(former)
+        return self.wanted(uid)
+
+    def wanted(self, uid: str) -> tuple[Result, ...]:
+        """What is allocated to the claim now."""
         return results(self.claims[uid])
+
+    def is_answered(self, uid: str) -> bool:
+        """Whether it is prepared as it is allocated now."""
+        return uid in self.prepared() and self.results(uid) == self.wanted(uid)
+
+    def _tells(self, uid: str, allocated: Sequence[Result]) -> bool:
+        file = self.world.root / "cdi" / f"{_PREFIX}{uid}.json"
+        if not file.exists():
+            return False
+        _, holds = read_record(file.read_bytes(), uid)
+        shown = {(hold.device, hold.share_id) for hold in holds}
+        return shown == {(each.device, each.share_id) for each in allocated}
 
 
 def _holds(result: Result, card: PciAddress) -> bool:

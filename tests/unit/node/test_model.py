@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.node.history import play
+from tests.unit.node.histories import play
 
 
 @pytest.mark.parametrize("first", range(1_000_000, 1_000_030, 10))

@@ -296,7 +296,7 @@ class Agent:
 
     def recover(self) -> Report:
         opening = self.journal.open()
-        report = self.recovery.run(opening)
+        report = self.recovery.run()
         if not opening.complete:
             self.journal.rebuilt()
         return report
