@@ -59,6 +59,7 @@ from dra_driver.node.modes import all_modes
 from dra_driver.node.prepare import Preparer
 from dra_driver.node.reconcile import Reconciler
 from dra_driver.node.recovery import Recovery
+from dra_driver.node.residence import DirectoryGone, Residence
 from dra_driver.telemetry.program import Deadline
 
 logger = logging.getLogger(__name__)
@@ -103,6 +104,7 @@ class Agent:
         self._cdi = CdiDirectory(settings.cdi_dir, effects=effects)
         self._journal = Journal(state, effects=effects, damaged=self._on_damage)
         self._locks = Locks(state / "locks")
+        self._residence = Residence(state, effects=effects)
         self._tables = ProfileTables(state, effects=effects)
         sysfs = Sysfs(settings.host_root)
         efsmi = Efsmi(
@@ -281,6 +283,7 @@ class Agent:
         return self._dra.fault()
 
     def _recover(self) -> None:
+        self._enter()
         opening = self._journal.open()
         report = Recovery(
             keeper=self._keeper,
@@ -293,6 +296,15 @@ class Agent:
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
         self._caretaker.adopt = not opening.complete
+
+    def _enter(self) -> None:
+        try:
+            self._residence.enter()
+        except DirectoryGone:
+            # The next container has the directory that is made then.
+            logger.warning("the agent restarts: its directory was removed after an uninstall")
+            self._end()
+            raise
 
     def _serve(self) -> None:
         """Answer the kubelet for the way that is chosen, and for what is held in either; raises

@@ -44,7 +44,7 @@ class Siblings:
 
     def look(self) -> bool:
         """One look; says whether an agent has left since the one before."""
-        heard = {path: _is_heard(path) for path in self._found()}
+        heard = {path: is_heard(path) for path in self._found()}
         alive = frozenset(path for path, listens in heard.items() if listens)
         deaf = frozenset(heard) - alive
         for path in sorted(deaf & self._deaf):
@@ -76,7 +76,7 @@ class Siblings:
             logger.info("removed %s, which a dead agent left", path)
 
 
-def _is_heard(path: Path) -> bool:
+def is_heard(path: Path) -> bool:
     """Whether somebody listens on the socket; True where it cannot be told."""
     try:
         with socket.socket(socket.AF_UNIX) as caller:

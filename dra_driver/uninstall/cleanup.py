@@ -1,4 +1,5 @@
-"""``gcu-dra-uninstall-cleanup``: takes from the Nodes what agents told there of their cards.
+"""``gcu-dra-uninstall-cleanup``: waits until every node is cleared up, and takes from the
+Nodes what agents told there of their cards.
 
 Helm runs it when the agents and their rights are deleted, so that nobody writes it anew.
 """
@@ -6,6 +7,7 @@ Helm runs it when the agents and their rights are deleted, so that nobody writes
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,13 +19,16 @@ from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import NODES
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import FIELD_MANAGER
+from dra_driver.telemetry import logs
 from dra_driver.telemetry.program import run_program
+from dra_driver.uninstall.answers import Answers
 from dra_driver.uninstall.settings import CleanupSettings
+from dra_driver.uninstall.sweeps import Sweeps
 from dra_driver.version import VERSION
 
 logger = logging.getLogger(__name__)
 
-_DESCRIPTION = "Takes annotations and label of this driver from the Nodes."
+_DESCRIPTION = "Waits until all nodes are cleared up, and takes from them what agents told."
 
 
 def main() -> None:
@@ -32,15 +37,27 @@ def main() -> None:
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) -> None:
-    """Raises KubeError where a Node keeps what was told there."""
-    del stop
+    """Raises KubeError where a Node keeps what was told there, or it is not known what is left.
+
+    What stays on a node on purpose, or one that is down, is told: it makes no uninstall fail.
+    """
     name = "gcu-dra-uninstall-cleanup"
+    logs.configure("warning")  # helm prints all that it says
     settings = load(CleanupSettings, argv, environ, prog=name, description=_DESCRIPTION)
     api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
+    sweeps = Sweeps(api, namespace=settings.release_namespace, name=settings.sweep, wait=stop.wait)
     try:
-        clean(api)
+        print(clear_up(api, sweeps, settings.patience), file=sys.stderr)
     finally:
         api.close()
+
+
+def clear_up(api: Api, sweeps: Sweeps, patience: float) -> Answers:
+    """Nodes last, as the label that agents gave them may be what chooses them for the sweep."""
+    try:
+        return sweeps.answers(patience)
+    finally:
+        clean(api)
 
 
 def clean(api: Api) -> None:

@@ -40,8 +40,8 @@ class Rendered:
 
     @property
     def agent(self) -> Object:
-        """The pod of the DaemonSet."""
-        return _pod(self.one("DaemonSet"))
+        """The pod of the agents' DaemonSet."""
+        return _pod(self.one("DaemonSet", "-agent"))
 
     @property
     def controller(self) -> Object:

@@ -232,5 +232,5 @@ def test_a_new_agent_serves_before_the_old_one_ends_where_kubelets_know_both(
     helm: Helm, version: str, update: dict[str, object]
 ) -> None:
     rendered = helm.render({"agent": {"maxSurge": "10%"}}, f"--kube-version={version}")
-    strategy = rendered.one("DaemonSet")["spec"]["updateStrategy"]
+    strategy = rendered.one("DaemonSet", "-agent")["spec"]["updateStrategy"]
     assert strategy == {"type": "RollingUpdate", "rollingUpdate": update}

@@ -49,13 +49,14 @@ def test_every_object_says_what_it_belongs_to(helm: Helm) -> None:
 
 def test_selectors_find_their_own_pods_only(helm: Helm) -> None:
     rendered = helm.render()
-    workloads = [rendered.one("DaemonSet"), rendered.one("Deployment")]
+    workloads = [*rendered.of("DaemonSet"), *rendered.of("Deployment")]
+    assert len(workloads) == 3
     for workload in workloads:
         wanted = workload["spec"]["selector"]["matchLabels"].items()
         assert [wanted <= _labels(each).items() for each in workloads].count(True) == 1
     budget = rendered.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"].items()
     assert budget <= _labels(rendered.one("Deployment")).items()
-    assert not budget <= _labels(rendered.one("DaemonSet")).items()
+    assert not budget <= _labels(rendered.one("DaemonSet", "-agent")).items()
 
 
 def _labels(workload: Object) -> dict[str, str]:

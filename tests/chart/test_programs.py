@@ -129,7 +129,7 @@ def test_probes_ask_the_port_that_the_program_listens_on(helm: Helm, program: st
 
 def test_the_lease_is_the_one_that_the_controller_may_write(helm: Helm) -> None:
     rendered = helm.render()
-    role = rendered.one("Role")
+    role = rendered.one("Role", "-controller")
     assert fields(rendered.controller["containers"][0])["GCU_LEASE_NAMESPACE"] == (
         "metadata.namespace"
     )

@@ -16,6 +16,7 @@ RUNTIME: Final[Values] = {"efsmi": {"runtimeClassName": "enflame"}}
 SIMULATED: Final[Values] = {"simulation": {"enabled": True}}
 WITHOUT_DRA: Final[Values] = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
 OLD: Final = "--kube-version=1.30.14"
+SWEPT: Final = "path of the sweep after an uninstall"
 # When a row of the mounts holds.
 WHEN: Final = {
     "always": (REAL, RUNTIME, SIMULATED),
@@ -62,8 +63,16 @@ def test_mounts(helm: Helm, values: Values) -> None:
         for row in table("path", "access", "when")
         if values in WHEN[row["when"]]
     }
-    [container] = helm.render(values).agent["containers"]
-    assert told == {
+    rendered = helm.render(values)
+    assert told == mounts(rendered.agent["containers"])
+    swept = {(row[SWEPT], "write") for row in table(SWEPT)}
+    assert swept == mounts(_pod_of(rendered, "DaemonSet", "-sweep")["initContainers"])
+
+
+def mounts(containers: list[Object]) -> set[tuple[str, str]]:
+    """Path and access of those of the only container."""
+    [container] = containers
+    return {
         (mount["mountPath"], "read" if mount.get("readOnly") else "write")
         for mount in container["volumeMounts"]
     }
@@ -79,10 +88,15 @@ def test_containers(helm: Helm) -> None:
         "simulated machine": (simulated.agent, "initContainers"),
         "controller": (real.controller, "containers"),
         "kube-scheduler of the chart": (scheduler, "containers"),
+        "sweep": (_pod_of(real, "DaemonSet", "-sweep"), "initContainers"),
         "uninstall Jobs": (_pod_of(real, "Job", "-uninstall"), "containers"),
     }
     cleanup = _pod_of(real, "Job", "-cleanup")
-    others = (("controller", (ours, "containers")), ("uninstall Jobs", (cleanup, "containers")))
+    others = (
+        ("controller", (ours, "containers")),
+        ("sweep", (pods["sweep"][0], "containers")),
+        ("uninstall Jobs", (cleanup, "containers")),
+    )
     assert not any(SHARED & set(pod) for pod, _ in pods.values())
     rows = table("setting", *pods)
     for column, (pod, kind) in (*pods.items(), *others):

@@ -100,7 +100,9 @@ def test_it_may_make_device_nodes_and_nothing_else(helm: Helm) -> None:
 
 def test_other_machines_make_new_pods(helm: Helm) -> None:
     def annotations(values: Values) -> Object:
-        found: Object = helm.render(values).one("DaemonSet")["spec"]["template"]["metadata"]
+        found: Object = helm.render(values).one("DaemonSet", "-agent")["spec"]["template"][
+            "metadata"
+        ]
         return found
 
     assert annotations(machines()) == annotations(machines())

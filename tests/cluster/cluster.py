@@ -149,9 +149,10 @@ class Cluster:
                 raise WaitTimeout(str(error)) from error
             raise
 
-    def helm(self, *arguments: str) -> str:
-        """Run helm as administrator and give its output. Raises CommandError."""
-        return run(self._client("helm", arguments), environment=self.environment())
+    def helm(self, *arguments: str, both: bool = False) -> str:
+        """Run helm as administrator and give its output; with `both` streams, as what hooks say
+        comes on the second one. Raises CommandError."""
+        return run(self._client("helm", arguments), environment=self.environment(), both=both)
 
     def environment(self) -> dict[str, str]:
         """Variables for kubectl and helm.

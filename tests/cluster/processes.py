@@ -172,8 +172,9 @@ def run(
     stdin: str | None = None,
     environment: Mapping[str, str] | None = None,
     timeout: float = 300.0,
+    both: bool = False,
 ) -> str:
-    """Run a command to its end and give its standard output.
+    """Run a command to its end and give its standard output; with `both`, standard error, too.
 
     Raises CommandError with all of its output when the status is not 0, and ClusterError after
     `timeout` seconds.
@@ -198,7 +199,7 @@ def run(
         ) from error
     if done.returncode:
         raise CommandError(words, done.returncode, done.stdout + done.stderr)
-    return done.stdout
+    return done.stdout + done.stderr if both else done.stdout
 
 
 def require_root() -> None:

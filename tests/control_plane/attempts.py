@@ -22,7 +22,6 @@ from tests.kill.grants import Claims, Grant
 
 SECRETS = Resource("", "v1", "secrets", "Secret", namespaced=True)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
-DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
 CARD = PciAddress.parse("0000:0d:00.0")
 
 

@@ -102,11 +102,11 @@ class Installation:
         found: dict[str, Any] = json.loads(told)
         return found
 
-    def uninstall(self, *flags: str) -> None:
-        """`helm uninstall`, waiting for what it deletes. Raises CommandError, with what helm says,
-        where it refuses."""
+    def uninstall(self, *flags: str) -> str:
+        """`helm uninstall`, waiting for what it deletes; gives what it says. Raises CommandError,
+        with the same, where it refuses."""
         scope = f"--namespace={DRIVER_NAMESPACE}"
-        self.cluster.helm("uninstall", RELEASE, scope, "--wait", *flags)
+        return self.cluster.helm("uninstall", RELEASE, scope, "--wait", *flags, both=True)
 
     def published(self) -> bool:
         """Whether every node's pool has its cards, each in all modes."""
@@ -172,6 +172,13 @@ class Installation:
     def cdi_files(self, node: Node) -> set[str]:
         """The names of the driver's CDI files on a node."""
         return {path.name for path in node.host_path("/var/run/cdi").glob(f"{DRIVER}*")}
+
+    def traces(self, node: Node) -> set[str]:
+        """What the driver has on a node, but for what pods of it that end still have."""
+        kubelet = node.host_path("/var/lib/kubelet")
+        folders = (kubelet / name for name in ("plugins", "plugins_registry", "device-plugins"))
+        found = {str(path.relative_to(kubelet)) for each in folders for path in each.rglob("*gcu*")}
+        return found | self.cdi_files(node)
 
     def wait_for_rest(self) -> None:
         """Return when no node has anything of a claim: no CDI file of ours, no DRS instance, no

@@ -132,8 +132,9 @@ def vendor(admin: Administrator) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_an_uninstall_leaves_nothing_on_the_nodes(admin: Administrator) -> None:
-    """Of what agents told there, and who chooses nodes by the label finds them no more."""
+    """Of what agents had and told there, and who chooses nodes by the label finds them no more."""
     for node in admin.driver.machines:
+        assert admin.driver.traces(admin.cluster.node(node)) == set()
         metadata = admin.metadata(node)
         assert GCUSHARE not in metadata["labels"]
         assert not TOLD & metadata.get("annotations", {}).keys()

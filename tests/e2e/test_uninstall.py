@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_FAILING
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import wait_until
@@ -20,6 +21,7 @@ _KINDS = (
 )
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 _IN_NAMESPACE = "daemonsets,deployments,jobs,leases,serviceaccounts,roles,rolebindings,configmaps"
+_STATE = "plugins/gcu.enflame.com"
 _WIPED_SECONDS = 90.0  # the kubelet waits 30 s for a driver to come back
 
 
@@ -32,13 +34,13 @@ def left(driver: Installation) -> list[str]:
 
 def test_nothing_is_left(driver: Installation) -> None:
     assert left(driver)
-    driver.uninstall()
+    assert all(_STATE in driver.traces(node) for node in driver.cluster.nodes)
+    told = driver.uninstall()
+    assert f"Nothing of the driver is left on {len(driver.machines)} nodes." in told
     assert left(driver) == []
-    wait_until(lambda: not driver.slices(), _WIPED_SECONDS, "no ResourceSlices")
     for node in driver.cluster.nodes:
-        assert not driver.cdi_files(node)
-        registry = node.host_path("/var/lib/kubelet/plugins_registry")
-        assert not list(registry.iterdir())
+        assert driver.traces(node) == set()
+    wait_until(lambda: not driver.slices(), _WIPED_SECONDS, "no ResourceSlices")
     driver.install()
 
 
@@ -56,16 +58,35 @@ def test_it_is_refused_while_a_claim_has_a_gcu(driver: Installation, one: OneCar
     driver.cluster.helm(*rollback[1:])
     driver.install()
     one.wait_for("holder")
-    one.end("holder")
-    driver.uninstall()
+    one.machine.set_fault("destroy-fails", card=one.card)
+    try:
+        one.end("holder")
+        uninstall_with_remnant(driver, one)
+    finally:
+        one.machine.clear_faults()
+        driver.install()
+    one.wait_until(lambda: not one.profiles(), "the end of the instance")
+    one.wait_until(lambda: not one.tainted(TAINT_FAILING), "the end of the taint")
+
+
+def uninstall_with_remnant(driver: Installation, one: OneCard) -> None:
+    """No claim tells any more of what the pod left, so nothing is refused; the node's journal tells
+    of it, and stays."""
+    told = driver.uninstall()
+    assert f"node {one.node.name}: /var/lib/kubelet/{_STATE} stays" in told
+    assert f"what claim {one.namespace}/holder left (card {one.card})" in told
+    assert "Nothing of the driver is left on 1 node." in told
     assert left(driver) == []
-    driver.install()
+    assert (one.node.host_path("/var/lib/kubelet") / _STATE / "journal").exists()
+    assert driver.traces(driver.cluster.nodes[1]) == set()
+    assert one.profiles() == ["1g.6gb"]
 
 
 def test_a_later_install_adopts_what_was_left_by_force(driver: Installation, one: OneCard) -> None:
     one.run("ends", Mode.DRS, 1)
     one.run("stays", Mode.DRS, 3)
     driver.uninstall("--no-hooks")
+    assert all(_STATE in driver.traces(node) for node in driver.cluster.nodes)
     driver.cluster.kubectl("delete", "pod", "ends", one.scope, "--wait=false")
     wait_until(lambda: not driver.slices(), _WIPED_SECONDS, "no ResourceSlices")
     assert one.profiles() == ["1g.6gb", "3g.20gb"]

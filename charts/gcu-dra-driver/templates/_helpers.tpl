@@ -40,6 +40,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gcu.controller.name" -}}{{ include "gcu.fullname" . }}-controller{{- end -}}
 {{- define "gcu.uninstall.name" -}}{{ include "gcu.fullname" . }}-uninstall{{- end -}}
 {{- define "gcu.cleanup.name" -}}{{ include "gcu.fullname" . }}-cleanup{{- end -}}
+{{- define "gcu.sweep.name" -}}{{ include "gcu.fullname" . }}-sweep{{- end -}}
 {{- define "gcu.simulation.name" -}}{{ include "gcu.fullname" . }}-simulation{{- end -}}
 
 {{- define "gcu.cards.name" -}}{{ include "gcu.fullname" . }}-cards{{- end -}}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import grpc
 import pytest
@@ -14,6 +16,8 @@ from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.node.cdi_directory import CdiError
 from dra_driver.node.failures import TRIES
+from dra_driver.node.residence import alone
+from tests.cluster.waiting import wait_until
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.hanging import reads_that_hang, time_is_up_when
 from tests.unit.kubelet_api import fake_kubelet
@@ -74,26 +78,17 @@ def test_nothing_is_served_before_recovery_is_over(node: Node) -> None:
 
 
 def test_a_state_folder_that_cannot_be_used_is_waited_for(node: Node) -> None:
-    """It is mended while the agent tries for the third time."""
+    """It is mended while the agent tries."""
     node.state.write_text("a file is in the way")
-    told: list[str | None] = []
-
-    def look(point: Point) -> None:
-        if point is Point.JOURNAL_CREATE:
-            told.append(agent.ready())
-            assert not node.sockets.service.exists()
-            if len(told) == 3:
-                node.state.unlink()
-
-    agent = node.agent(Watching(look))
+    agent = node.agent()
     agent.start()
+    reason = f"the directory {node.state} cannot be used: Not a directory"
+    wait_until(lambda: str(agent.ready()).startswith(reason), 60.0, "the reason")
+    assert not node.sockets.service.exists()
     assert agent.live() is None
+    node.state.unlink()
     assert agent._startup.done.wait(60)
-    assert told[0] == "the agent is starting"
-    for reason in told[1:3]:
-        assert reason is not None
-        assert reason.startswith(f"the journal {node.state} cannot be used: File exists")
-    fake_kubelet.prepare_v1(node.sockets.service)
+    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
 
 
 def test_a_second_attempt_to_recover_knows_what_the_journal_lost(node: Node) -> None:
@@ -322,3 +317,30 @@ def test_a_stopped_agent_leaves_no_socket_and_no_thread(node: Node) -> None:
     assert "ended unexpectedly" in str(agent.live())
     node.started()
     fake_kubelet.get_info(node.sockets.registration)
+
+
+def test_nobody_removes_the_state_of_a_node_with_an_agent(node: Node) -> None:
+    """Not that of one that stops either: what it has under way may write to the journal."""
+    agent = node.started()
+    agent.stop()
+    with alone(node.state) as is_alone:
+        assert not is_alone
+
+
+def test_an_agent_whose_directory_was_removed_as_it_came_starts_anew(
+    node: Node, tmp_path: Path
+) -> None:
+    """Its container has mounted what is nowhere on the node any more."""
+    ended = threading.Event()
+    removed = tmp_path / "removed"
+    removed.mkdir()
+    fd = os.open(removed, os.O_RDONLY)
+    removed.rmdir()
+    node.state = Path(f"/proc/self/fd/{fd}")
+    try:
+        agent = node.agent(end=ended.set)
+        agent.start()
+        assert ended.wait(60)
+        agent.stop()
+    finally:
+        os.close(fd)

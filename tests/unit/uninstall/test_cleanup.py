@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -11,7 +12,9 @@ from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import NODES, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import GcuError
-from dra_driver.uninstall.cleanup import clean
+from dra_driver.uninstall.answers import Answers
+from dra_driver.uninstall.cleanup import clean, clear_up
+from dra_driver.uninstall.sweeps import Sweeps
 
 OURS = {"manager": "gcu-dra-agent", "operation": "Apply", "subresource": "status"}
 
@@ -53,6 +56,40 @@ def test_nothing_is_applied_in_the_name_of_agents_that_told_something() -> None:
     assert nodes.applied == [
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "told"}},
     ]
+
+
+class Sweep:
+    """The port `Sweeps`: `ask` is called when it is asked for the answers."""
+
+    def __init__(self, ask: Callable[[], Answers]) -> None:
+        self._ask = ask
+
+    def answers(self, patience: float) -> Answers:
+        assert patience == 60
+        return self._ask()
+
+
+def test_a_node_keeps_its_label_until_it_is_swept() -> None:
+    nodes = Nodes(node("told", OURS))
+    answers = Answers({"told": ""}, {})
+
+    def ask() -> Answers:
+        assert nodes.applied == []
+        return answers
+
+    assert clear_up(cast("Api", nodes), cast("Sweeps", Sweep(ask)), 60) is answers
+    assert len(nodes.applied) == 1
+
+
+def test_without_an_answer_nodes_are_cleaned_all_the_same() -> None:
+    nodes = Nodes(node("told", OURS))
+
+    def ask() -> Answers:
+        raise Unavailable("no answer")
+
+    with pytest.raises(Unavailable):
+        clear_up(cast("Api", nodes), cast("Sweeps", Sweep(ask)), 60)
+    assert len(nodes.applied) == 1
 
 
 def test_a_node_that_was_deleted_meanwhile_holds_up_no_other() -> None:

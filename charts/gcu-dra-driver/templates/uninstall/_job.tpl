@@ -56,7 +56,7 @@ helm.sh/hook-weight: "-1"
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
-{{/* Annotations of what the cleanup after an uninstall needs, likewise. */}}
+{{/* Annotations of what is made after an uninstall before the cleanup, and gone after it. */}}
 {{- define "gcu.uninstall.after" -}}
 helm.sh/hook: post-delete
 helm.sh/hook-weight: "-1"

@@ -1,0 +1,36 @@
+"""What a journal tells one who must not change it: opening it as an agent does writes it anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dra_driver.model.errors import InvalidValue, JournalError
+from dra_driver.node import frames
+from dra_driver.node.ledger import Ledger
+from dra_driver.node.records import decode
+
+
+def peek(directory: Path) -> Ledger:
+    """All holdings; none where there is no journal. Nobody may be writing to it meanwhile.
+
+    Raises JournalError where the file cannot be read, or not all of it.
+    """
+    path = directory / "journal"
+    try:
+        found = frames.scan(path.read_bytes())
+    except FileNotFoundError:
+        return Ledger()
+    except OSError as error:
+        raise JournalError(f"the journal {path} cannot be read: {error.strerror}") from error
+    damaged = JournalError(f"the journal {path} is damaged")
+    try:
+        records = [decode(payload) for payload in found.payloads]
+    except InvalidValue as error:
+        raise damaged from error
+    if found.damage or not records or records[0].kind != "header":
+        raise damaged
+    ledger = Ledger()
+    for record in records:
+        if record.kind != "header":
+            ledger = ledger.apply(record)
+    return ledger

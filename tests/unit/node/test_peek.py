@@ -1,0 +1,54 @@
+"""What a journal tells one who must not change it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dra_driver.model.errors import JournalError
+from dra_driver.node import frames
+from dra_driver.node.peek import peek
+from dra_driver.node.records import CardKind, card_record
+from tests.unit.node.journals import forgotten, opened, prepared
+from tests.unit.node.world import CARDS
+
+
+def test_it_is_what_an_agent_has_and_nothing_changes(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    for each in (prepared(1), prepared(2), forgotten(1), card_record(CardKind.DRS_ON, CARDS[3])):
+        journal.write(each)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert peek(tmp_path) == journal.snapshot()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_where_there_is_none_nothing_is_held(tmp_path: Path) -> None:
+    assert not peek(tmp_path / "nowhere").holdings
+    assert list(tmp_path.iterdir()) == []
+
+
+HEADLESS = frames.encode(b'{"kind":"drs-off","card":"0000:01:00.0"}')
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"\0" * 64, id="zeros"),
+        pytest.param(b"something else", id="no frames"),
+        pytest.param(HEADLESS, id="no header"),
+        pytest.param(frames.encode(b'{"kind":"header"}') + frames.encode(b"["), id="no JSON"),
+        pytest.param(frames.encode(b'{"kind":"header"}') + HEADLESS[:-1], id="cut"),
+    ],
+)
+def test_one_that_is_damaged_is_told(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "journal").write_bytes(content)
+    with pytest.raises(JournalError, match="is damaged"):
+        peek(tmp_path)
+
+
+def test_one_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    with pytest.raises(JournalError, match="cannot be read: Is a directory"):
+        peek(tmp_path)
