@@ -28,6 +28,14 @@ def driver(installed: Installation) -> Iterator[Installation]:
 
 
 @pytest.fixture
+def restored(driver: Installation, namespace: str) -> Iterator[None]:
+    """Whatever a test does to the release, it is there again, and before the test's pods end: they
+    would wait for it."""
+    yield
+    driver.restore()
+
+
+@pytest.fixture
 def one(driver: Installation, namespace: str) -> OneCard:
     """The first card of the first node, for claims in the test's namespace."""
     return OneCard(driver, namespace)

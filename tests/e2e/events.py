@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import Installation
 
 
@@ -25,7 +25,7 @@ def wait_for_note(driver: Installation, namespace: str, kind: str, reason: str, 
     """Return when such an event has these words in its note. Raises WaitTimeout."""
     wait_until(
         lambda: any(words in note for note in notes(driver, namespace, kind, reason)),
-        60.0,
+        PATIENCE,
         f"an event {reason} of a {kind} with {words!r}",
         seen=lambda: driver.cluster.kubectl("get", "events", f"--namespace={namespace}"),
     )

@@ -56,7 +56,9 @@ class KillableAgent:
         self._order = self.folder / fatal_agent.ORDER
 
     def lay(self) -> None:
-        """Put on the node what the pods run."""
+        """Put on the node what the pods run; an order of before is none."""
+        for former in (self._order, self._reached):
+            former.unlink(missing_ok=True)
         for source in _SOURCES:
             place = self.folder / source
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from typing import Any
 from dra_driver.model.mode import Mode
 from dra_driver.simulator.machine import SimulatedMachine
 from dra_driver.simulator.record import Entry
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.events import notes
 from tests.e2e.installation import Installation
@@ -55,13 +55,13 @@ class OneCard:
 
     def wait_until(self, predicate: Callable[[], bool], what: str) -> None:
         """Return when it is so. Raises WaitTimeout."""
-        wait_until(predicate, 90.0, what, seen=self._seen)
+        wait_until(predicate, PATIENCE, what, seen=self._seen)
 
     def wait_for_words(self, name: str, reason: str, words: str) -> None:
         """Return when an event on the pod of that name, and no other, has these words."""
         wait_until(
             lambda: any(words in note for note in self._notes(name, reason)),
-            60.0,
+            PATIENCE,
             f"an event {reason} of pod {name} with {words!r}",
             seen=lambda: str(self._notes(name, reason)),
         )
@@ -69,7 +69,9 @@ class OneCard:
     def status_devices(self, name: str) -> list[Object]:
         """The claim's ``status.devices``, once somebody has written it."""
         return wait_until(
-            lambda: self._claim(name)["status"].get("devices"), 60.0, f"status.devices of {name}"
+            lambda: self._claim(name)["status"].get("devices"),
+            PATIENCE,
+            f"status.devices of {name}",
         )
 
     def profiles(self) -> list[str]:

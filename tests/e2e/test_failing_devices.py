@@ -13,7 +13,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING
 from dra_driver.node.failures import TRIES
 from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import Installation
 from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.one_card import OneCard
@@ -62,7 +62,7 @@ def nudge(cluster: Cluster, pod: str, scope: str, times: int) -> None:
     for number in range(times):
         more = partial(_has_more_failures, cluster, pod, scope, _failures(cluster, pod, scope))
         cluster.kubectl("annotate", "--overwrite", "pod", pod, scope, f"nudge={number}")
-        wait_until(more, 120.0, f"FailedPrepareDynamicResources of {pod}")
+        wait_until(more, PATIENCE, f"FailedPrepareDynamicResources of {pod}")
 
 
 def _has_more_failures(cluster: Cluster, pod: str, scope: str, known: int) -> bool:

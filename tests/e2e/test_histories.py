@@ -17,7 +17,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.profile import profile_size
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.installation import Installation
 from tests.e2e.manifests import claim_in, pod_with
@@ -87,7 +87,7 @@ class History:
             found = self.driver.cluster.get("pods", scope)["items"]
             return {pod["metadata"]["name"] for pod in found}
 
-        wait_until(lambda: names() == set(self.pods), 60.0, f"no pods but {self.pods}")
+        wait_until(lambda: names() == set(self.pods), PATIENCE, f"no pods but {self.pods}")
         if self.pods:
             self.driver.wait_for_agents()
             # The kubelet asks again within 60 to 90 s, or when the pod changes.

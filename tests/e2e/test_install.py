@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.e2e.installation import Installation
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("restored")]
 
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 

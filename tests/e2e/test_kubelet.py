@@ -8,14 +8,11 @@ import pytest
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 
 pytestmark = pytest.mark.cluster
-
-# The agent's own look at its sockets every 10 s, three failed probes 10 s apart, and a new start.
-_BACK_SECONDS = 120.0
 
 
 @pytest.mark.parametrize(
@@ -30,9 +27,9 @@ def test_a_socket_that_somebody_removes_is_there_again(
     kubelet = one.node.host_path("/var/lib/kubelet")
     [socket] = kubelet.glob(sockets)
     socket.unlink()
-    wait_until(lambda: list(kubelet.glob(sockets)), _BACK_SECONDS, f"another {socket.name}")
+    wait_until(lambda: list(kubelet.glob(sockets)), PATIENCE, f"another {socket.name}")
     driver.wait_for_agents()
-    wait_until(driver.published, 60.0, "the cards of all nodes")
+    wait_until(driver.published, PATIENCE, "the cards of all nodes")
     one.run("after", Mode.DRS, 1)
     one.wait_for("before")
     one.end("before", "after")
@@ -59,7 +56,7 @@ def test_a_card_that_takes_longer_than_the_kubelet_waits(
     try:
         one.apply("slow", Mode.DRS, 1)
         one.wait_for_words("slow", "FailedPrepareDynamicResources", "DeadlineExceeded")
-        wait_until(lambda: one.profiles() == ["1g.6gb"], 120.0, "the instance")
+        wait_until(lambda: one.profiles() == ["1g.6gb"], PATIENCE, "the instance")
     finally:
         one.machine.clear_faults()
     # The kubelet asks again within 60 to 90 s, or when the pod changes.

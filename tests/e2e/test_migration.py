@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import RESOURCE_SHARED
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod, wait_for_pods
 from tests.e2e.installation import Installation
 from tests.e2e.seen import assert_sees_what_was_granted, granted
@@ -49,14 +49,14 @@ def test_a_deployment_moves_over(driver: Installation, namespace: str) -> None:
 
     with driver.changed(legacyResources={"enabled": False}):
         driver.cluster.apply(deployment(namespace))
-        wait_until(lambda: len(pods()) == 2, 60.0, "the replicas to be made")
+        wait_until(lambda: len(pods()) == 2, PATIENCE, "the replicas to be made")
     before = {each["metadata"]["uid"] for each in pods()}
     for each in pods():
         assert each["spec"]["containers"][0]["resources"]["limits"] == LIMITS
         assert "resourceClaims" not in each["spec"]
     driver.cluster.kubectl("rollout", "restart", scope, "deployment/web")
     driver.cluster.wait("rollout", "status", scope, "deployment/web")
-    wait_until(lambda: len(pods()) == 2, 60.0, "the former replicas to be gone")
+    wait_until(lambda: len(pods()) == 2, PATIENCE, "the former replicas to be gone")
     wait_for_pods(driver.cluster, namespace, *(each["metadata"]["name"] for each in pods()))
     for each in pods():
         assert each["metadata"]["uid"] not in before

@@ -102,19 +102,19 @@ class Administrator:
 
 
 @pytest.fixture(scope="module")
-def left(without_dra: OldInstallation) -> Iterator[OldInstallation]:
-    """This driver, uninstalled; afterwards it is there again."""
-    without_dra.wait_for_rest()
-    without_dra.uninstall()
-    try:
-        yield without_dra
-    finally:
-        without_dra.install()
+def restored(without_dra: OldInstallation) -> Iterator[OldInstallation]:
+    """This driver, which is there again after all tests."""
+    yield without_dra
+    without_dra.install()
 
 
 @pytest.fixture
-def admin(left: OldInstallation, namespace: str) -> Administrator:
-    return Administrator(left, namespace)
+def admin(restored: OldInstallation, namespace: str) -> Administrator:
+    """On whose cluster this driver is not, or not any more."""
+    if restored.is_installed():
+        restored.wait_for_rest()
+        restored.uninstall()
+    return Administrator(restored, namespace)
 
 
 @pytest.fixture
@@ -129,6 +129,10 @@ def vendor(admin: Administrator) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(command, env=here) as process:
         yield process
         process.kill()
+    for each in admin.machine.instances():
+        index = str(admin.machine.card(each.card).efsmi_index)
+        admin.machine.efsmi("-i", index, "--drs", "--destroy-instance", str(each.id))
+        admin.machine.efsmi("-i", index, "--drs", "off")
 
 
 def test_an_uninstall_leaves_nothing_on_the_nodes(admin: Administrator) -> None:

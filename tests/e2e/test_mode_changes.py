@@ -59,7 +59,9 @@ def test_a_held_card_keeps_its_slices_until_the_last_claim_ends(
         assert driver.slice_counts(one.node.name)[one.card] == 4
         assert not one.tainted(TAINT_CHANGING)
         one.end("more")
-    assert set(driver.slice_counts(one.node.name).values()) == {6}
+    one.wait_until(
+        lambda: set(driver.slice_counts(one.node.name).values()) == {6}, "six slices on all cards"
+    )
 
 
 def _told(driver: Installation, one: OneCard) -> bool:

@@ -23,6 +23,11 @@ def offer(one: OneCard, *, count: int) -> None:
     one.cluster.kubectl("patch", "node", one.node.name, "--subresource=status", f"--patch={patch}")
 
 
+def told(one: OneCard) -> bool:
+    found = notes(one.driver, "default", "Node", "GcuCardForeign", one.node.name)
+    return any(RESOURCE_WHOLE in note for note in found)
+
+
 def test_a_device_plugin_on_the_node_is_noticed(driver: Installation, one: OneCard) -> None:
     """At the agent's start, as it asks rarely; its end within a minute."""
     one.run("held", Mode.DRS, 1)
@@ -34,8 +39,7 @@ def test_a_device_plugin_on_the_node_is_noticed(driver: Installation, one: OneCa
         one.wait_until(lambda: one.tainted(TAINT_FOREIGN), "the taint")
         one.apply("new", Mode.DRS, 1)
         one.wait_for_words("new", "GcuAllocationFailed", f"1 tainted {TAINT_FOREIGN}")
-        told = notes(driver, "default", "Node", "GcuCardForeign", one.node.name)
-        assert any(RESOURCE_WHOLE in note for note in told)
+        one.wait_until(lambda: told(one), "an event on the Node")
     finally:
         offer(one, count=0)
     one.wait_until(lambda: not one.tainted(TAINT_FOREIGN), "no taint")

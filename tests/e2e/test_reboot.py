@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.model.mode import Mode
 from tests.cluster.node import Node
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import Installation
 from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.one_card import OneCard
@@ -16,15 +16,13 @@ from tests.e2e.seen import assert_sees_what_was_granted
 
 pytestmark = pytest.mark.cluster
 
-_BACK_SECONDS = 150
-
 
 def power_off(node: Node) -> None:
     """Without a word to anybody; the disk stays, what is in memory goes."""
     node.stop_kubelet()
     for task in running(node):
         node.ctr("tasks", "kill", "--signal=SIGKILL", task)
-    wait_until(lambda: not running(node), 60.0, f"no container on {node.name}")
+    wait_until(lambda: not running(node), PATIENCE, f"no container on {node.name}")
     for file in node.host_path("/var/run/cdi").iterdir():
         file.unlink()
 
@@ -44,17 +42,19 @@ def test_pods_come_back_with_what_they_had(driver: Installation, one: OneCard) -
     minors = {card.bdf: card.minor for card in one.machine.state().cards}
     old = set(one.machine.instances(one.card))
 
-    power_off(one.node)
-    one.machine.reboot(sorted(minors, reverse=True))
-    assert one.profiles() == []
-    assert {card.bdf: card.minor for card in one.machine.state().cards} != minors
-    one.node.start_kubelet()
+    try:
+        power_off(one.node)
+        one.machine.reboot(sorted(minors, key=minors.__getitem__, reverse=True))
+        assert one.profiles() == []
+        assert {card.bdf: card.minor for card in one.machine.state().cards} != minors
+    finally:
+        one.node.start_kubelet()
     driver.cluster.wait_ready()
     driver.wait_for_agents()
     # Who is tried before the agent is there is tried again after 60 to 90 s, or when it changes.
     driver.cluster.kubectl("annotate", "pods", "--all", "again=now", one.scope)
     for pod in ("whole", "small", "large"):
-        wait_until(partial(restarted, one, pod), _BACK_SECONDS, f"{pod}, running once more")
+        wait_until(partial(restarted, one, pod), PATIENCE, f"{pod}, running once more")
         assert_sees_what_was_granted(driver, driver.cluster.get("pod", pod, one.scope))
     assert one.profiles() == ["1g.6gb", "3g.20gb"]
     assert not old & set(one.machine.instances(one.card))

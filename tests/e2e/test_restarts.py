@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.model.names import DRIVER
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.installation import Installation
 from tests.e2e.manifests import claim, pod_with
@@ -61,12 +61,12 @@ def test_controllers_are_replaced(driver: Installation, namespace: str) -> None:
 
 def test_slices_that_somebody_deletes_are_published_again(driver: Installation) -> None:
     driver.cluster.kubectl("delete", "resourceslices", f"--field-selector=spec.driver={DRIVER}")
-    wait_until(driver.published, 60.0, "the cards of all nodes")
+    wait_until(driver.published, PATIENCE, "the cards of all nodes")
 
 
 def test_the_kubelet_restarts_under_a_running_pod(driver: Installation, namespace: str) -> None:
     name = run_pod(driver, namespace, "before")
     driver.cluster.node(name).restart_kubelet()
     driver.cluster.wait_ready()
-    wait_until(driver.published, 60.0, "the cards of all nodes")
+    wait_until(driver.published, PATIENCE, "the cards of all nodes")
     run_pod(driver, namespace, "after", nodeName=name)

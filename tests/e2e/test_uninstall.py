@@ -8,11 +8,11 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import RELEASE, Installation
 from tests.e2e.one_card import OneCard
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("restored")]
 
 # Cluster-wide kinds in which a trace of the driver could be left.
 _KINDS = (
@@ -22,7 +22,6 @@ _KINDS = (
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 _IN_NAMESPACE = "daemonsets,deployments,jobs,leases,serviceaccounts,roles,rolebindings,configmaps"
 _STATE = "plugins/gcu.enflame.com"
-_WIPED_SECONDS = 90.0  # the kubelet waits 30 s for a driver to come back
 
 
 def left(driver: Installation) -> list[str]:
@@ -40,7 +39,7 @@ def test_nothing_is_left(driver: Installation) -> None:
     assert left(driver) == []
     for node in driver.cluster.nodes:
         assert driver.traces(node) == set()
-    wait_until(lambda: not driver.slices(), _WIPED_SECONDS, "no ResourceSlices")
+    wait_until(lambda: not driver.slices(), PATIENCE, "no ResourceSlices")
     driver.install()
 
 
@@ -88,7 +87,7 @@ def test_a_later_install_adopts_what_was_left_by_force(driver: Installation, one
     driver.uninstall("--no-hooks")
     assert all(_STATE in driver.traces(node) for node in driver.cluster.nodes)
     driver.cluster.kubectl("delete", "pod", "ends", one.scope, "--wait=false")
-    wait_until(lambda: not driver.slices(), _WIPED_SECONDS, "no ResourceSlices")
+    wait_until(lambda: not driver.slices(), PATIENCE, "no ResourceSlices")
     assert one.profiles() == ["1g.6gb", "3g.20gb"]
     assert len(driver.cdi_files(one.node)) == 2
     driver.install()

@@ -8,14 +8,14 @@ import pytest
 
 from dra_driver.model.mode import Mode
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.events import notes
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 from tests.e2e.test_health import WELL, Pod
 from tests.e2e.witness import watching
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("restored")]
 
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 # Other pods for all agents, which do the same.
@@ -54,12 +54,15 @@ def test_one_of_two_agents_is_killed(driver: Installation, one: OneCard, victim:
     with ThreadPoolExecutor(1) as background:
         upgrade = background.submit(driver.install, driver.values(**_OTHER))
         wait_until(
-            lambda: len(running_agents(driver, node)) == 2, 60.0, f"two running agents on {node}"
+            lambda: len(running_agents(driver, node)) == 2,
+            PATIENCE,
+            f"two running agents on {node}",
+            seen=lambda: str(running_agents(driver, node)),
         )
         [newer] = set(running_agents(driver, node)) - {older}
         identity = running_agents(driver, node)[older if victim == "the older" else newer]
         one.node.ctr("tasks", "kill", "--signal=SIGKILL", identity)
-        upgrade.result(120)
+        upgrade.result(2 * PATIENCE)
     one.run("after", Mode.DRS, 1)
     one.wait_for("held")
     driver.install()

@@ -10,7 +10,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import SHARED
 from tests.e2e.installation import CARDS, Installation
@@ -51,7 +51,7 @@ def tainted(driver: Installation, node: str) -> set[tuple[str, bool]]:
 def wait_for_cards(driver: Installation, node: str, wanted: set[tuple[str, bool]]) -> None:
     wait_until(
         lambda: tainted(driver, node) == wanted,
-        90.0,
+        PATIENCE,
         f"slices with {sorted(wanted)}",
         seen=lambda: str(sorted(tainted(driver, node))),
     )
@@ -72,7 +72,7 @@ def test_pods_keep_what_they_have_when_the_way_changes(
         assert driver.minor(node, PciAddress.parse(one.card)) not in seen.visible
         one.end("by-claim")
         wait_for_cards(driver, node, set())
-        wait_until(plugins.published, 90.0, "the claim's card beside the others")
+        wait_until(plugins.published, PATIENCE, "the claim's card beside the others")
     finally:
         driver.install()
     [held] = [card for card, changing in tainted(driver, node) if changing]
@@ -80,7 +80,9 @@ def test_pods_keep_what_they_have_when_the_way_changes(
     assert look(driver, namespace, "by-limits", "c0") == seen
     one.run("again", Mode.DRS, 1)
     driver.cluster.kubectl("delete", "pod", "by-limits", f"--namespace={namespace}")
-    wait_until(lambda: not any(changing for _, changing in tainted(driver, node)), 90.0, "no taint")
+    wait_until(
+        lambda: not any(changing for _, changing in tainted(driver, node)), PATIENCE, "no taint"
+    )
     one.end("again")
 
 

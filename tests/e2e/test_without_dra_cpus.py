@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import execute, wait_for_pods
 from tests.e2e.by_limits import SHARED
 from tests.e2e.seen import look
@@ -61,7 +62,7 @@ def driver(request: pytest.FixtureRequest, static_cpus: OldInstallation) -> OldI
 @pytest.fixture
 def namespace(driver: OldInstallation, request: pytest.FixtureRequest) -> Iterator[str]:
     """Of the test's own; its pods are gone before the next test begins."""
-    name = f"cpus-{request.node.callspec.id}"
+    name = f"cpus-{request.node.callspec.id}-{secrets.token_hex(2)}"
     driver.cluster.kubectl("create", "namespace", name)
     yield name
     driver.cluster.kubectl("delete", "pods", "--all", f"--namespace={name}")
@@ -114,7 +115,7 @@ def test_devices_stay_open_when_cpus_change(driver: OldInstallation, namespace: 
     assert len(taken) == 1
     wait_until(
         lambda: cpus(driver, namespace, "beside") == before - taken,
-        60.0,
+        PATIENCE,
         f"the processors {taken} taken from the other pod",
         seen=lambda: str(cpus(driver, namespace, "beside")),
     )
