@@ -154,7 +154,10 @@ class Keeper:
         there.
         """
         with self._own(owner.uid) as held:
-            if held is None or is_spent(held):
+            if held is None:
+                return Outcome.AT_REST
+            if is_spent(held):
+                self._specs.remove(owner.uid)  # of admin access there is nothing else to take back
                 return Outcome.AT_REST
             if held.state is State.PREPARED:
                 if not held.records:

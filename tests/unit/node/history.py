@@ -189,7 +189,8 @@ class History:
         self.agent.journal.snapshot()
         what = self.random.choice(("again", "leave", "look"))
         if what == "again":
-            known = self.outside.is_answered(uid)
+            # Of a claim that is gone only the file tells, which a look takes in.
+            known = self.outside.is_answered(uid) and self.outside.exists(uid)
             done = self._prepare(uid)
             assert done is not False or not known or self.disturbed, self.told[-1]
         elif what == "leave":

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dra_driver.model.claim import Result, results
+from dra_driver.model.claim import ClaimRef, Result, results
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -146,6 +146,12 @@ class Outside:
     def is_answered(self, uid: str) -> bool:
         """Whether it is prepared as it is allocated now."""
         return uid in self.prepared() and self.results(uid) == self.wanted(uid)
+
+    def exists(self, uid: str) -> bool:
+        """Whether the claim is on the API server still."""
+        ref = ClaimRef.of(self.claims[uid])
+        found = self.world.api.claims.get((ref.namespace, ref.name))
+        return found is not None and ClaimRef.of(found) == ref
 
     def _tells(self, uid: str, allocated: Sequence[Result]) -> bool:
         file = self.world.root / "cdi" / f"{_PREFIX}{uid}.json"

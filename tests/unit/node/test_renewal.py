@@ -26,6 +26,7 @@ KINDS = {
     "drs": (share(0, Mode.DRS, 1, "s1"), share(1, Mode.DRS, 1, "s2")),
     "drs on the same card": (share(0, Mode.DRS, 6, "s1"), share(0, Mode.DRS, 6, "s2")),
     "drs to whole": (share(0, Mode.DRS, 1, "s1"), result(0)),
+    "admin access": (result(0, adminAccess=True), result(1, adminAccess=True)),
 }
 kinds = pytest.mark.parametrize(("former", "present"), KINDS.values(), ids=KINDS)
 
@@ -128,6 +129,7 @@ def test_killed_at_any_moment_of_it(
             return
         agent = world.start()
         world.reconcile(agent)
+        assert (FILE in world.files()) == (agent.held()[REF.uid] == "prepared")
         now = answered(agent)
         check(world, known, now)
         assert sum(made(world)) == ("drs-" in now[0])
