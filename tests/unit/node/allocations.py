@@ -17,21 +17,23 @@ class Allocations:
     def __init__(self, random: Random, world: DrsWorld) -> None:
         self._random = random
         self._world = world
-        self._renewals = 0
+        self._made = 0
 
     def make(self, name: str, card: int) -> Object:
+        """Shares are this allocation's own, whatever else a claim of the name has or had."""
+        self._made += 1
         kinds = (self._whole, self._slices, self._instance, self._pair, self._overseer)
-        return self._random.choice(kinds)(name, card)
+        made = self._random.choice(kinds)(name, card)
+        for each in made["status"]["allocation"]["devices"]["results"]:
+            if "shareID" in each:
+                each["shareID"] += f"-{self._made}"
+        return made
 
     def like(self, former: Object, card: int) -> Object | None:
         """One that the same claim could have instead; None where none was met."""
         for _ in range(10):
-            self._renewals += 1
             made = self.make(former["metadata"]["name"], card)
             if _form(made) == _form(former):
-                for each in made["status"]["allocation"]["devices"]["results"]:
-                    if "shareID" in each:
-                        each["shareID"] += f"-{self._renewals}"
                 return made
         return None
 
