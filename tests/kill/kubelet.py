@@ -28,6 +28,26 @@ class NoAnswer(Exception):
     """The agent went away before it answered."""
 
 
+class Connection:
+    """A channel to an agent's service, which many threads may use; a kubelet keeps one open."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
+
+    def prepare(self, ref: ClaimRef) -> str:
+        """The claim's error, empty for success."""
+        request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[_claim(ref)])
+        answer = self._stub.NodePrepareResources(request, timeout=_CALL_SECONDS).claims[ref.uid]
+        assert answer.error or all(device.cdi_device_ids for device in answer.devices)
+        return str(answer.error)
+
+    def unprepare(self, ref: ClaimRef) -> str:
+        """The claim's error, empty for success."""
+        request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=[_claim(ref)])
+        answer = self._stub.NodeUnprepareResources(request, timeout=_CALL_SECONDS)
+        return str(answer.claims[ref.uid].error)
+
+
 class Kubelet:
     """Calls the one agent whose sockets are at `registration`; where the service is, that says."""
 
@@ -51,22 +71,21 @@ class Kubelet:
         self._endpoint = info.endpoint
         return True
 
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """One for many calls. Raises NoAnswer in them."""
+        with _dial(Path(self._endpoint)) as channel:
+            yield Connection(channel)
+
     def prepare(self, ref: ClaimRef) -> str:
         """The claim's error, empty for success. Raises NoAnswer."""
-        request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[_claim(ref)])
-        with _dial(Path(self._endpoint)) as channel:
-            stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
-            answer = stub.NodePrepareResources(request, timeout=_CALL_SECONDS).claims[ref.uid]
-        assert answer.error or all(device.cdi_device_ids for device in answer.devices)
-        return str(answer.error)
+        with self.connection() as connection:
+            return connection.prepare(ref)
 
     def unprepare(self, ref: ClaimRef) -> str:
         """The claim's error, empty for success. Raises NoAnswer."""
-        request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=[_claim(ref)])
-        with _dial(Path(self._endpoint)) as channel:
-            stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
-            answer = stub.NodeUnprepareResources(request, timeout=_CALL_SECONDS)
-        return str(answer.claims[ref.uid].error)
+        with self.connection() as connection:
+            return connection.unprepare(ref)
 
     @contextmanager
     def health(self) -> Iterator[Iterator[dra_health_v1alpha1_pb2.NodeWatchResourcesResponse]]:

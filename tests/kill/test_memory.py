@@ -15,8 +15,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +27,7 @@ from dra_driver.model.mode import Mode
 from tests.cluster.cluster import Cluster
 from tests.control_plane.pod import Pod
 from tests.kill.grants import CARDS, Grant
-from tests.kill.kubelet import Kubelet
+from tests.kill.kubelet import Connection
 from tests.kill.node import Node
 
 pytestmark = pytest.mark.control_plane
@@ -35,6 +35,7 @@ pytestmark = pytest.mark.control_plane
 CYCLES: Final = int(os.environ.get("GCU_CYCLES", "400"))
 HELD: Final = 48
 _SAMPLES: Final = 50
+_STEP: Final = max(4, CYCLES // _SAMPLES // 4 * 4)  # half of them in each mode, by two callers
 _SLICES: Final = 16
 _ROUND_SECONDS: Final = 60.0
 # A trend is told from noise by far more cycles than the quick run has.
@@ -85,10 +86,16 @@ def resident(pid: int) -> float:
     return int(kibibytes) / 1024
 
 
-def run_cycles(kubelet: Kubelet, refs: Sequence[ClaimRef], count: int) -> None:
-    for ref in islice(cycle(refs), count):
-        assert kubelet.prepare(ref) == ""
-        assert kubelet.unprepare(ref) == ""
+def run_cycles(kubelet: Connection, refs: Sequence[ClaimRef], count: int) -> None:
+    """For each claim a caller, all of them at once; they share `count` evenly."""
+
+    def call(ref: ClaimRef) -> None:
+        for _ in range(count // len(refs)):
+            assert kubelet.prepare(ref) == ""
+            assert kubelet.unprepare(ref) == ""
+
+    with ThreadPoolExecutor(len(refs)) as callers:
+        list(callers.map(call, refs))
 
 
 def slope(curve: Sequence[tuple[int, float]]) -> float:
@@ -101,17 +108,18 @@ def slope(curve: Sequence[tuple[int, float]]) -> float:
 @pytest.mark.timeout(6 * 3600)
 def test_a_long_life_costs_no_memory(node: Node, pod: Pod, tell: Callable[[str], None]) -> None:
     sliced, free = CARDS[:3], CARDS[3]
-    with agent(node, pod) as pid:
-        kubelet = node.kubelet
+    with agent(node, pod) as pid, node.kubelet.connection() as kubelet:
         for at in range(HELD):
             assert kubelet.prepare(node.add(Grant(Mode.SHARED, sliced[at % 3], 1))) == ""
-        # One after the other on one card, in both modes that cost no call of efsmi.
-        refs = [node.add(Grant(Mode.WHOLE, free)), node.add(Grant(Mode.SHARED, free, 2))]
-        run_cycles(kubelet, refs, 100)
+        # The two modes that cost no call of efsmi; only of slices there can be two at a time.
+        whole = [node.add(Grant(Mode.WHOLE, free))]
+        slices = [node.add(Grant(Mode.SHARED, free, amount)) for amount in (2, 3)]
+        run_cycles(kubelet, slices, 100)
         curve, start = [(0, resident(pid))], time.monotonic()
         tell(f"{HELD} claims held: {curve[0][1]:.1f} MiB")
-        for done in range(CYCLES // _SAMPLES, CYCLES + 1, max(1, CYCLES // _SAMPLES)):
-            run_cycles(kubelet, refs, done - curve[-1][0])
+        for done in range(_STEP, CYCLES + 1, _STEP):
+            for refs in (whole, slices):
+                run_cycles(kubelet, refs, _STEP // 2)
             curve.append((done, resident(pid)))
             tell(f"{done:>9} cycles: {curve[-1][1]:.2f} MiB, {time.monotonic() - start:.0f} s")
     growth = slope(curve)
