@@ -1,4 +1,4 @@
-# The image of all three programs: gcu-dra-agent, gcu-dra-controller, gcu-simulator.
+# The image of all of the driver's programs: [project.scripts] in pyproject.toml.
 # Its context is the folder that scripts/image-context writes; building needs no network.
 # BASE is any image with glibc and the Python (as python3) that the wheels were made for.
 ARG BASE

@@ -92,7 +92,7 @@ soak-histories: ## 200,000 random histories of a node, of seeds never played bef
 soak-memory: ## the agent's memory over a million prepares and unprepares [CYCLES=1000000] (root; an hour)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
-	@GCU_CYCLES=$(or $(CYCLES),1000000) $(PY) -m pytest tests/kill/test_memory.py
+	@PYTEST_DEBUG_TEMPROOT=/dev/shm GCU_CYCLES=$(or $(CYCLES),1000000) $(PY) -m pytest tests/kill/test_memory.py
 
 .PHONY: test-cluster
 test-cluster: ## tests on real control planes and clusters
