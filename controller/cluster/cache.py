@@ -12,6 +12,7 @@ from controller.allocator.inventory import Inventory
 from controller.allocator.node_selector import selected_name
 from controller.allocator.state import State
 from controller.cluster import nodes, pods
+from controller.cluster.gone import Gone
 from controller.cluster.pod_index import Name, PodIndex
 from controller.cluster.room import Rooms
 from controller.work.agenda import Key, Subject
@@ -51,7 +52,9 @@ class ClusterCache:
     """Objects by kind and name, and what follows from them: inventory, holdings, room on nodes.
 
     An older version never replaces a newer one of the same object: what a write of ours answered
-    is put in at once, and the watch brings older ones after it.
+    is put in at once, and the watch brings older ones after it. Nor does such an answer, or a new
+    leader's list, bring back what the watch has told to be gone meanwhile: an allocation that is no
+    more would hold its devices for ever.
     """
 
     def __init__(self, selectors: Selectors) -> None:
@@ -69,6 +72,7 @@ class ClusterCache:
             self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
         )
         self._pod_index = PodIndex()
+        self._gone = Gone()
 
     def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
         """These are all the objects of the kind; gives what changed by that."""
@@ -82,13 +86,14 @@ class ClusterCache:
         if resource is PODS:
             self._rooms.keep_pods(listed.keys())
         for each in listed.values():
-            change = self.apply(resource, Change.MODIFIED, each)
+            change = self.apply(resource, Change.ADDED, each)
             if change is not None:
                 changes.append(change)
         return changes
 
     def apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
-        """One object; gives what changed, or None where it was known already."""
+        """One object; gives what changed, or None where it was known already. ADDED and DELETED are
+        the watch's words; what is read beside it is MODIFIED."""
         if resource is not PODS or pods.concerns_us(obj):
             return self._apply(resource, change, obj)
         # The cluster's other pods are none of our business, but for the room that they take.
@@ -97,14 +102,17 @@ class ClusterCache:
         return changed
 
     def _apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
-        name = _name(obj)
+        name, uid = _name(obj), obj["metadata"]["uid"]
         old = self._objects[resource].get(name)
         if change is Change.DELETED:
-            if old is None or old["metadata"]["uid"] != obj["metadata"]["uid"]:
+            if old is None or old["metadata"]["uid"] != uid:
                 return None
+            self._gone.add(uid)
             new = None
         else:
-            if old is not None and not _is_newer(obj, old):
+            if change is Change.ADDED:
+                self._gone.discard(uid)
+            if uid in self._gone or (old is not None and not _is_newer(obj, old)):
                 return None
             new = obj
         self._store(resource, name, new)

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from controller.cluster.cache import WATCHED
-from controller.work.inbox import Replaced
+from controller.work.inbox import News, Replaced
 from dra_driver.kube.errors import Conflict, TooManyRequests, Unavailable
 from dra_driver.kube.resources import (
     NODES,
@@ -389,3 +389,25 @@ def test_nothing_is_planned_at_rest() -> None:
     world.put(PODS, bound)
     world.after(3600.0)
     assert world.agenda.next_due() is None
+
+
+def test_a_claim_that_went_before_its_write_was_heard_of_holds_nothing() -> None:
+    """The last write of its pod took long; meanwhile the pod and its claims were deleted."""
+    world = World(pool("a", [device("whole", 0)]))
+    made = claim("made")
+    made["metadata"]["ownerReferences"] = [{"kind": "Pod", "controller": True, "uid": "uid-p"}]
+    world.put(RESOURCE_CLAIMS, made)
+    world.put(PODS, pod("p", "made"))
+    late: list[News] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.inbox, "put", late.append)
+        while not late:
+            world.worker.turn(0)
+    world.remove(PODS, "p")
+    world.remove(RESOURCE_CLAIMS, "made")
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    for news in late:
+        world.inbox.put(news)
+    world.put(PODS, pod("q", "c"))
+    world.settle()
+    assert world.node_of("c") == "a"

@@ -59,7 +59,7 @@ _SELECTORS = Selectors()
 
 class Port:
     """Keeps what was written; `refuse` holds errors for the next writes, one each, and
-    `meanwhile` happens at the server just before such an error."""
+    `meanwhile` happens at the server just before such an error, `after_list` after each list."""
 
     def __init__(self) -> None:
         self.live: dict[tuple[Resource, str], Object] = {}
@@ -68,6 +68,7 @@ class Port:
         self.refuse: list[GcuError] = []
         self.meanwhile: Callable[[], object] = lambda: None
         self.refuse_lists: list[KubeError] = []
+        self.after_list: Callable[[], object] = lambda: None
         self.lists = 0
         self.version = 100
 
@@ -96,7 +97,9 @@ class Port:
             raise self.refuse.pop(0)
         if (resource, name) in self.live:
             raise AlreadyExists("there is one", status=409)
-        return self.keep(resource, _with_uid(body))
+        # Not that of one of the same name before it.
+        made = body | {"metadata": body["metadata"] | {"uid": f"uid-{name}-{self.version}"}}
+        return self.keep(resource, copy.deepcopy(made))
 
     def delete(
         self, resource: Resource, name: str, *, namespace: str, uid: str, resource_version: str
@@ -130,7 +133,9 @@ class Port:
         found = [
             keep(copy.deepcopy(obj)) for (kind, _), obj in self.live.items() if kind is resource
         ]
-        return Listing(tuple(found), str(self.version))
+        listing = Listing(tuple(found), str(self.version))
+        self.after_list()
+        return listing
 
     def patch(self, resource: Resource, name: str, body: Object, **_: Any) -> Object:
         self.writes.append(f"{name} patch")
@@ -293,8 +298,10 @@ class World:
 
     def put(self, resource: Resource, obj: Object) -> Object:
         """Someone created or changed the object, and the watch tells."""
+        known = (resource, obj["metadata"]["name"]) in self.port.live
         stored = self.hide(resource, obj)
-        self.inbox.put(Event(resource, Change.MODIFIED, self.kept.of(resource)(stored)))
+        change = Change.MODIFIED if known else Change.ADDED
+        self.inbox.put(Event(resource, change, self.kept.of(resource)(stored)))
         return stored
 
     def hide(self, resource: Resource, obj: Object) -> Object:

@@ -6,6 +6,7 @@ import pytest
 
 from controller.allocator.device import DeviceId
 from controller.cluster.cache import ClusterCache
+from controller.cluster.gone import Gone
 from controller.work.agenda import Key, Subject
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -78,6 +79,37 @@ def test_a_list_tells_what_vanished(cache: ClusterCache) -> None:
     [change] = cache.replace(RESOURCE_CLAIMS, [])
     assert (change.old is not None, change.new) == (True, None)
     assert not cache.state().holdings.holds(CARD)
+
+
+def test_what_is_gone_is_not_brought_back_by_what_was_read_before(cache: ClusterCache) -> None:
+    """By the answer to a write, or by a new leader's list, which the watch has overtaken."""
+    cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(1, held()))
+    cache.apply(RESOURCE_CLAIMS, Change.DELETED, at(3, held()))
+    assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(2, held())) is None
+    assert not cache.state().holdings.holds(CARD)
+    cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(4, held(), uid="another"))
+    assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(2, claim("c"))) is None
+    assert cache.state().holdings.holds(CARD)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_what_its_watch_tells_again_is_there(cache: ClusterCache, listed: bool) -> None:
+    """As when a list was older than a new leader's, or a label is put on once more."""
+    cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(2, held()))
+    cache.replace(RESOURCE_CLAIMS, [])
+    if listed:
+        cache.replace(RESOURCE_CLAIMS, [at(2, held())])
+    else:
+        cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(2, held()))
+    assert cache.state().holdings.holds(CARD)
+
+
+def test_no_more_is_remembered_of_what_is_gone_than_is_needed() -> None:
+    gone = Gone()
+    for number in range(20_000):
+        gone.add(f"u{number}")
+    assert "u0" not in gone
+    assert all(f"u{number}" in gone for number in range(10_000, 20_000))
 
 
 def test_the_inventory_follows_the_slices(cache: ClusterCache) -> None:

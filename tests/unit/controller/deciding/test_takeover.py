@@ -66,6 +66,18 @@ def test_what_the_watch_has_not_told_is_known_before_the_first_grant() -> None:
     assert world.node_of("c") is None
 
 
+def test_what_was_deleted_since_the_list_holds_nothing() -> None:
+    """The watch tells while the list is still being read."""
+    world = following(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, allocated("old", "a", "whole-0000-00-00-0"))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.after_list = lambda: world.remove(RESOURCE_CLAIMS, "old")
+    world.lead("2")
+    world.settle()
+    assert world.node_of("c") == "a"
+
+
 def test_each_term_begins_anew_and_only_once() -> None:
     world = following()
     world.put(RESOURCE_CLAIMS, claim("c"))
