@@ -75,6 +75,7 @@ class Reconciler:
             return
         claims = context.cache.claims_of(pod)
         if claims is None:
+            self._leave_line(key)  # nothing can be kept for it, perhaps for ever
             return  # the claim that is missing brings the pod up again
         if context.writes.is_busy([pods.uid_of(pod), *map(_uid, claims.values())]):
             return
@@ -210,7 +211,8 @@ class Reconciler:
     ) -> None:
         context, now = self._context, self._context.clock()
         since = context.queue.enter(key, now)
-        self._fairness.waits(pod, since, now, wanted, nodes)
+        if self._fairness.waits(pod, since, now, wanted, nodes):
+            context.wake_queue()
         context.agenda.add(key, self._fairness.look_again_at(since, now))
 
     def _leave_line(self, key: Key) -> None:

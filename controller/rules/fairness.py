@@ -61,19 +61,23 @@ class Fairness:
         now: float,
         wanted: Sequence[Wanted],
         nodes: Collection[str],
-    ) -> None:
-        """The pod has waited `since` then and cannot be served on any of `nodes` now."""
+    ) -> bool:
+        """The pod has waited `since` then and cannot be served on any of `nodes` now; gives whether
+        a node is free for others again."""
         key, rank, kept = pods.key_of(pod), pods.urgency(pod), self._kept
         if now < since + self._patience:
-            return
+            return False
         if kept is not None:
             if kept.key != key and kept.rank <= rank:
-                return
+                return False
             if kept.key == key and kept.node in nodes and now < kept.at + self._patience:
-                return
+                return False
         node = self._emptiest(wanted, nodes)
         if node is not None:
             self._kept = SetAside(node, key, rank, now)
+        elif kept is not None and kept.key == key:
+            self._kept = None  # not even an empty node could serve it any more
+        return kept is not None and (self._kept is None or self._kept.node != kept.node)
 
     def leaves(self, key: Key) -> bool:
         """The pod waits no longer; gives whether its node is free for others again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.world import FAIRNESS, World, pod
 
@@ -101,6 +101,27 @@ def test_what_was_kept_is_free_when_the_pod_is_gone() -> None:
     start(world, "small")
     world.remove(PODS, "large")
     world.settle()
+    assert world.node_of("small") == "a"
+
+
+def test_what_was_kept_is_free_when_the_pods_claim_is_gone() -> None:
+    """The pod may stay for ever."""
+    world = starving()
+    start(world, "small")
+    world.remove(RESOURCE_CLAIMS, "large")
+    world.settle()
+    assert world.node_of("small") == "a"
+
+
+def test_what_was_kept_is_free_when_no_node_could_serve_the_pod_any_more() -> None:
+    """Each node has lost a card."""
+    world = starving()
+    start(world, "small")
+    for node in "ab":
+        for each in pool(node, [device("whole", 0)]):
+            world.put(RESOURCE_SLICES, each)
+    world.settle()
+    world.after(FAIRNESS)
     assert world.node_of("small") == "a"
 
 
