@@ -38,12 +38,12 @@ class Context:
         pod = self.cache.pod(key)
         return pod is not None and pods.uid_of(pod) == uid
 
-    def wake_users(self, claim: Object, *, but: Key | None = None) -> None:
-        """Look at the pods that name the claim, `but` this one."""
-        now = self.clock()
+    def wake_users(self, claim: Object, *, but: Key | None = None, after: float = 0.0) -> None:
+        """Look at the pods that name the claim, `but` this one, `after` so many seconds."""
+        at = self.clock() + after
         for key in map(pods.key_of, self.cache.pods_of(claim)):
             if key != but:
-                self.agenda.add(key, now)
+                self.agenda.add(key, at)
 
     def wake_queue(self) -> None:
         """Look at all pods that wait for devices."""

@@ -17,6 +17,7 @@ from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation
 
 _UNCERTAIN_RETRY = 1.0  # seconds
+_FAILED_RETRY = 30.0  # seconds; the pod that failed is tried more and more slowly, up to this
 
 
 class Grants:
@@ -78,6 +79,8 @@ class Grants:
     def _written(self, key: Key, pod: Object, planned: Sequence[Object], stored: Stored) -> None:
         context, now = self._context, self._context.clock()
         self._learn_claims(stored)
+        # Pods that share a claim would try in turn, each at once when the other has failed.
+        pause = 0.0 if stored.error is None else _FAILED_RETRY
         for claim in stored.uncertain:
             self._uncertain[Key.of_claim(claim)] = claim
             context.agenda.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
@@ -86,7 +89,7 @@ class Grants:
                 context.cache.forget(claim)
                 # Its pod may have gone meanwhile, and then nobody else brings the claim up.
                 context.agenda.add(Key.of_claim(claim), now)
-            context.wake_users(claim, but=key)  # what failed is looked at again more slowly
+            context.wake_users(claim, but=key, after=pause)
         context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
         if isinstance(stored.error, Invalid):  # it stays so until a person acts
             context.narrator.unsatisfied(pod, planned, str(stored.error))

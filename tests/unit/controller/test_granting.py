@@ -8,7 +8,7 @@ import pytest
 
 from controller.cluster.cache import WATCHED
 from controller.work.inbox import News, Replaced
-from dra_driver.kube.errors import Conflict, TooManyRequests, Unavailable
+from dra_driver.kube.errors import Conflict, Forbidden, TooManyRequests, Unavailable
 from dra_driver.kube.resources import (
     NODES,
     PODS,
@@ -410,4 +410,20 @@ def test_a_claim_that_went_before_its_write_was_heard_of_holds_nothing() -> None
         world.inbox.put(news)
     world.put(PODS, pod("q", "c"))
     world.settle()
+    assert world.node_of("c") == "a"
+
+
+def test_pods_that_share_a_claim_do_not_try_in_turn_what_is_refused() -> None:
+    """Each failure would bring up the other pod, at once and without end."""
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    for name in "pq":
+        world.put(PODS, pod(name, "c"))
+    world.port.refuse = [Forbidden("a policy says no", status=403)] * 1000
+    tries = len(world.settle())
+    for _ in range(120):
+        tries += len(world.after(0.5))
+    assert 1 <= tries <= 24  # in a minute, of both
+    world.port.refuse = []
+    world.after(60.0)
     assert world.node_of("c") == "a"
