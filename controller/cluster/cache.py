@@ -151,6 +151,15 @@ class ClusterCache:
         """A claim template of ours."""
         return self._objects[RESOURCE_CLAIM_TEMPLATES].get((key.namespace, key.name))
 
+    def has(self, key: Key) -> bool:
+        """Whether there is what the key names, or for a template a pod that waits for it."""
+        match key.subject:
+            case Subject.POD:
+                return self.pod(key) is not None
+            case Subject.CLAIM:
+                return self.claim(key) is not None
+        return self.template(key) is not None or any(self.pods_of_template(key))
+
     def pods_of_template(self, key: Key) -> Iterator[Object]:
         """The pods that name the claim template, those that have ended left out."""
         for name in self._pod_index.users_of_template((key.namespace, key.name)):

@@ -77,6 +77,7 @@ class Worker(Background):
         for news in self._inbox.take(timeout):
             self._learn(news)
         if not self._may_act():
+            self._forget()
             return
         if not self._takeover.is_complete():
             self._take_over()
@@ -101,6 +102,14 @@ class Worker(Background):
 
     def _may_act(self) -> bool:
         return self.is_synced() and self._fence.is_open()
+
+    def _forget(self) -> None:
+        """A follower plans all that it will look at when it leads. What is gone meanwhile needs no
+        write, so it is looked at now: else weeks of it would be kept."""
+        if not self.is_synced():
+            return
+        for key in self._agenda.take_out(self._cache.has):
+            self._attempt(key, partial(self._reconciler.reconcile, key))
 
     def _learn(self, news: News) -> None:
         if isinstance(news, Finished):

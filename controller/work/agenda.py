@@ -39,6 +39,8 @@ class Key:
 
 Rank = tuple[int, str]
 
+_FEW = 1024  # keys that are not worth to be looked through
+
 
 class Agenda:
     """Keys with the times at which they fall due; a key stands at most once, at its earliest.
@@ -53,6 +55,7 @@ class Agenda:
         self._later: list[tuple[float, int, Key]] = []
         self._ready: list[tuple[Rank, float, int, Key]] = []
         self._count = 0
+        self._kept = 0
 
     def add(self, key: Key, at: float) -> None:
         """Look at `key` at the time `at`, or earlier where that is already planned."""
@@ -86,6 +89,21 @@ class Agenda:
                 return at
             heapq.heappop(self._later)
         return None
+
+    def take_out(self, exists: Callable[[Key], bool]) -> list[Key]:
+        """Keys of what is no more, now planned no longer. For one who takes none up, with whom they
+        would become more and more; looks only when they have doubled."""
+        if len(self._due) < 2 * self._kept + _FEW:
+            return []
+        gone = [key for key in self._due if not exists(key)]
+        for key in gone:
+            del self._due[key]
+        self._later = [each for each in self._later if self._due.get(each[2]) == each[0]]
+        self._ready = [each for each in self._ready if each[3] in self._due]
+        heapq.heapify(self._later)
+        heapq.heapify(self._ready)
+        self._kept = len(self._due)
+        return gone
 
     def __len__(self) -> int:
         return len(self._due)

@@ -85,6 +85,25 @@ def test_a_follower_learns_and_waits_for_its_turn() -> None:
     assert world.settle() == ["c", "c status"]
 
 
+def test_a_follower_plans_nothing_for_what_is_gone() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("stays"))
+    world.put(PODS, pod("stays", "stays"))
+    world.fence.close()
+    for number in range(1500):
+        name = f"n{number}"
+        world.put(RESOURCE_CLAIMS, claim(name))
+        world.put(PODS, pod(name, name))
+        world.remove(PODS, name)
+        world.remove(RESOURCE_CLAIMS, name)
+        world.worker.turn(0)
+    assert len(world.agenda) <= 1100
+    world.lead()
+    for _ in range(1200):
+        world.worker.turn(0)
+    assert world.node_of("stays") == "a"
+
+
 @pytest.mark.parametrize(
     "still",
     [

@@ -55,6 +55,21 @@ def test_what_is_due_is_not_added_again() -> None:
     assert [agenda.pop(2.0), agenda.pop(2.0)] == [B, None]
 
 
+def test_of_many_keys_those_are_taken_out_that_nothing_stands_behind() -> None:
+    agenda = Agenda()
+    keys = [Key(Subject.POD, "default", f"p{n}") for n in range(2000)]
+    for key in keys[:1000]:
+        agenda.add(key, 1.0)
+    assert agenda.take_out(lambda _: False) == []  # they are few
+    assert agenda.pop(1.0) == keys[0]
+    for key in keys[1000:]:
+        agenda.add(key, 2.0)
+    stay = {keys[1], keys[1500]}
+    assert len(agenda.take_out(stay.__contains__)) == 1997
+    assert len(agenda) == 2
+    assert [agenda.pop(3.0), agenda.pop(3.0), agenda.pop(3.0)] == [keys[1], keys[1500], None]
+
+
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.floats(0, 100))))
 def test_every_key_comes_out_once_in_order_of_time(planned: list[tuple[str, float]]) -> None:
     agenda = Agenda()
