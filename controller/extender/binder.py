@@ -129,7 +129,7 @@ class Binder:
             return
         with self._lock:
             if pods.node_name(pod):
-                self._view.put_pod(pod)
+                self._view.learn_pod(pod)
             elif self._doubts.get(uid) is doubt:  # else it is being bound once more
                 self._view.forget(uid)
 

@@ -174,7 +174,7 @@ class Extender:
         listed = self._api.list(PODS).items
         with self._lock:
             for pod in listed:
-                self._view.put_pod(pod)
+                self._view.learn_pod(pod)
         self._term = self._fence.accept()
         logger.info("serving kube-scheduler on port %d", self._server.port)
 

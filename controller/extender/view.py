@@ -14,6 +14,7 @@ from controller.allocator.holdings import Hold, Holdings
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
 from controller.cluster import pods
+from controller.cluster.gone import Gone
 from controller.extender.asked import asked_of, concerns_us
 from controller.extender.claims import CLASSES
 from controller.extender.devices import slice_of
@@ -58,6 +59,7 @@ class View:
         self._nodes: dict[str, _Node] = {}
         self._places: dict[str, str] = {}  # UID of a pod to its node
         self._assumed: set[str] = set()
+        self._gone = Gone()
         self._version = 0
 
     @property
@@ -109,6 +111,12 @@ class View:
             self._inventory.remove(slice_of(name, ()))
             self._forget_if_empty(name)
 
+    def learn_pod(self, pod: Object) -> None:
+        """A pod as it was read beside the watch, which may have told its end meanwhile: then it
+        would hold its cards for ever."""
+        if pods.uid_of(pod) not in self._gone:
+            self.put_pod(pod)
+
     def put_pod(self, pod: Object) -> None:
         if not concerns_us(pod):
             return
@@ -125,6 +133,7 @@ class View:
 
     def drop_pod(self, uid: str) -> None:
         """The pod is no more."""
+        self._gone.add(uid)
         node = self._places.get(uid)
         if node is not None:
             self._end(uid, node, self._nodes[node].tenants[uid].recorded)
@@ -170,6 +179,7 @@ class View:
             self._count(node)
 
     def _end(self, uid: str, node: str, recorded: str) -> None:
+        self._gone.add(uid)
         known = self._nodes.get(node)
         if known is not None:
             known.ended.add(recorded)

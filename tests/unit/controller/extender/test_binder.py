@@ -166,6 +166,24 @@ def test_a_pod_that_was_deleted_meanwhile_counts_no_longer() -> None:
     assert world.has_room_for(6)
 
 
+def test_a_pod_that_goes_while_it_is_looked_at_counts_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(FOUR)
+    world.bind()
+    world.now += 61
+    bound = world.api.watched("a")
+
+    def late(*_: object, **__: object) -> Object:
+        world.view.put_pod(bound)
+        world.view.drop_pod("uid-a")
+        return bound
+
+    monkeypatch.setattr(world.api, "get", late)
+    world.binder.settle()
+    assert world.has_room_for(6)
+
+
 def test_what_cannot_be_found_out_is_asked_again() -> None:
     world = World(FOUR)
     world.bind()

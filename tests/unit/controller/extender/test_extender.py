@@ -31,6 +31,7 @@ class SmallCluster:
 
     def __init__(self) -> None:
         self.away = False
+        self.after_list: Callable[[], object] = lambda: None
         self.lease: Object | None = None
         self.lists = 0
         self.told: Object = {}
@@ -42,7 +43,9 @@ class SmallCluster:
         self.lists += 1
         if self.away:
             raise Unavailable("the API server did not answer")
-        return Listing((pod("a", {SHARED: 4}, on="n", cards=str(address(1))),), "1")
+        listing = Listing((pod("a", {SHARED: 4}, on="n", cards=str(address(1))),), "1")
+        self.after_list()
+        return listing
 
     def watch(self, _resource: Resource, **_more: object) -> FakeWatch:
         return FakeWatch((), stays=True)
@@ -122,6 +125,28 @@ def test_it_takes_over_only_with_the_pods_of_now(settings: ControllerSettings) -
         cluster.away = False
         extender.look()
         assert extender.ready() is None
+    finally:
+        extender.stop(within=2)
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_pod_that_ended_while_all_were_listed_holds_nothing(
+    settings: ControllerSettings, deleted: bool
+) -> None:
+    """Its watch has told, and the list is of before that."""
+    cluster = SmallCluster()
+    extender = made(settings, cluster)
+    extender.start()
+    try:
+        assert within(10, lambda: extender.ready() is None)
+        ended = pod("a", {SHARED: 4}, on="n", cards=str(address(1)), phase="Succeeded")
+        view = extender._view
+        cluster.after_list = (
+            (lambda: view.drop_pod("uid-a")) if deleted else (lambda: view.put_pod(ended))
+        )
+        extender._fence.open_until(extender._fence._clock() + 60, "another term")
+        extender.look()
+        assert extender._fits(pod("b", {SHARED: 6}), ["n"])
     finally:
         extender.stop(within=2)
 
