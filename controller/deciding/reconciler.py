@@ -22,7 +22,7 @@ from controller.rules.fairness import Fairness
 from controller.rules.replicas import cards_of_replicas
 from controller.rules.usage import check_allocated, check_asked, differs
 from controller.work.agenda import Key, Subject
-from dra_driver.kube.api import Api, Change
+from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claim import Object, allocation, reserved_for, results
@@ -238,13 +238,13 @@ class Reconciler:
         self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
 
     def _read_live(self, pod: Object) -> Object | None:
-        """The pod as it is now; None where it is another one, or ends."""
+        """The pod as it is now; None where it is another one, or ends. The watch tells the same a
+        moment later, and only with its word follows what else a change means."""
         metadata = pod["metadata"]
         try:
             live = self._api.get(PODS, metadata["name"], namespace=metadata["namespace"])
         except NotFound:
             return None
-        self._context.cache.apply(PODS, Change.MODIFIED, live)
         same = live["metadata"]["uid"] == metadata["uid"]
         return live if same and _may_wait(live) else None
 
