@@ -100,19 +100,17 @@ def _rest(tenant: Tenant, told: Mapping[PciAddress, int], unowned: _Unowned) -> 
     amount = asked.total - sum(told.values())
     if told:
         return amount
-    parts = [part for _, size in asked.containers for part in _parts(asked.mode, size)]
-    for part in parts:
+    sizes = [size for _, size in asked.containers]
+    if asked.mode is Mode.WHOLE:
+        # Told of one by one. Whoever binds a pod by hand may have it ask for any number.
+        sizes = [1 for card in tenant.cards if unowned[card, asked.mode, 1]][: sum(sizes)]
+    for size in sizes:
         for card in tenant.cards:
-            if unowned[card, asked.mode, part]:
-                unowned[card, asked.mode, part] -= 1
-                amount -= part
+            if unowned[card, asked.mode, size]:
+                unowned[card, asked.mode, size] -= 1
+                amount -= size
                 break
     return amount
-
-
-def _parts(mode: Mode, amount: int) -> tuple[int, ...]:
-    """What an agent tells of one by one: whole cards."""
-    return (1,) * amount if mode is Mode.WHOLE else (amount,)
 
 
 def _untold(

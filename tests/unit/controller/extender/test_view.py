@@ -212,3 +212,12 @@ def test_a_static_pod_is_known_by_the_uid_that_its_kubelet_gave_it() -> None:
     mirror["status"]["phase"] = "Failed"
     found.put_pod(mirror)
     assert slices_left(found) == 6
+
+
+@pytest.mark.parametrize("kind", [WHOLE, SHARED, DRS])
+def test_a_pod_that_was_bound_by_hand_may_ask_for_any_number(kind: str) -> None:
+    """The API server takes it, and only the node's kubelet refuses it."""
+    found = view(node("n", card(1)), pod("a", {kind: 10**15}, on="n"))
+    assert found.problem("n") == "which cards default/a has is not told yet"
+    found.put_pod(pod("a", {kind: 10**15}, on="n", phase="Failed"))
+    assert (found.problem("n"), slices_left(found)) == ("", 6)
