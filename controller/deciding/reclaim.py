@@ -89,14 +89,13 @@ class Reclaimer:
 
     def _reclaimable(self, pod: Object, claims: Iterable[Object]) -> list[Object]:
         """Our unreserved allocations that serve nobody: every other pod that names the claim
-        fits nowhere either."""
+        fits nowhere either, or is none that kube-scheduler looks at."""
         return [
             claim
             for claim in claims
             if is_releasable(claim)
             and all(
-                pods.uid_of(user) == pods.uid_of(pod)
-                or (pods.is_unschedulable(user) and not pods.node_name(user))
+                pods.uid_of(user) == pods.uid_of(pod) or _is_aside(user)
                 for user in self._context.cache.pods_of(claim)
             )
         ]
@@ -132,6 +131,12 @@ class Reclaimer:
                 context.agenda.add(Key.of_claim(claim), now)
         if stored.error is not None:
             raise stored.error
+
+
+def _is_aside(pod: Object) -> bool:
+    """Whether the pod is about to use nothing: nobody knows how long another's gate holds it."""
+    waits = pods.is_unschedulable(pod) or pods.is_held_by_others(pod) or pods.is_deleting(pod)
+    return waits and not pods.node_name(pod)
 
 
 def _node(claim: Object) -> str | None:

@@ -223,6 +223,20 @@ def test_a_claim_that_no_user_can_be_placed_with_is_taken_back() -> None:
     assert world.after(PATIENCE) == ["c status"]
 
 
+@pytest.mark.parametrize("aside", ["gated", "deleting"])
+def test_a_claim_is_taken_back_beside_a_pod_that_the_scheduler_does_not_look_at(aside: str) -> None:
+    world = granted()
+    other = pod("q", "c")
+    if aside == "gated":
+        other["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
+    else:
+        other["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    world.put(PODS, other)
+    world.put(PODS, pod("p", "c", status=unschedulable()))
+    world.settle()
+    assert world.after(PATIENCE) == ["c status"]
+
+
 def test_half_of_a_pods_claims_is_given_back_when_the_rest_cannot_follow() -> None:
     """The first claim was granted, then its neighbour was taken by somebody else."""
     world = World(_two_nodes_of_two())
