@@ -35,9 +35,11 @@ class Reclaimer:
             context.memory.forget_pod(pods.uid_of(pod))
             self._follow(key, pod, claims)
             return
-        if not self._reclaimable(pod, claims):
-            return
         now, verdict = context.clock(), pods.verdict(pod)
+        if not self._reclaimable(pod, claims):
+            if any(map(is_releasable, claims)):  # other pods wait for them: nobody tells when not
+                context.agenda.add(key, now + context.patience)
+            return
         since, before = context.memory.granted_at(pods.uid_of(pod), now, verdict)
         until = since + self._patience(verdict, before)
         if until > now:

@@ -223,6 +223,20 @@ def test_a_claim_that_no_user_can_be_placed_with_is_taken_back() -> None:
     assert world.after(PATIENCE) == ["c status"]
 
 
+@pytest.mark.parametrize("over", ["deleted", "ended"])
+def test_a_claim_that_another_pod_waited_for_is_taken_back_when_that_is_over(over: str) -> None:
+    world = granted()
+    world.put(PODS, pod("q", "c"))
+    world.put(PODS, pod("p", "c", status=unschedulable()))
+    world.settle()
+    assert world.after(PATIENCE * 3) == []
+    if over == "deleted":
+        world.remove(PODS, "q")
+    else:
+        world.put(PODS, pod("q", "c", status={"phase": "Failed"}))
+    assert world.after(PATIENCE) == ["c status"]
+
+
 @pytest.mark.parametrize("aside", ["gated", "deleting"])
 def test_a_claim_is_taken_back_beside_a_pod_that_the_scheduler_does_not_look_at(aside: str) -> None:
     world = granted()
