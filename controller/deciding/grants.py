@@ -57,7 +57,7 @@ class Grants:
             key,
             [pods.uid_of(pod)],
             partial(self._context.writer.lift_gate, pod),
-            self._learn,
+            partial(self._lifted, key),
         )
 
     def is_uncertain(self, key: Key) -> bool:
@@ -109,6 +109,12 @@ class Grants:
             context.wake_users(claim)
             context.wake_queue()
         self._learn(stored)
+
+    def _lifted(self, key: Key, stored: Stored) -> None:
+        self._learn(stored)
+        if stored.pod is not None:  # else it is gone, and its watch tells
+            # kube-scheduler may have spoken of it before the answer came.
+            self._context.agenda.add(key, self._context.clock())
 
     def _learn(self, stored: Stored) -> None:
         """Raises what ended the writes early."""

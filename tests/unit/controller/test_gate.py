@@ -9,7 +9,7 @@ from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.unit.controller.allocator.build import allocated, claim, request
-from tests.unit.controller.world import World, pod
+from tests.unit.controller.world import PATIENCE, World, pod, unschedulable
 
 
 def gated(*claims: str, others: tuple[str, ...] = ()) -> Object:
@@ -102,3 +102,21 @@ def test_a_pod_of_the_same_name_keeps_its_own() -> None:
     world.hide(PODS, other)
     world.settle()
     assert gates(world) == [SCHEDULING_GATE]
+
+
+def test_what_the_scheduler_says_before_the_answer_to_the_lifting_is_not_lost() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.hands.tied = True
+    world.put(PODS, pod("q", "c", schedulingGates=[{"name": SCHEDULING_GATE}]))
+    while not world.hands.given:
+        world.worker.turn(0)
+    world.remove(PODS, "p")
+    world.put(PODS, pod("q", "c", schedulingGates=[], status=unschedulable()))
+    for _ in range(10):
+        world.worker.turn(0)
+    world.hands.untie()
+    world.settle()
+    assert world.after(4 * PATIENCE) == ["c status"]
