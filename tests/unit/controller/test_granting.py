@@ -7,8 +7,7 @@ import copy
 import pytest
 
 from controller.cluster.cache import WATCHED
-from controller.work.inbox import News, Replaced
-from dra_driver.kube.errors import Conflict, Forbidden, TooManyRequests, Unavailable
+from controller.work.inbox import Replaced
 from dra_driver.kube.resources import (
     NODES,
     PODS,
@@ -16,7 +15,6 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
 )
 from dra_driver.model.claim import Object
-from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import FINALIZER
 from tests.unit.controller.allocator.build import (
     UNHEALTHY,
@@ -354,95 +352,3 @@ def test_a_heartbeat_wakes_nobody() -> None:
     world.put(NODES, beating)
     world.settle()
     assert len(world.ears.told) == told
-
-
-def test_a_conflict_reads_the_claim_again_and_tries_again() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.port.refuse = [Conflict("changed", status=409)]
-    changed = copy.deepcopy(claim("c"))
-    changed["metadata"]["labels"] = {"changed": "meanwhile"}
-    assert world.settle() == ["c"]
-    world.port.keep(RESOURCE_CLAIMS, changed)
-    assert world.after(1.0) == ["c", "c status"]
-
-
-def test_a_refusing_server_is_asked_less_and_less() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.port.refuse = [Unavailable("no answer")] * 1000
-    world.settle()
-    for _ in range(600):
-        world.after(1.0)
-    assert len(world.port.writes) < 40
-
-
-def test_a_server_that_asks_for_patience_gets_it() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.port.refuse = [TooManyRequests("later", retry_after=60.0)]
-    assert world.settle() == ["c"]
-    assert world.after(59.0) == []
-    assert world.after(1.0) == ["c", "c status"]
-
-
-def test_what_the_server_sends_and_nobody_understands_ends_no_thread() -> None:
-    """Protobuf, say, where a proxy answers instead of the server."""
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.port.refuse = [InvalidValue("the API server sent no protobuf")]
-    assert world.settle() == ["c"]
-    assert world.after(0.1) == ["c", "c status"]
-
-
-def test_nothing_is_planned_at_rest() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.settle()
-    bound = pod("p", "c", nodeName="a")
-    world.put(PODS, bound)
-    world.after(3600.0)
-    assert world.agenda.next_due() is None
-
-
-def test_a_claim_that_went_before_its_write_was_heard_of_holds_nothing() -> None:
-    """The last write of its pod took long; meanwhile the pod and its claims were deleted."""
-    world = World(pool("a", [device("whole", 0)]))
-    made = claim("made")
-    made["metadata"]["ownerReferences"] = [{"kind": "Pod", "controller": True, "uid": "uid-p"}]
-    world.put(RESOURCE_CLAIMS, made)
-    world.put(PODS, pod("p", "made"))
-    late: list[News] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world.inbox, "put", late.append)
-        while not late:
-            world.worker.turn(0)
-    world.remove(PODS, "p")
-    world.remove(RESOURCE_CLAIMS, "made")
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    for news in late:
-        world.inbox.put(news)
-    world.put(PODS, pod("q", "c"))
-    world.settle()
-    assert world.node_of("c") == "a"
-
-
-def test_pods_that_share_a_claim_do_not_try_in_turn_what_is_refused() -> None:
-    """Each failure would bring up the other pod, at once and without end."""
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    for name in "pq":
-        world.put(PODS, pod(name, "c"))
-    world.port.refuse = [Forbidden("a policy says no", status=403)] * 1000
-    tries = len(world.settle())
-    for _ in range(120):
-        tries += len(world.after(0.5))
-    assert 1 <= tries <= 24  # in a minute, of both
-    world.port.refuse = []
-    world.after(60.0)
-    assert world.node_of("c") == "a"
