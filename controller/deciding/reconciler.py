@@ -228,13 +228,13 @@ class Reconciler:
         granted: Allocation,
         ours: dict[str, Object],
     ) -> None:
+        self._leave_line(key)  # it may have it or not: there is enough for it
         try:
             admin_access.check_granted(wanted, granted)
             check_allocated(pod, ours, wanted, granted)
         except Refused as error:
             self._wait(key, pod, [each.claim for each in wanted], str(error))
             return
-        self._leave_line(key)
         self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
 
     def _read_live(self, pod: Object) -> Object | None:

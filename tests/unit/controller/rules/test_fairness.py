@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from dra_driver.model.claim import Object
+from tests.unit.controller.allocator.build import (
+    allocated,
+    claim,
+    device,
+    first_available,
+    pool,
+    request,
+)
 from tests.unit.controller.world import FAIRNESS, World, pod
 
 CARDS = ("whole-0000-00-00-0", "whole-0000-01-00-0")
 
 
-def two_full_nodes() -> World:
-    """Nodes `a` and `b` of two cards each, all in use, by claims named after node and card."""
-    slices = [each for node in "ab" for each in pool(node, [device("whole", b) for b in (0, 1)])]
-    world = World(slices)
+def two_full_nodes(*modes: str) -> World:
+    """Nodes `a` and `b` of two cards each, all in use, by claims named after node and card. A free
+    card may be had whole, or in one of the `modes`."""
+    cards = [device(mode, bus) for bus in (0, 1) for mode in ("whole", *modes)]
+    world = World([each for node in "ab" for each in pool(node, cards)])
     for node in "ab":
         for number, card in enumerate(CARDS):
             world.put(RESOURCE_CLAIMS, allocated(f"{node}{number}", node, card))
     return world
 
 
-def start(world: World, name: str, count: int = 1, priority: int = 0) -> None:
-    world.put(RESOURCE_CLAIMS, claim(name, [request(count=count)]))
+def start(world: World, name: str, *asked: Object, count: int = 1, priority: int = 0) -> None:
+    world.put(RESOURCE_CLAIMS, claim(name, asked or [request(count=count)]))
     made = pod(name, name, priority=priority)
     made["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{int(world.time) % 60:02}Z"
     world.put(PODS, made)
@@ -122,6 +131,23 @@ def test_what_was_kept_is_free_when_no_node_could_serve_the_pod_any_more() -> No
             world.put(RESOURCE_SLICES, each)
     world.settle()
     world.after(FAIRNESS)
+    assert world.node_of("small") == "a"
+
+
+def test_what_was_kept_is_free_when_the_pod_may_not_have_what_is_found_for_it() -> None:
+    """Its container would have a DRS instance beside a card."""
+    world = two_full_nodes("drs")
+    either = first_available("x", request("small", cls="drs-gcu.enflame.com"), request("large"))
+    start(world, "refused", either, request("y"))
+    world.after(FAIRNESS)
+    start(world, "small")
+    world.remove(RESOURCE_CLAIMS, "a0")
+    world.settle()
+    assert world.node_of("small") is None
+    assert "1 kept for pod default/refused" in world.ears.told[-1]
+    world.remove(RESOURCE_CLAIMS, "a1")
+    world.settle()
+    assert any("would have 2 GCU devices" in each for each in world.ears.told)
     assert world.node_of("small") == "a"
 
 
