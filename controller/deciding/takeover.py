@@ -26,8 +26,9 @@ from dra_driver.model.names import ANNOTATION_TERM
 
 logger = logging.getLogger(__name__)
 
-# Of this very write (HTTP): validation, or admission, whose webhooks choose among all three.
-_REFUSALS: Final = frozenset({400, 403, 422})
+# Of this very write (HTTP): validation, or admission, whose webhooks choose among all four. A
+# conflict with another version is no refusal: `ClaimWriter.fence` goes on from there.
+_REFUSALS: Final = frozenset({400, 403, 409, 422})
 
 ForEach = Callable[[Callable[[Object], None], Iterable[Object]], None]
 

@@ -136,12 +136,16 @@ class ClaimWriter:
 
     def fence(self, claim: Object, term: str) -> Object:
         """Write the leader's term into the claim unless it is allocated, so that whatever was to
-        be written over an earlier version meets a conflict. Gives the claim as it is then."""
+        be written over an earlier version meets a conflict. Gives the claim as it is then. Raises
+        Conflict where there is none: an admission webhook may refuse in that word."""
         while allocation(claim) is None:
             try:
                 return self._add(claim, annotations={ANNOTATION_TERM: term})
             except Conflict:
-                claim = self._read(claim)
+                live = self._read(claim)
+                if _version(live) == _version(claim):
+                    raise
+                claim = live
         return claim
 
     def _ended(
@@ -165,7 +169,7 @@ class ClaimWriter:
         if is_whole(claim):
             return claim
         live = self._read(claim)
-        if live["metadata"]["resourceVersion"] != claim["metadata"]["resourceVersion"]:
+        if _version(live) != _version(claim):
             raise Conflict(f"claim {ClaimRef.of(claim)} has changed since it was decided on")
         return live
 
@@ -195,3 +199,7 @@ class ClaimWriter:
         if annotations:
             metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
         return self._api.replace(RESOURCE_CLAIMS, claim | {"metadata": metadata})
+
+
+def _version(claim: Object) -> str:
+    return str(claim["metadata"]["resourceVersion"])

@@ -10,6 +10,7 @@ from controller.work.inbox import News
 from dra_driver.kube.errors import Conflict, Forbidden, TooManyRequests, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.names import FINALIZER
 from tests.unit.controller.allocator.build import (
     claim,
     device,
@@ -59,6 +60,24 @@ def test_what_the_server_sends_and_nobody_understands_ends_no_thread() -> None:
     world.port.refuse = [InvalidValue("the API server sent no protobuf")]
     assert world.settle() == ["c"]
     assert world.after(0.1) == ["c", "c status"]
+
+
+def test_a_webhook_that_answers_with_conflicts_is_asked_less_and_less() -> None:
+    """What became of an allocation that the server did not answer is found out by a write."""
+    world = World()
+    protected = claim("c")
+    protected["metadata"]["finalizers"] = [FINALIZER]
+    world.put(RESOURCE_CLAIMS, protected)
+    world.put(PODS, pod("p", "c"))
+    denied = Conflict("an admission webhook denied the request", status=409)
+    world.port.refuse = [Unavailable("no answer"), *[denied] * 1000]
+    for _ in range(600):
+        world.after(1.0)
+    assert world.port.writes[:2] == ["c status", "c"]
+    assert len(world.port.writes) < 40
+    world.port.refuse = []
+    world.after(60.0)
+    assert world.node_of("c") == "a"
 
 
 def test_nothing_is_planned_at_rest() -> None:

@@ -124,6 +124,20 @@ def test_a_claim_that_can_carry_no_term_keeps_nobody_waiting(error: KubeError) -
     assert world.node_of("c") == "a"
 
 
+def test_a_conflict_with_nothing_is_a_refusal() -> None:
+    """An admission webhook chooses what it answers: the claim is as it was read."""
+    world = following()
+    world.put(RESOURCE_CLAIMS, claim("full"))
+    world.port.refuse = [Conflict("an admission webhook denied the request", status=409)] * 1000
+    world.lead("2")
+    assert world.settle() == ["full"]
+    world.port.refuse = []
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    assert world.node_of("c") == "a"
+
+
 @pytest.mark.parametrize("of", ["list", "write"])
 def test_nothing_is_granted_before_all_are_marked(of: str) -> None:
     world = following()
