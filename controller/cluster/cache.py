@@ -112,7 +112,7 @@ class ClusterCache:
         else:
             if change is Change.ADDED:
                 self._gone.discard(uid)
-            if uid in self._gone or (old is not None and not _is_newer(obj, old)):
+            if uid in self._gone or (old is not None and not is_newer(obj, old)):
                 return None
             new = obj
         self._store(resource, name, new)
@@ -275,6 +275,14 @@ def matters(changed: Changed) -> bool:
     return nodes.relevant(changed.old) != nodes.relevant(changed.new)
 
 
+def is_newer(obj: Object, old: Object) -> bool:
+    """Whether it is a later version than the old one, or another object of the name."""
+    if obj["metadata"]["uid"] != old["metadata"]["uid"]:
+        return True
+    # Resource versions of one object compare as numbers (documented since Kubernetes 1.35).
+    return int(obj["metadata"]["resourceVersion"]) > int(old["metadata"]["resourceVersion"])
+
+
 def _put(known: dict[Any, Any], name: Any, new: object) -> None:
     if new is None:
         known.pop(name, None)
@@ -293,10 +301,3 @@ def _name(obj: Object) -> Name:
 
 def _version(obj: Object) -> tuple[str, str]:
     return obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]
-
-
-def _is_newer(obj: Object, old: Object) -> bool:
-    if obj["metadata"]["uid"] != old["metadata"]["uid"]:
-        return True
-    # Resource versions of one object compare as numbers (documented since Kubernetes 1.35).
-    return int(obj["metadata"]["resourceVersion"]) > int(old["metadata"]["resourceVersion"])

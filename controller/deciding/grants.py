@@ -9,6 +9,7 @@ from controller.allocator.allocate import Allocation
 from controller.allocator.request import Wanted
 from controller.cluster import pods
 from controller.deciding.context import Context
+from controller.deciding.live_pods import LivePods
 from controller.deciding.writer import Stored
 from controller.work.agenda import Key
 from dra_driver.kube.api import Change
@@ -23,8 +24,9 @@ _FAILED_RETRY = 30.0  # seconds; the pod that failed is tried more and more slow
 class Grants:
     """What is being written counts as held, from the decision on until the server's word."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, live_pods: LivePods) -> None:
         self._context = context
+        self._live_pods = live_pods
         self._uncertain: dict[Key, Object] = {}
 
     def begin(
@@ -35,7 +37,8 @@ class Grants:
         granted: Allocation,
         classes: Mapping[str, Object],
     ) -> None:
-        """Write the allocations of all claims of the pod, one after the other."""
+        """Write the allocations of all claims of the pod, one after the other. Where one of them
+        has lost its allocation, the pod may have been bound meanwhile: it is read before."""
         context = self._context
         planned = [
             context.writer.planned(each, grants, granted.node, classes)
@@ -44,10 +47,12 @@ class Grants:
         for claim in planned:
             context.cache.assume(claim)
         gated = pod if pods.has_our_gate(pod) else None
+        again = any(context.memory.was_released(each.ref.uid) for each in wanted)
+        only_for = pod if again else None
         context.writes.begin(
             key,
             [pods.uid_of(pod), *(each.ref.uid for each in wanted)],
-            partial(context.writer.allocate, planned, gated),
+            partial(context.writer.allocate, planned, gated, only_for=only_for),
             partial(self._written, key, pod, planned),
         )
 
@@ -90,6 +95,11 @@ class Grants:
                 # Its pod may have gone meanwhile, and then nobody else brings the claim up.
                 context.agenda.add(Key.of_claim(claim), now)
             context.wake_users(claim, but=key, after=pause)
+        if stored.late:
+            self._live_pods.learn(pod, stored.pod)
+            context.agenda.add(key, now)
+            context.wake_queue()
+            return
         context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
         if isinstance(stored.error, Invalid):  # it stays so until a person acts
             context.narrator.unsatisfied(pod, planned, str(stored.error))

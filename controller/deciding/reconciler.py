@@ -14,6 +14,7 @@ from controller.cluster.candidates import Candidates, NodeFits, candidates
 from controller.cluster.volumes import BoundVolumes, Volumes
 from controller.deciding.context import Context
 from controller.deciding.grants import Grants
+from controller.deciding.live_pods import LivePods
 from controller.deciding.reclaim import Reclaimer
 from controller.deciding.templates import TemplateKeeper
 from controller.rules import admin_access
@@ -23,8 +24,6 @@ from controller.rules.replicas import cards_of_replicas
 from controller.rules.usage import check_allocated, check_asked, differs
 from controller.work.agenda import Key, Subject
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import NotFound
-from dra_driver.kube.resources import PODS
 from dra_driver.model.claim import Object, allocation, reserved_for, results
 from dra_driver.model.errors import InvalidValue, Refused
 
@@ -39,13 +38,13 @@ class Reconciler:
     def __init__(
         self, api: Api, context: Context, fairness: Fairness, *, template_retention: float
     ) -> None:
-        self._api = api
         self._fairness = fairness
         self._volumes = Volumes(BoundVolumes(api), context.writes, context.agenda, context.clock)
         cache = context.cache
         self._fits = NodeFits(cache.nodes, lambda: cache.nodes_version)
         self._context = context
-        self._grants = Grants(context)
+        self._live_pods = LivePods()
+        self._grants = Grants(context, self._live_pods)
         self._reclaimer = Reclaimer(context)
         self._templates = TemplateKeeper(api, context, retention=template_retention)
 
@@ -69,7 +68,7 @@ class Reconciler:
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
-        pod = context.cache.pod(key)
+        pod = self._live_pods.newest(key, context.cache.pod(key))
         if pod is None or not _may_wait(pod):
             self._leave_line(key)
             return
@@ -152,11 +151,6 @@ class Reconciler:
         volumes = () if pods.node_name(pod) else self._volumes.selectors(key, pod)
         if volumes is None:
             return  # they are being read
-        if any(context.memory.was_released(each.ref.uid) for each in wanted):
-            live = self._read_live(pod)
-            if live is None:
-                return
-            pod = live
         state = context.cache.state()
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
         avoided = context.memory.avoided(pods.uid_of(pod), context.clock())
@@ -236,17 +230,6 @@ class Reconciler:
             self._wait(key, pod, [each.claim for each in wanted], str(error))
             return
         self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
-
-    def _read_live(self, pod: Object) -> Object | None:
-        """The pod as it is now; None where it is another one, or ends. The watch tells the same a
-        moment later, and only with its word follows what else a change means."""
-        metadata = pod["metadata"]
-        try:
-            live = self._api.get(PODS, metadata["name"], namespace=metadata["namespace"])
-        except NotFound:
-            return None
-        same = live["metadata"]["uid"] == metadata["uid"]
-        return live if same and _may_wait(live) else None
 
     def _wait(self, key: Key, pod: Object, claims: Iterable[Object], reason: str) -> None:
         context = self._context

@@ -30,13 +30,15 @@ class Stored:
     """Objects as the server has them after some writes, one for each claim that was reached.
 
     `error` is what ended the writes early. Of the `uncertain` claims nobody knows whether the
-    allocation was written, or will be: the server did not answer.
+    allocation was written, or will be: the server did not answer. Where `late`, nothing was
+    written: the pod is another one than was decided on, `pod` or none at all.
     """
 
     claims: tuple[Object, ...] = ()
     pod: Object | None = None
     error: GcuError | None = None
     uncertain: tuple[Object, ...] = ()
+    late: bool = False
 
 
 class ClaimWriter:
@@ -65,8 +67,18 @@ class ClaimWriter:
         status = (wanted.claim.get("status") or {}) | {"allocation": allocation}
         return wanted.claim | {"status": status}
 
-    def allocate(self, planned: Sequence[Object], gated: Object | None) -> Stored:
-        """Write all these allocations of one pod, and then let go of it where it is `gated`."""
+    def allocate(
+        self, planned: Sequence[Object], gated: Object | None, *, only_for: Object | None = None
+    ) -> Stored:
+        """Write all these allocations of one pod, and then let go of it where it is `gated`.
+        Where the pod is given that they are `only_for`, it is read before."""
+        if only_for is not None:
+            try:
+                live = self._live(only_for)
+            except GcuError as error:
+                return Stored(error=error)
+            if live is None or _version(live) != _version(only_for):
+                return Stored(pod=live, late=True)
         stored: list[Object] = []
         for claim in planned:
             try:
@@ -163,6 +175,13 @@ class ClaimWriter:
         metadata = claim["metadata"]
         return self._api.get(RESOURCE_CLAIMS, metadata["name"], namespace=metadata["namespace"])
 
+    def _live(self, pod: Object) -> Object | None:
+        metadata = pod["metadata"]
+        try:
+            return self._api.get(PODS, metadata["name"], namespace=metadata["namespace"])
+        except NotFound:
+            return None
+
     def _whole(self, claim: Object) -> Object:
         """All of the claim that was decided on, to be written. Raises Conflict where it is another
         one by now."""
@@ -201,5 +220,5 @@ class ClaimWriter:
         return self._api.replace(RESOURCE_CLAIMS, claim | {"metadata": metadata})
 
 
-def _version(claim: Object) -> str:
-    return str(claim["metadata"]["resourceVersion"])
+def _version(obj: Object) -> str:
+    return str(obj["metadata"]["resourceVersion"])

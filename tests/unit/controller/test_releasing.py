@@ -6,10 +6,8 @@ import copy
 
 import pytest
 
-from controller.work.inbox import Event
-from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Conflict
-from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object, allocation
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.world import (
@@ -17,7 +15,6 @@ from tests.unit.controller.world import (
     QUIET,
     RETRY,
     World,
-    node,
     pod,
     reserved,
     unallocated,
@@ -77,23 +74,6 @@ def test_a_reservation_in_the_meantime_is_a_conflict_and_wins() -> None:
     assert len(world.port.writes) == 3  # finalizer, allocation, the one that met the conflict
 
 
-def test_a_pod_that_was_first_read_to_have_failed_waits_no_longer() -> None:
-    """What follows from that is not lost when the watch tells of the same version."""
-    world = granted(slices=pool("a", [device("whole", 0)]))
-    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    world.put(RESOURCE_CLAIMS, allocated("other", "a", "whole-0000-00-00-0"))
-    world.settle()
-    world.after(QUIET)
-    assert world.metric("gcu_controller_waiting_pods") == 1
-    failed = world.hide(PODS, pod("p", "c", status={"phase": "Failed"}))
-    world.put(NODES, node("new"))
-    world.settle()
-    assert world.port.reads[-1] == "pods p"
-    world.inbox.put(Event(PODS, Change.MODIFIED, failed))
-    world.settle()
-    assert world.metric("gcu_controller_waiting_pods") == 0
-
-
 def test_the_scheduler_cleared_it_quiet_live_read_then_another_node() -> None:
     world = granted()
     assert world.node_of("c") == "a"
@@ -104,25 +84,6 @@ def test_the_scheduler_cleared_it_quiet_live_read_then_another_node() -> None:
     assert world.after(0.1) == ["c status"]
     assert world.port.reads == ["pods p"]
     assert world.node_of("c") == "b"
-
-
-def test_a_pod_that_was_bound_meanwhile_is_served_on_its_node() -> None:
-    world = granted()
-    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    world.settle()
-    world.port.keep(PODS, pod("p", "c", nodeName="a"))  # the watch has not told yet
-    world.after(QUIET)
-    assert world.node_of("c") == "a"
-
-
-def test_a_pod_that_was_replaced_meanwhile_gets_nothing() -> None:
-    world = granted()
-    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    world.settle()
-    other = pod("p", "c")
-    other["metadata"]["uid"] = "another"
-    world.port.keep(PODS, other)
-    assert world.after(QUIET) == []
 
 
 def test_nodes_that_all_failed_are_told_and_tried_again() -> None:
