@@ -75,10 +75,10 @@ class Helm:
         text = self.run("install", RELEASE, CHART, "--dry-run=client", *self._values(values))
         return text.partition("NOTES:")[2]
 
-    def refusal(self, values: Values | None = None, *flags: str) -> str:
+    def refusal(self, values: Values | None = None, *flags: str, release: str = RELEASE) -> str:
         """What helm says about values that the chart does not take."""
         try:
-            self.render(values, *flags)
+            self.render(values, *flags, release=release)
         except CommandError as error:
             return error.output
         raise AssertionError(f"helm takes {values} {flags}")

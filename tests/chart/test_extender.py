@@ -91,6 +91,15 @@ def test_dra_can_be_switched_off(
     assert (found["of_server"], found["without_dra"]) == (of_server, without_dra)
 
 
+def test_the_service_needs_a_name_that_begins_with_a_letter(helm: Helm) -> None:
+    """Unlike all other names (DNS-1035)."""
+    refused = helm.refusal({}, OLD, release="1gcu")
+    assert '"1gcu-gcu-dra-driver-extender"' in refused
+    assert "Set fullnameOverride" in refused
+    assert helm.render({"fullnameOverride": "gcu"}, OLD, release="1gcu").one("Service")
+    assert helm.render({}, NEW, release="1gcu").agent
+
+
 def test_the_extender_finds_its_certificate(old: Rendered) -> None:
     container = old.controller["containers"][0]
     environ = environment(container) | dict.fromkeys(fields(container), "field")

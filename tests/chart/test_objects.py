@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 
@@ -37,6 +39,15 @@ def test_names_carry_the_release_but_for_cluster_scoped_ones(helm: Helm) -> None
 def test_a_long_release_name_leaves_room(helm: Helm) -> None:
     longest = max(len(each["metadata"]["name"]) for each in helm.render(release="r" * 53))
     assert longest <= 63
+
+
+@pytest.mark.parametrize("release", ["1gcu", "123", "1e3", "true", "a.b", "r" * 51 + ".b"])
+def test_whatever_name_helm_takes_for_a_release_is_taken(helm: Helm, release: str) -> None:
+    for each in helm.render(SIMULATED, release=release):
+        metadata = each["metadata"]
+        assert metadata["labels"]["app.kubernetes.io/instance"] == release
+        if each["kind"] not in CLUSTER_SCOPED:
+            assert re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", metadata["name"])
 
 
 def test_every_object_says_what_it_belongs_to(helm: Helm) -> None:

@@ -1,11 +1,12 @@
-{{/* The start of all names of namespaced objects; it carries the release. */}}
+{{/* The start of all names of namespaced objects; it carries the release, whose dots not every name may have. */}}
 {{- define "gcu.fullname" -}}
+{{- $release := .Release.Name | replace "." "-" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
-{{- else if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name $release -}}
+{{- $release | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- printf "%s-%s" $release .Chart.Name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -18,7 +19,7 @@ a second release is refused by helm because these objects are the first one's.
 {{- define "gcu.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
@@ -32,7 +33,7 @@ app.kubernetes.io/component: {{ .component }}
 {{/* What a workload's selector holds, which can never change: no version. */}}
 {{- define "gcu.selectorLabels" -}}
 app.kubernetes.io/name: {{ .root.Chart.Name }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
