@@ -35,8 +35,10 @@ sys.exit(main(sys.argv[1], sys.argv[2:]))"""
 
 def can_make_devices(folder: Path) -> bool:
     """Whether this process may make character devices in `folder`: found out by making one,
-    as root of a user namespace or without CAP_MKNOD may not."""
-    probe = folder / f".mknod-{os.getpid()}"
+    as root of a user namespace or without CAP_MKNOD may not. The machine's lock is held."""
+    probe = folder / "probe.new"
+    # That of a process which was killed here.
+    probe.unlink(missing_ok=True)
     try:
         os.mknod(probe, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
     except PermissionError:

@@ -219,7 +219,7 @@ class SimulatedMachine:
                 self._store.write(first, self._entry("create", "created", changed=True))
                 self._store.replace_file(self._description_file.name, json.dumps(described))
             char = not plain and files.can_make_devices(self._description_file.parent)
-        files.write_wrapper(self.root)
+            files.write_wrapper(self.root)
         self._change("create", "files put right", lambda now: now._replace(char_devices=char))
 
     def _description(self) -> Any:

@@ -62,6 +62,14 @@ def test_the_probe_tells_what_mknod_says(tmp_path: Path, monkeypatch: pytest.Mon
     assert not files.can_make_devices(tmp_path)
 
 
+def test_a_probe_left_by_a_kill_is_made_anew(tmp_path: Path) -> None:
+    allowed = files.can_make_devices(tmp_path)
+    (tmp_path / "probe.new").touch()
+
+    assert files.can_make_devices(tmp_path) == allowed
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_character_device_that_cannot_be_made_says_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dra_driver.model.errors import GcuError, InvalidValue, Refused
+from dra_driver.simulator import files
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.simulator.machines import MakeMachine
 
@@ -106,6 +108,22 @@ def test_a_create_that_was_killed_before_its_end_starts_over(make_machine: MakeM
     (machine.root / "state/description.json").unlink()
 
     assert make_machine(2).card(SECOND)
+
+
+def test_creates_at_once_take_turns(
+    make_machine: MakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an update, the new agent's pod makes the machine while the old one is there."""
+    make = files.write_wrapper
+
+    def while_locked(root: Path) -> None:
+        with (root / "state/lock").open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        make(root)
+
+    monkeypatch.setattr(files, "write_wrapper", while_locked)
+
+    assert make_machine().efsmi_path.exists()
 
 
 def test_a_wrong_description_leaves_nothing(tmp_path: Path) -> None:
