@@ -42,7 +42,7 @@ test-component: ## whole programs, real processes and sockets: half a minute, no
 	@$(PY) -m pytest --numprocesses auto tests/component
 
 .PHONY: test-chart
-test-chart: ## the chart as helm renders it: half a minute, no cluster
+test-chart: ## the chart as helm renders it: half a minute, no cluster (root; builds the programs once)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build --kubernetes $(K8S)
 	@$(PY) -m pytest --numprocesses auto tests/chart
@@ -58,7 +58,7 @@ fuzz: ## a million hostile inputs to each parser [PARSER=] [INPUTS=] [SEED=] [FI
 		$(if $(INPUTS),--inputs $(INPUTS)) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
 
 .PHONY: test-control-plane
-test-control-plane: ## tests against a real control plane without kubelets
+test-control-plane: ## tests against a real control plane without kubelets (root)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
 	@$(PY) $(PYTEST_REAL) -m control_plane tests/control_plane tests/cluster
@@ -95,7 +95,7 @@ soak-memory: ## the agent's memory over a million prepares and unprepares [CYCLE
 	@PYTEST_DEBUG_TEMPROOT=/dev/shm GCU_CYCLES=$(or $(CYCLES),1000000) $(PY) -m pytest tests/kill/test_memory.py
 
 .PHONY: test-cluster
-test-cluster: ## tests on real control planes and clusters
+test-cluster: ## tests on real control planes and clusters (root)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
 	@$(PY) $(PYTEST_REAL) tests/control_plane tests/cluster tests/e2e

@@ -16,7 +16,6 @@ MODES: Final = ("whole", "shared", "drs")
 CLASS: Final = {"whole": DRIVER, "shared": f"shared-{DRIVER}", "drs": f"drs-{DRIVER}"}
 SLICES: Final = 6
 NUMA: Final = "resource.kubernetes.io/numaNode"
-SWITCH: Final = f"{DRIVER}/pcieSwitch"
 _TAINTS: Final = [
     {"key": f"{DRIVER}/allocated-by", "value": "controller", "effect": "NoSchedule"},
 ]
@@ -119,7 +118,7 @@ def _bus(card: int) -> str:
     return f"{0x0D + card * 8:02x}"
 
 
-# As `dra_driver.kube.decoding` reads a list of slices: one object for equal values.
+# As `dra_driver.kube.sharing` reads a list of slices: one object for equal values.
 @lru_cache(1024)
 def _value(kind: str, value: str | int) -> Object:
     return {kind: value}

@@ -8,9 +8,10 @@ _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
 
 class Metrics:
-    """`seconds` by verb; `calls` by verb and outcome: served, refused (no node, or no place any
-    more), failed. `refused_by_node` counts pods that came to a node which did not admit them: a
-    view that was not up to date."""
+    """`seconds` by verb; `calls` by verb and outcome: served (also when no node has room), refused
+    (this replica does not lead or has not read the cluster yet, or the node of a bind has no room
+    any more), failed. `refused_by_node` counts pods that came to a node which did not admit them:
+    a view that was not up to date."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.seconds = Histogram(

@@ -37,7 +37,6 @@ HELD: Final = 48
 _SAMPLES: Final = 50
 _STEP: Final = max(4, CYCLES // _SAMPLES // 4 * 4)  # half of them in each mode, by two callers
 _SLICES: Final = 16
-_ROUND_SECONDS: Final = 60.0
 # A trend is told from noise by far more cycles than the quick run has.
 # In 20,000 cycles one sample of a moment in which more was in use made 21 KiB a thousand of it.
 _LONG: Final = 500_000

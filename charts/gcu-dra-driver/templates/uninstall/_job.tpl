@@ -1,4 +1,4 @@
-{{/* The spec of a Job around an uninstall; takes (dict "root" $ "component" … "account" … "command" … "env" list). */}}
+{{/* The spec of a Job around an uninstall; takes (dict "root" $ "component" … "account" … "env" list "retries" …). */}}
 {{- define "gcu.uninstall.job" -}}
 {{- $values := .root.Values -}}
 backoffLimit: {{ .retries }}
