@@ -12,6 +12,7 @@ from dra_driver.agent.card_news import CardNews
 from dra_driver.agent.cards import Cards
 from dra_driver.agent.caretaker import Caretaker
 from dra_driver.agent.dra_front import DraFront
+from dra_driver.agent.forms import Devices
 from dra_driver.agent.masters import OtherMasters
 from dra_driver.agent.metrics import Metrics, NodeCollector
 from dra_driver.agent.offers import Offers
@@ -184,9 +185,7 @@ class Agent:
             pod_uid=settings.pod_uid,
             effects=effects,
         )
-        self.registry.register(
-            NodeCollector(devices=lambda: self._dra.devices, ledger=self._journal.snapshot)
-        )
+        self.registry.register(NodeCollector(devices=self._devices, ledger=self._journal.snapshot))
         self._ways = Ways(api, settings.node_name, settings.mode)
         self._way_watch = WayWatch(self._ways.choose, self._move_over)
         self._choice = self._ways.fixed
@@ -343,6 +342,10 @@ class Agent:
 
     def _is(self, way: Way) -> bool:
         return self._choice is not None and self._choice.way is way
+
+    def _devices(self) -> Devices:
+        front = self._device_plugin if self._is(Way.DEVICE_PLUGIN) else self._dra
+        return front.devices
 
     def _slice_count(self, card: PciAddress) -> int:
         granted = granted_total(self._journal.snapshot(), card, Mode.SHARED)

@@ -37,6 +37,8 @@ class OpenDevices:
     with the value `LEFT`, for as long as the journal says so: the ledger would refuse what is
     allocated of it.
 
+    Where it is not `evicting`, the effect is always NoSchedule.
+
     What an agent that ended had closed is known from the taints that stand `published` (None until
     the API server has told).
     """
@@ -48,12 +50,14 @@ class OpenDevices:
         *,
         ledger: Callable[[], Ledger],
         published: Callable[[], Iterable[Object] | None],
+        evicting: bool = True,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._source = source
         self._failures = failures
         self._ledger = ledger
         self._published = published
+        self._evicting = evicting
         self._now = now
         self._taken_over = False
 
@@ -72,7 +76,9 @@ class OpenDevices:
                 _tainted(
                     each,
                     LEFT if card in left else "",
-                    evicts=each["name"] not in in_use and not _has_strangers(each),
+                    evicts=self._evicting
+                    and each["name"] not in in_use
+                    and not _has_strangers(each),
                 )
                 if each["name"] in closed or card in left
                 else each

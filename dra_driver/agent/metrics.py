@@ -188,30 +188,35 @@ class _TimedDevices:
 
 
 class NodeCollector(Collector):
-    """Reads, each time that somebody asks, what is published and what is held."""
+    """Reads, each time that somebody asks, what the node offers and what is held of it."""
 
     def __init__(self, *, devices: Callable[[], Devices], ledger: Callable[[], Ledger]) -> None:
+        """Both may raise JournalError, and hide then what they are needed for."""
         self._devices = devices
         self._ledger = ledger
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        devices = self._devices()
-        yield _published(devices)
-        yield _tainted(devices)
+        try:
+            devices = self._devices()
+        except JournalError as error:
+            logger.warning("what is offered is missing in the metrics: %s", error)
+        else:
+            yield _offered(devices)
+            yield _tainted(devices)
         try:
             ledger = self._ledger()
         except JournalError as error:
             logger.warning("what is held is missing in the metrics: %s", error)
-            return
-        yield _claims(ledger)
-        yield _prepared(ledger)
+        else:
+            yield _claims(ledger)
+            yield _prepared(ledger)
 
 
-def _published(devices: Devices) -> GaugeMetricFamily:
+def _offered(devices: Devices) -> GaugeMetricFamily:
     health = {True: "unhealthy", False: "healthy"}
     return _family(
         "gcu_agent_devices",
-        "Devices as published, by mode and by whether the card is healthy.",
+        "Devices that the node offers, by mode and by whether the card is healthy.",
         ["mode", "health"],
         Tally(
             (mode, health[any(taint["key"] == TAINT_UNHEALTHY for taint in _taints(device))])
@@ -224,7 +229,7 @@ def _published(devices: Devices) -> GaugeMetricFamily:
 def _tainted(devices: Devices) -> GaugeMetricFamily:
     return _family(
         "gcu_agent_device_taints",
-        "Devices as published that carry a taint, but for the one that says who allocates.",
+        "Devices that the node offers with a taint, but for the one that says who allocates.",
         ["key", "value", "effect"],
         Tally(
             (taint["key"], taint.get("value", ""), taint["effect"])
@@ -252,7 +257,7 @@ def _claims(ledger: Ledger) -> GaugeMetricFamily:
 def _prepared(ledger: Ledger) -> GaugeMetricFamily:
     return _family(
         "gcu_agent_prepared_devices",
-        "Devices, shares and instances of prepared claims, by mode.",
+        "Devices, shares and instances of prepared claims and of containers, by mode.",
         ["mode"],
         Tally(
             (hold.mode.value,)

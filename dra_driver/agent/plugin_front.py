@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from dra_driver.agent.forms import Devices
 from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.reports import Reports
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.shared import Shared
+from dra_driver.agent.unpublished import UnpublishedDevices
 from dra_driver.agent.way import kubelet_version
 from dra_driver.config.card_rules import Offer
 from dra_driver.device_plugin.granter import Handover
@@ -63,6 +65,7 @@ class PluginFront:
         self._metrics = metrics
         self._reports_to = reports
         self._takes_cdi: bool | None = None
+        self._devices = UnpublishedDevices(shared)
         here = f"spec.nodeName={settings.node_name}"
         pods = NodePods(lambda: shared.api.list(PODS, field_selector=here).items)
         self._pods = Reflector(shared.api, PODS, pods, field_selector=here)
@@ -130,6 +133,11 @@ class PluginFront:
         """It cannot be said soon what is offered: let the kubelet hear of what is held."""
         if self.serves:
             self._plugin.announce()
+
+    @property
+    def devices(self) -> Devices:
+        """As DRA would publish them; raises JournalError."""
+        return self._devices()
 
     @property
     def problem(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Which cards ResourceSlices tell of, where some are held in the other way. Pure."""
+"""Which cards each way offers, where some are held in the other one. Pure."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ def dra_cards(cards: Iterable[Card], ledger: Ledger, *, offering: bool) -> list[
         elif len(owners) > len(granted):
             published.append(_changing(card, "new pods are served by the device plugin"))
     return published
+
+
+def plugin_cards(cards: Iterable[Card], ledger: Ledger) -> list[Card]:
+    """The cards as the device plugin has them: all, those that claims hold something of, or left
+    something on, with a problem that keeps containers away."""
+    claimed = claimed_cards(ledger)
+    return [
+        _changing(card, "it is served by DRA until its claims end")
+        if card.address in claimed
+        else card
+        for card in cards
+    ]
 
 
 def claimed_cards(ledger: Ledger) -> frozenset[PciAddress]:

@@ -12,13 +12,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from dra_driver.agent.agent import Agent
+from dra_driver.agent.forms import Devices
 from dra_driver.agent.metrics import Metrics, NodeCollector
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.handler import Prepared
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, JournalError, Refused
 from dra_driver.node.awaited import always
-from dra_driver.node.ledger import Ledger
+from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.records import Hold, Kind, record
 from tests.unit.agent.node import Node
 from tests.unit.kubelet_api import fake_kubelet
@@ -162,6 +163,16 @@ def test_a_journal_that_cannot_be_read_hides_only_what_is_in_it(
 
     registry.register(NodeCollector(devices=lambda: [device("drs-0000-0d-00-0")], ledger=ledger))
     assert samples(registry) == {'gcu_agent_devices{health="healthy",mode="drs"} 1.0'}
+
+
+def test_what_is_offered_can_depend_on_the_journal_too(registry: CollectorRegistry) -> None:
+    def devices() -> Devices:
+        raise JournalError("the disk is gone")
+
+    registry.register(NodeCollector(devices=devices, ledger=Ledger))
+    assert samples(registry) == {
+        f'gcu_agent_claims{{state="{state.value}"}} 0.0' for state in State
+    }
 
 
 def scraped(agent: Agent) -> str:

@@ -17,9 +17,9 @@ from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import EVENTS, NODES, Resource
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_COUNT
+from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_COUNT, TAINT_UNHEALTHY
 from dra_driver.model.plugin_device import RESOURCES
-from tests.unit.agent.node import Claims, Node
+from tests.unit.agent.node import CARDS, Claims, Node
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager
 from tests.unit.node.drs_world import overseer, whole
@@ -133,6 +133,28 @@ def test_an_instance_for_a_pod(place: Place) -> None:
     assert agent.ready() is None
     assert agent.live() is None
     assert not place.node.sockets.service.exists(), "DRA is served where there is none"
+
+
+def test_the_metrics_tell_which_devices_are_unhealthy(place: Place) -> None:
+    """As with DRA, so that one alert serves both."""
+
+    def value(name: str, **labels: str) -> float | None:
+        return agent.registry.get_sample_value(f"gcu_agent_{name}", labels)
+
+    def counted(health: str) -> dict[Mode, float | None]:
+        return {mode: value("devices", mode=mode.value, health=health) for mode in Mode}
+
+    agent = place.start()
+    assert counted("healthy") == dict.fromkeys(Mode, 2)
+    assert counted("unhealthy") == dict.fromkeys(Mode)
+    place.kubelet.admit("a", "main", SHARED, 2)
+    assert counted("healthy") == dict.fromkeys(Mode, 2)
+    assert value("prepared_devices", mode="shared") == 1
+    place.node.machine.set_card(CARDS[1], rma=True)
+    agent._cards.look()
+    assert counted("healthy") == counted("unhealthy") == dict.fromkeys(Mode, 1)
+    taint = {"key": TAINT_UNHEALTHY, "value": "rma", "effect": "NoSchedule"}
+    assert value("device_taints", **taint) == 3
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,12 @@ class Offering:
             changed=lambda: None,
             news=CardNews(Reports(ListRecorder(), "n1")),
         )
+        self.offers = Offers(cast("Api", None), "n1", load_card_rules(None), changed=lambda: None)
+        self.tables = ProfileTables(root)
         self.devices = OfferedDevices(
             self.cards,
-            Offers(cast("Api", None), "n1", load_card_rules(None), changed=lambda: None),
-            ProfileTables(root),
+            self.offers,
+            self.tables,
             published=lambda: self.published,
             served=lambda cards: cards,
             evict=settings.get("evict", ()),

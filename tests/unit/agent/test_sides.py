@@ -1,10 +1,16 @@
-"""Which cards are published, where some are held in the other way."""
+"""Which cards each way offers, where some are held in the other one."""
 
 from __future__ import annotations
 
 import pytest
 
-from dra_driver.agent.sides import claimed_cards, dra_cards, has_claims, has_grants
+from dra_driver.agent.sides import (
+    claimed_cards,
+    dra_cards,
+    has_claims,
+    has_grants,
+    plugin_cards,
+)
 from dra_driver.device_plugin.granter import holds_of
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.mode import Mode
@@ -40,6 +46,16 @@ def test_no_card_is_offered_in_both_ways(offering: bool, published: dict[int, li
     assert {
         CARDS.index(each.address): [problem.taint for problem in each.problems] for each in found
     } == published
+
+
+def test_the_device_plugin_gives_out_no_card_of_claims() -> None:
+    cards = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
+    found = plugin_cards(cards, ledger())
+    assert [[problem.taint for problem in each.problems] for each in found] == [
+        [],
+        [TAINT_CHANGING],
+        [],
+    ]
 
 
 def test_what_a_claim_left_is_served_in_its_way() -> None:
