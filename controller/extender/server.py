@@ -8,7 +8,8 @@ import socketserver
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
@@ -20,6 +21,10 @@ logger = logging.getLogger(__name__)
 
 Answer = Callable[[bytes], bytes]
 """From a call's body to the answer's. It raises nothing: an error is an answer of its own."""
+
+MOST_STRANGERS: Final = 256
+"""Connections that have shown no certificate yet, at a time: anybody can open some. A scheduler
+that binds a burst of pods has fewer."""
 
 _SILENCE: Final = 90.0  # seconds; Go's client keeps an idle connection that long
 _HANDSHAKE: Final = 10.0
@@ -68,6 +73,7 @@ class ExtenderServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = MOST_STRANGERS
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 
     def __init__(
@@ -75,6 +81,7 @@ class _Server(ThreadingHTTPServer):
     ) -> None:
         self.certificates = certificates
         self.answers = answers
+        self._strangers = _Strangers(MOST_STRANGERS)
         super().__init__(("", port), _Handler)
 
     def server_bind(self) -> None:
@@ -88,7 +95,12 @@ class _Server(ThreadingHTTPServer):
         """In the connection's own thread, so that a slow handshake keeps nobody waiting."""
         assert isinstance(request, socket.socket)
         request.settimeout(_HANDSHAKE)
-        with self.certificates.context().wrap_socket(request, server_side=True) as secured:
+        context = self.certificates.context()
+        with context.wrap_socket(
+            request, server_side=True, do_handshake_on_connect=False
+        ) as secured:
+            with self._strangers.among(secured):
+                secured.do_handshake()
             _Handler(secured, client_address, self)
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -98,6 +110,36 @@ class _Server(ThreadingHTTPServer):
             logger.info("%s was not served: %s", client_address, error)
         else:
             logger.error("a call of %s failed", client_address, exc_info=error)
+
+
+class _Strangers:
+    """Connections of which nobody knows yet whose they are. Where there are more than `limit`, the
+    one that has been among them for longest is ended: whoever has a certificate shows it at once,
+    so those that would keep kube-scheduler out only keep each other out."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._known: dict[ssl.SSLSocket, None] = {}
+
+    @contextmanager
+    def among(self, connection: ssl.SSLSocket) -> Iterator[None]:
+        """The connection is one of them, and open."""
+        with self._lock:
+            self._known[connection] = None
+            if len(self._known) > self._limit:
+                self._end(next(iter(self._known)))
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._known.pop(connection, None)
+
+    def _end(self, connection: ssl.SSLSocket) -> None:
+        del self._known[connection]
+        with suppress(OSError):  # the client may have ended it
+            # Not SSLSocket's, which takes from its own thread what that works with.
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import http.client
 import logging
+import socket
 import ssl
+import threading
 from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
 from ipaddress import IPv4Address
+from multiprocessing.connection import wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from controller.extender.certificates import CertificateFiles, Certificates
-from controller.extender.server import ExtenderServer
+from controller.extender.server import MOST_STRANGERS, ExtenderServer
 from dra_driver.model.errors import InvalidValue
 from tests.cluster.pki import SCHEDULER, Authority, KeyPair
 
@@ -106,6 +111,47 @@ def test_nobody_comes_in_with_a_certificate_of_another_authority(
     stranger = Authority(tmp_path / "other").client("scheduler", SCHEDULER)
     with pytest.raises((ssl.SSLError, ConnectionError)):
         answer(connection(server, authority, stranger))
+
+
+def call(talk: http.client.HTTPSConnection) -> None:
+    talk.request("POST", "/filter", b"x")
+    assert talk.getresponse().read() == b"<x>"
+
+
+def strangers(server: ExtenderServer, count: int) -> list[socket.socket]:
+    """Connections that show no certificate."""
+    return [socket.create_connection((str(LOCAL), server.port), timeout=10) for _ in range(count)]
+
+
+def test_strangers_that_say_nothing_give_way_to_others(
+    server: ExtenderServer, talk: http.client.HTTPSConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else they would take all files that the process may open."""
+    monkeypatch.setattr("controller.extender.server._HANDSHAKE", 600.0)
+    call(talk)
+    silent = strangers(server, MOST_STRANGERS + 1)
+    ended = wait(silent, timeout=10)
+    assert [each.recv(1) for each in silent if each in ended] == [b""]
+    call(talk)  # who has shown a certificate is no stranger
+    for each in silent:
+        each.close()
+
+
+def test_a_burst_of_connections_waits_to_be_accepted(
+    server: ExtenderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux would tell the others a second later, at the earliest."""
+    accepting = threading.Lock()
+    verify = ThreadingHTTPServer.verify_request
+
+    def late(self: ThreadingHTTPServer, *call: Any) -> bool:
+        with accepting:
+            return verify(self, *call)
+
+    monkeypatch.setattr(ThreadingHTTPServer, "verify_request", late)
+    with accepting:
+        for each in strangers(server, 100):
+            each.close()
 
 
 def answer(made: http.client.HTTPSConnection) -> bytes:
