@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from controller.allocator.device import CardKey
 from controller.allocator.holdings import Hold, Holdings, holds_of
 from controller.allocator.inventory import Inventory
 from controller.allocator.node_selector import selected_name
@@ -14,6 +16,7 @@ from controller.allocator.state import State
 from controller.cluster import nodes, pods
 from controller.cluster.gone import Gone
 from controller.cluster.pod_index import Name, PodIndex
+from controller.cluster.replicas import Replicas
 from controller.cluster.room import Rooms
 from controller.work.agenda import Key, Subject
 from dra_driver.kube.api import Change
@@ -72,6 +75,7 @@ class ClusterCache:
             self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
         )
         self._pod_index = PodIndex()
+        self._replicas = Replicas()
         self._gone = Gone()
 
     def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
@@ -202,18 +206,18 @@ class ClusterCache:
         """The pods that name the claim, those that have ended left out."""
         return self._alive(self._pod_index.users(_name(claim)))
 
-    def replicas_of(self, pod: Object) -> list[Object]:
-        """The other pods of the pod's workload, those that have ended left out."""
+    def cards_of_replicas(self, pod: Object) -> Mapping[CardKey, int]:
+        """By card, how many other pods of the same workload have something of it, what is being
+        written for them included; until the next change. Pods of one workload have one controller:
+        a Deployment's pods of one template have their ReplicaSet, so that a new template spreads by
+        itself."""
         workload = pods.workload(pod)
         if workload is None:
-            return []
-        uid, replicas = pods.uid_of(pod), self._alive(self._pod_index.replicas(workload))
-        return [each for each in replicas if pods.uid_of(each) != uid]
-
-    def holds_of(self, pod: Object) -> Iterator[Hold]:
-        """What the pod's claims hold, or will when what is under way is written."""
-        for claim in filter(None, pods.claim_names(pod).values()):
-            yield from self._holds.get((pod["metadata"]["namespace"], claim), ())
+            return {}
+        if self._replicas.follow(workload):
+            for name in self._pod_index.replicas(workload):
+                self._follow(name)
+        return self._replicas.others(_name(pod), workload)
 
     def _alive(self, names: Collection[Name]) -> list[Object]:
         found = (self._objects[PODS].get(name) for name in sorted(names))
@@ -238,6 +242,7 @@ class ClusterCache:
         _put(objects, name, new)
         if resource is PODS:
             self._seat(name)
+            self._follow(name)
 
     def _seat(self, name: Name) -> None:
         """Count what the pod asks for, as long as it waits where its claims are allocated."""
@@ -246,6 +251,26 @@ class ClusterCache:
             claims = ((name[0], each) for each in pods.claim_names(pod).values() if each)
             node = next(filter(None, map(self._nodes_of_claims.get, claims)), "")
         self._rooms.set_pod(name, pod, awaited_on=node)
+
+    def _follow(self, name: Name) -> None:
+        """Count the cards of a pod that has not ended among its workload's."""
+        if not self._replicas:
+            return
+        pod = self._objects[PODS].get(name)
+        if pod is None or pods.is_done(pod):
+            self._replicas.put(name, None, frozenset)
+        else:
+            self._replicas.put(name, pods.workload(pod), partial(self._cards_of, pod))
+
+    def _cards_of(self, pod: Object) -> frozenset[CardKey]:
+        """By the names of the devices: their slices may be gone, and come back."""
+        namespace = pod["metadata"]["namespace"]
+        return frozenset(
+            (hold.device.pool, card)
+            for claim in filter(None, pods.claim_names(pod).values())
+            for hold in self._holds.get((namespace, claim), ())
+            if (card := hold.device.card_by_name) is not None
+        )
 
     def _publish(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
@@ -266,6 +291,8 @@ class ClusterCache:
             _put(self._nodes_of_claims, name, node)
             for pod in self._pod_index.users(name):
                 self._seat(pod)
+        for pod in self._pod_index.users(name):
+            self._follow(pod)
 
 
 def matters(changed: Changed) -> bool:

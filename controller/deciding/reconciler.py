@@ -20,7 +20,6 @@ from controller.deciding.templates import TemplateKeeper
 from controller.rules import admin_access
 from controller.rules.crowding import crowded_out
 from controller.rules.fairness import Fairness
-from controller.rules.replicas import cards_of_replicas
 from controller.rules.usage import check_allocated, check_asked, differs
 from controller.work.agenda import Key, Subject
 from dra_driver.kube.api import Api
@@ -183,7 +182,7 @@ class Reconciler:
     def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
         """What matters of the pod's replicas to the decision."""
         spreads = self._context.policy.for_claims(wanted).spreads(wanted)
-        return cards_of_replicas(pod, self._context.cache) if spreads else NO_PEERS
+        return self._context.cache.cards_of_replicas(pod) if spreads else NO_PEERS
 
     def _candidates(
         self,

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from controller.allocator.device import CardKey
 from controller.allocator.policy import Policy
+from controller.cluster import pods
+from controller.cluster.cache import ClusterCache
 from dra_driver.config.device_config import API_VERSION, KIND
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.kube.api import Change
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from dra_driver.model.claim import Object, results
 from dra_driver.model.names import DRIVER
 from dra_driver.model.packing import Packing
+from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.allocator.decide import SHARED, names
 from tests.unit.controller.world import World, pod
@@ -101,6 +110,47 @@ def test_a_replica_that_has_ended_keeps_nobody_away() -> None:
     assert place(found, "two")[0] == "a"
 
 
+def test_a_replica_of_before_a_new_template_keeps_nobody_away() -> None:
+    """Its ReplicaSet is another one; a pod made by hand may have become its own."""
+    found = world(BOTH)
+    replica(found, "one")
+    replica(found, "two")
+    found.settle()
+    adopted = found.port.live[PODS, "pod-one"]
+    adopted["metadata"]["ownerReferences"] = [{"uid": "other", "controller": True}]
+    found.put(PODS, adopted)
+    replica(found, "three", "other")
+    found.settle()
+    assert [place(found, name)[0] for name in ("one", "two", "three")] == ["a", "b", "b"]
+
+
+@pytest.mark.parametrize("shown", [pods.claim_names, pods.is_done], ids=lambda each: each.__name__)
+def test_a_look_costs_no_more_with_more_replicas(
+    shown: Callable[[Object], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Job may have thousands, and each of them is looked at."""
+    looks: list[Object] = []
+
+    def counted(pod: Object) -> Any:
+        looks.append(pod)
+        return shown(pod)
+
+    monkeypatch.setattr(pods, shown.__name__, counted)
+
+    def cost_among(count: int) -> int:
+        """Of which some have cards and the others wait."""
+        found = world(BOTH)
+        for number in range(count):
+            replica(found, f"c{number}")
+            found.settle()
+        looks.clear()
+        replica(found, "last")
+        found.settle()
+        return len(looks)
+
+    assert cost_among(60) == cost_among(30)
+
+
 def test_a_claim_that_says_so_itself() -> None:
     parameters = {"apiVersion": API_VERSION, "kind": KIND, "packing": {"nodes": "spread"}}
     config = [{"opaque": {"driver": DRIVER, "parameters": parameters}}]
@@ -134,3 +184,72 @@ def test_what_the_pod_itself_holds_keeps_it_from_nothing() -> None:
     found.put(PODS, owned)
     found.settle()
     assert place(found, "more") == "a0"
+
+
+class History:
+    """Pods p to s and claims c to f come, change and go by chance."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._told: dict[str, Object] = {}
+        self._assumed: dict[str, Object] = {}
+        self._version = 0
+        self.cache = ClusterCache(Selectors())
+
+    def step(self) -> None:
+        name = self._chance.choice("pqrscdef")
+        self._version += 1
+        if name in self._told and self._chance.random() < 0.2:
+            self.cache.apply(_kind(name), Change.DELETED, self._told.pop(name))
+        elif name in self._assumed:
+            self.cache.forget(self._assumed.pop(name))
+        else:
+            self._put(name)
+
+    def cards(self, cache: ClusterCache) -> dict[str, dict[CardKey, int]]:
+        pods = {name: each for name, each in self._told.items() if name in "pqrs"}
+        return {name: dict(cache.cards_of_replicas(each)) for name, each in pods.items()}
+
+    def anew(self) -> ClusterCache:
+        """What is told now, and nothing before."""
+        cache = ClusterCache(Selectors())
+        for name, each in self._told.items():
+            cache.apply(_kind(name), Change.ADDED, each)
+        for each in self._assumed.values():
+            cache.assume(each)
+        return cache
+
+    def _put(self, name: str) -> None:
+        made = self._pod(name) if name in "pqrs" else self._claim(name)
+        made["metadata"] |= {"uid": name, "resourceVersion": str(self._version)}
+        if name not in "pqrs" and self._chance.random() < 0.3:
+            self.cache.assume(self._assumed.setdefault(name, made))
+        else:
+            self._told[name] = made
+            self.cache.apply(_kind(name), Change.ADDED, made)
+
+    def _pod(self, name: str) -> Object:
+        made = pod(name, *self._chance.sample("cdef", 2))
+        made["status"]["phase"] = self._chance.choice(["Pending", "Succeeded"])
+        owner = {"uid": self._chance.choice(["rs", "job"]), "controller": True}
+        made["metadata"]["ownerReferences"] = self._chance.choice([[owner], [owner], []])
+        return made
+
+    def _claim(self, name: str) -> Object:
+        held = names("whole", self._chance.randrange(2))
+        return self._chance.choice([claim(name), allocated(name, self._chance.choice("ab"), *held)])
+
+
+def _kind(name: str) -> Resource:
+    return PODS if name in "pqrs" else RESOURCE_CLAIMS
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_counted_step_by_step_it_is_what_it_is_counted_at_once(seed: int) -> None:
+    chance = random.Random(seed)
+    history = History(chance)
+    for _ in range(80):
+        history.step()
+        if chance.random() < 0.5:
+            history.cards(history.cache)
+    assert history.cards(history.cache) == history.cards(history.anew())
