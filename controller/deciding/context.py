@@ -45,8 +45,8 @@ class Context:
             if key != but:
                 self.agenda.add(key, at)
 
-    def wake_queue(self) -> None:
-        """Look at all pods that wait for devices."""
-        now = self.clock()
+    def wake_queue(self, *, after: float = 0.0) -> None:
+        """Look at all pods that wait for devices, `after` so many seconds."""
+        at = self.clock() + after
         for key in self.queue:
-            self.agenda.add(key, now)
+            self.agenda.add(key, at)

@@ -84,7 +84,7 @@ class Grants:
     def _written(self, key: Key, pod: Object, planned: Sequence[Object], stored: Stored) -> None:
         context, now = self._context, self._context.clock()
         self._learn_claims(stored)
-        # Pods that share a claim would try in turn, each at once when the other has failed.
+        # Others would try in turn, each at once when another one has failed.
         pause = 0.0 if stored.error is None else _FAILED_RETRY
         for claim in stored.uncertain:
             self._uncertain[Key.of_claim(claim)] = claim
@@ -95,10 +95,11 @@ class Grants:
                 # Its pod may have gone meanwhile, and then nobody else brings the claim up.
                 context.agenda.add(Key.of_claim(claim), now)
             context.wake_users(claim, but=key, after=pause)
+        if stored.late or stored.error is not None:
+            context.wake_queue(after=pause)  # what was found for the pod is free again
         if stored.late:
             self._live_pods.learn(pod, stored.pod)
             context.agenda.add(key, now)
-            context.wake_queue()
             return
         context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
         if isinstance(stored.error, Invalid):  # it stays so until a person acts

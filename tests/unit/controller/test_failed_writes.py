@@ -127,3 +127,19 @@ def test_pods_that_share_a_claim_do_not_try_in_turn_what_is_refused() -> None:
     world.port.refuse = []
     world.after(60.0)
     assert world.node_of("c") == "a"
+
+
+def test_what_a_pod_may_not_be_given_goes_to_one_that_waits() -> None:
+    """It looked when the card seemed to be taken."""
+    world = World(pool("a", [device("whole", 0)]))
+    world.hands.tied = True
+    for name in "cd":
+        world.put(RESOURCE_CLAIMS, claim(name))
+        world.put(PODS, pod(f"of-{name}", name))
+        world.settle()
+    world.port.refuse = [Forbidden("a policy says no", status=403)]
+    world.port.meanwhile = lambda: world.remove(PODS, "of-c")
+    world.hands.untie()
+    world.settle()
+    world.after(30.0)
+    assert world.node_of("d") == "a"
