@@ -8,11 +8,10 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from dra_driver.agent.card_news import CardNews
-from dra_driver.agent.cards import Cards
 from dra_driver.agent.caretaker import Caretaker
 from dra_driver.agent.dra_front import DraFront
 from dra_driver.agent.forms import Devices
+from dra_driver.agent.hardware import node_hardware
 from dra_driver.agent.masters import OtherMasters
 from dra_driver.agent.metrics import Metrics, NodeCollector
 from dra_driver.agent.offers import Offers
@@ -36,12 +35,7 @@ from dra_driver.config.card_rules import load_card_rules
 from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.device_plugin.stock import granted_total
 from dra_driver.hardware.drs import Drs
-from dra_driver.hardware.drs_locks import DrsLocks
-from dra_driver.hardware.efsmi import Efsmi
-from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.profiles import ProfileTables
-from dra_driver.hardware.silence import Silence
-from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.model.effects import Effects
@@ -107,50 +101,16 @@ class Agent:
         self._locks = Locks(state / "locks")
         self._residence = Residence(state, effects=effects)
         self._tables = ProfileTables(state, effects=effects)
-        sysfs = Sysfs(settings.host_root)
-        efsmi = Efsmi(
-            Path(settings.efsmi_path),
-            timeout=settings.efsmi_timeout,
+        hardware = node_hardware(
+            settings,
             effects=effects,
             measured=self._metrics.efsmi_call,
-        )
-        self._cards = Cards(
-            Machine(sysfs, efsmi, error_limit=settings.error_limit),
-            sysfs,
-            presence_interval=settings.presence_interval,
-            inventory_interval=settings.inventory_interval,
+            reports=self._reports,
             changed=self._on_cards,
-            news=CardNews(self._reports),
         )
-        self._silence = Silence()
-        drs = Drs(
-            efsmi,
-            DrsLocks(state / "locks", patience=settings.efsmi_timeout),
-            indexes=self._cards.index,
-            silence=self._silence,
-        )
-        preparer = Preparer(
-            claims=ApiReader(api),
-            hardware=self._cards,
-            journal=self._journal,
-            cdi=self._cdi,
-            locks=self._locks,
-            node_name=settings.node_name,
-            injection=Injection(settings.injection),
-            steps=all_modes(
-                drs=drs,
-                tables=self._tables,
-                journal=self._journal,
-                slice_count=self._slice_count,
-            ),
-            failures=self._failures,
-            lost=Lost(
-                drs,
-                ledger=self._journal.snapshot,
-                suspected=lambda: self._caretaker.adopt or bool(self._cards.foreign),
-            ),
-            remade=self._reports.remade,
-        )
+        self._cards = hardware.cards
+        self._silence = hardware.silence
+        preparer = self._make_preparer(settings, api, hardware.drs)
         self._keeper = preparer.keeper
         shared = Shared(
             api=api,
@@ -189,29 +149,7 @@ class Agent:
         self._ways = Ways(api, settings.node_name, settings.mode)
         self._way_watch = WayWatch(self._ways.choose, self._move_over)
         self._choice = self._ways.fixed
-        self._caretaker = Caretaker(
-            cards=self._cards,
-            offers=self._offers,
-            masters=OtherMasters(
-                api,
-                settings.node_name,
-                ours=lambda: self._choice is None or self._device_plugin.serves,
-            ),
-            reconciler=Reconciler(
-                keeper=self._keeper, journal=self._journal, locks=self._locks, drs=drs
-            ),
-            examiner=Examiner(
-                drs=drs,
-                tables=self._tables,
-                journal=self._journal,
-                locks=self._locks,
-                free=_free_where_unheld,
-            ),
-            reports=self._reports,
-            changed=self._wake,
-            rebuilt=self._journal.rebuilt,
-            interval=settings.care_interval,
-        )
+        self._caretaker = self._make_caretaker(settings, api, hardware.drs)
         self._startup = Startup(
             [
                 self._cards.start,
@@ -280,6 +218,55 @@ class Agent:
         if ended:
             return f"{ended[0]} ended unexpectedly; see the log"
         return self._dra.fault()
+
+    def _make_preparer(self, settings: AgentSettings, api: Api, drs: Drs) -> Preparer:
+        return Preparer(
+            claims=ApiReader(api),
+            hardware=self._cards,
+            journal=self._journal,
+            cdi=self._cdi,
+            locks=self._locks,
+            node_name=settings.node_name,
+            injection=Injection(settings.injection),
+            steps=all_modes(
+                drs=drs,
+                tables=self._tables,
+                journal=self._journal,
+                slice_count=self._slice_count,
+            ),
+            failures=self._failures,
+            lost=Lost(
+                drs,
+                ledger=self._journal.snapshot,
+                suspected=lambda: self._caretaker.adopt or bool(self._cards.foreign),
+            ),
+            remade=self._reports.remade,
+        )
+
+    def _make_caretaker(self, settings: AgentSettings, api: Api, drs: Drs) -> Caretaker:
+        return Caretaker(
+            cards=self._cards,
+            offers=self._offers,
+            masters=OtherMasters(
+                api,
+                settings.node_name,
+                ours=lambda: self._choice is None or self._device_plugin.serves,
+            ),
+            reconciler=Reconciler(
+                keeper=self._keeper, journal=self._journal, locks=self._locks, drs=drs
+            ),
+            examiner=Examiner(
+                drs=drs,
+                tables=self._tables,
+                journal=self._journal,
+                locks=self._locks,
+                free=_free_where_unheld,
+            ),
+            reports=self._reports,
+            changed=self._wake,
+            rebuilt=self._journal.rebuilt,
+            interval=settings.care_interval,
+        )
 
     def _recover(self) -> None:
         self._enter()
