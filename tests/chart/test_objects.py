@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 import yaml
@@ -48,6 +49,31 @@ def test_whatever_name_helm_takes_for_a_release_is_taken(helm: Helm, release: st
         assert metadata["labels"]["app.kubernetes.io/instance"] == release
         if each["kind"] not in CLUSTER_SCOPED:
             assert re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", metadata["name"])
+
+
+@pytest.mark.parametrize("version", ["1.36.3", "1.30.14"])
+def test_a_namespace_of_digits_is_a_name(helm: Helm, version: str) -> None:
+    values = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
+    rendered = helm.render(values, f"--kube-version={version}", "--namespace=123")
+    told = {
+        each
+        for one in rendered
+        for each in _namespaces([one, *map(yaml.safe_load, one.get("data", {}).values())])
+    }
+    assert told <= {"123", "kube-system", ""}
+    assert "123" in told
+
+
+def _namespaces(value: object) -> Iterator[object]:
+    match value:
+        case dict():
+            for key, inner in value.items():
+                if key in {"namespace", "resourceNamespace"} and not isinstance(inner, dict):
+                    yield inner
+                yield from _namespaces(inner)
+        case list():
+            for inner in value:
+                yield from _namespaces(inner)
 
 
 def test_every_object_says_what_it_belongs_to(helm: Helm) -> None:
