@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from controller.rules.bypass import written_past_us
 from controller.work.agenda import Key
-from dra_driver.kube.events import EventType
+from dra_driver.kube.events import EventType, Recorder
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object
 
@@ -21,14 +20,6 @@ _REASON_USAGE = "GcuUsageDiffers"
 _REASON_FULL = "GcuClaimFull"
 _REASON_TEMPLATE = "GcuTemplateMissing"
 _REASON_PAST_US = "GcuAllocatedByOther"
-
-
-class Recorder(Protocol):
-    """What is needed of `dra_driver.kube.events.EventRecorder`."""
-
-    def record(
-        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
-    ) -> float: ...
 
 
 class Narrator:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
-from dra_driver.kube.events import EventType
+from dra_driver.kube.events import EventType, Recorder
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.node.remade import Remade
@@ -27,14 +27,6 @@ INSTANCE_REMADE: Final = "GcuInstanceRemade"
 POD_SCATTERED: Final = "GcuPodScattered"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
-
-
-class Recorder(Protocol):
-    """What is needed of `dra_driver.kube.events.EventRecorder`."""
-
-    def record(
-        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
-    ) -> float: ...
 
 
 class Reports:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from dra_driver.kube.api import Api
@@ -36,6 +36,14 @@ K = TypeVar("K")
 class EventType(StrEnum):
     NORMAL = "Normal"
     WARNING = "Warning"
+
+
+class Recorder(Protocol):
+    """What others need of `EventRecorder`."""
+
+    def record(
+        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
+    ) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
