@@ -42,7 +42,10 @@ class ControllerSettings(Settings):
         "info", description="Least level that is logged."
     )
     http_port: int = Field(
-        8080, ge=0, le=65535, description="Port of /healthz, /readyz and /metrics; 0 takes any."
+        8080,
+        ge=0,
+        le=65535,
+        description="Port of /healthz, /readyz, /startz and /metrics; 0 takes any.",
     )
     pod_name: str = Field(
         "", description="Name by which this replica holds the lease; the host's name without it."

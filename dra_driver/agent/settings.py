@@ -122,7 +122,7 @@ class AgentSettings(Settings):
         default=None, description="kubeconfig file; in a pod its service account is used"
     )
     probe_port: int = Field(
-        default=8080, ge=0, le=65535, description="port of /healthz, /readyz and /metrics"
+        default=8080, ge=0, le=65535, description="port of /healthz, /readyz, /startz and /metrics"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the least severe lines to log"
