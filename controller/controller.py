@@ -10,28 +10,16 @@ from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
 
-from controller.allocator.policy import Policy
-from controller.cluster.cache import WATCHED, ClusterCache
+from controller.cluster.cache import WATCHED
 from controller.cluster.kept import Kept
-from controller.deciding.context import Context
-from controller.deciding.narrator import Narrator
-from controller.deciding.reconciler import Reconciler
-from controller.deciding.takeover import Takeover
-from controller.deciding.triggers import Triggers
-from controller.deciding.worker import Worker
-from controller.deciding.writer import ClaimWriter
-from controller.leadership.fence import Fence, FencedApi
+from controller.leadership.fence import Fence
 from controller.leadership.leader import LeaderElector, LeaseTimes
-from controller.rules.fairness import Fairness
-from controller.rules.queue import Queue
 from controller.settings import ControllerSettings
-from controller.work.agenda import Agenda
+from controller.wiring import Ports, wire
 from controller.work.inbox import Inbox, InboxHandler
-from controller.work.memory import Memory
-from controller.work.writes import Writes
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
-from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.names import DRIVER, LABEL_MADE_FOR_LIMITS
 from dra_driver.selector.selector import Selectors
@@ -70,56 +58,18 @@ class Controller:
             clock=clock,
             now=now,
         )
-        narrator = Narrator(self._recorder, registry)
-        cache, kept = ClusterCache(Selectors()), Kept()
-        keep_claim = kept.of(RESOURCE_CLAIMS)
-        queue = Queue(cache.pod)
-        fenced = FencedApi(api, self._fence)
-        limit = settings.writes_in_flight
-        executor = ThreadPoolExecutor(limit, thread_name_prefix="writes")
-        self._writes = writes = Writes(executor, self._inbox, limit=limit)
-        context = Context(
-            cache=cache,
-            writer=ClaimWriter(fenced, now=now, term=lambda: self._fence.term),
-            writes=writes,
-            memory=Memory(
-                quiet=settings.quiet_time,
-                first_retry=settings.node_retry,
-                longest_retry=settings.node_retry_longest,
-                draw=random.random,
-            ),
-            agenda=Agenda(queue.rank),
-            queue=queue,
-            narrator=narrator,
-            clock=clock,
-            patience=settings.scheduling_patience,
-            policy=Policy(settings.pack_nodes, settings.pack_cards),
-        )
-        self._worker = Worker(
+        kept = Kept()
+        executor = ThreadPoolExecutor(settings.writes_in_flight, thread_name_prefix="writes")
+        self._worker, context = wire(
+            settings,
+            Ports(api, self._recorder, executor, clock, now, draw=random.random),
+            registry,
             inbox=self._inbox,
-            cache=cache,
-            agenda=context.agenda,
-            triggers=Triggers(cache, context.memory, queue),
-            reconciler=Reconciler(
-                fenced,
-                context,
-                Fairness(cache.state(), patience=settings.fairness_patience),
-                template_retention=settings.template_retention,
-            ),
-            takeover=Takeover(
-                api=fenced,
-                writer=context.writer,
-                fence=self._fence,
-                inbox=self._inbox,
-                state=cache.state(),
-                for_each=writes.for_each,
-                keep=lambda claim: cache.known(RESOURCE_CLAIMS, keep_claim(claim)),
-            ),
-            writes=writes,
             fence=self._fence,
-            narrator=narrator,
-            clock=clock,
+            kept=kept,
+            selectors=Selectors(),
         )
+        self._writes = context.writes
         self._elector = LeaderElector(
             api,
             self._fence,

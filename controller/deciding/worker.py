@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable
 from functools import partial
 
@@ -44,7 +43,7 @@ class Worker(Background):
         fence: Fence,
         narrator: Narrator,
         clock: Callable[[], float],
-        draw: Callable[[], float] = random.random,
+        draw: Callable[[], float],
     ) -> None:
         super().__init__("worker", interrupt=inbox.wake)
         self._inbox = inbox

@@ -15,23 +15,13 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
-from controller.cluster.cache import WATCHED, ClusterCache
+from controller.cluster.cache import WATCHED
 from controller.cluster.kept import Kept
-from controller.deciding.context import Context
-from controller.deciding.narrator import Narrator
-from controller.deciding.reconciler import Reconciler
-from controller.deciding.takeover import Takeover
-from controller.deciding.triggers import Triggers
-from controller.deciding.worker import Worker
-from controller.deciding.writer import ClaimWriter
-from controller.leadership.fence import Fence, FencedApi
+from controller.leadership.fence import Fence
 from controller.rules.authorship import MANAGER
-from controller.rules.fairness import Fairness
-from controller.rules.queue import Queue
-from controller.work.agenda import Agenda
+from controller.settings import ControllerSettings
+from controller.wiring import Ports, wire
 from controller.work.inbox import Event, Inbox, Replaced
-from controller.work.memory import Memory
-from controller.work.writes import Writes
 from dra_driver.kube.api import NOTHING, Api, Change, Keep, Listing, whole
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.events import EventType
@@ -54,6 +44,15 @@ FAIRNESS = 300.0
 RETENTION = 600.0
 LIMIT = 4  # writes at a time
 POLICY = Policy()
+SETTINGS = ControllerSettings(
+    quiet_time=QUIET,
+    scheduling_patience=PATIENCE,
+    node_retry=RETRY,
+    node_retry_longest=RETRY,
+    fairness_patience=FAIRNESS,
+    template_retention=RETENTION,
+    writes_in_flight=LIMIT,
+)
 _SELECTORS = Selectors()
 
 
@@ -220,59 +219,26 @@ class World:
         self.inbox = Inbox()
         self.fence = Fence(lambda: self.time)
         self.lead()
-        cache = ClusterCache(_SELECTORS)
-        queue = Queue(cache.pod)
         self._registry = CollectorRegistry()
-        narrator = Narrator(self.ears, self._registry)
-        api = cast("Api", FencedApi(cast("Api", self.port), self.fence))
         self.hands = Hands()
-        writes = Writes(self.hands, self.inbox, limit=LIMIT)
-        self.agenda = Agenda(queue.rank)
-        context = Context(
-            cache=cache,
-            writer=ClaimWriter(
-                api,
-                now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
-                term=lambda: self.fence.term,
-            ),
-            writes=writes,
-            memory=Memory(quiet=QUIET, first_retry=RETRY, longest_retry=RETRY, draw=lambda: 0.0),
-            agenda=self.agenda,
-            queue=queue,
-            narrator=narrator,
+        ports = Ports(
+            cast("Api", self.port),
+            self.ears,
+            self.hands,
             clock=lambda: self.time,
-            patience=PATIENCE,
-            policy=policy,
-        )
-        self.memory = context.memory
-        self.worker = Worker(
-            inbox=self.inbox,
-            cache=cache,
-            agenda=self.agenda,
-            triggers=Triggers(cache, context.memory, queue),
-            reconciler=Reconciler(
-                api,
-                context,
-                Fairness(cache.state(), patience=FAIRNESS),
-                template_retention=RETENTION,
-            ),
-            takeover=Takeover(
-                api=api,
-                writer=context.writer,
-                fence=self.fence,
-                inbox=self.inbox,
-                state=cache.state(),
-                for_each=writes.for_each,
-                keep=lambda claim: cache.known(
-                    RESOURCE_CLAIMS, self.kept.of(RESOURCE_CLAIMS)(claim)
-                ),
-            ),
-            writes=writes,
-            fence=self.fence,
-            narrator=narrator,
-            clock=lambda: self.time,
+            now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
             draw=lambda: 0.0,
         )
+        self.worker, context = wire(
+            SETTINGS.model_copy(update={"pack_nodes": policy.nodes, "pack_cards": policy.cards}),
+            ports,
+            self._registry,
+            inbox=self.inbox,
+            fence=self.fence,
+            kept=self.kept,
+            selectors=_SELECTORS,
+        )
+        self.agenda, self.memory = context.agenda, context.memory
         if slices is None:
             slices = [
                 *pool("a", [device("whole", 0)]),
