@@ -17,7 +17,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.owner import Grant, Owner
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.records import CardKind, Hold, Kind, Record, card_record
+from dra_driver.node.records import CardKind, Hold, Kind, Record, card_record, decode, encode
 
 
 class State(StrEnum):
@@ -80,9 +80,7 @@ class Ledger:
             holding = replace(held, records=(*kept, record.raw))
         else:
             return replace(self, unknown=(*self.unknown, record.raw))
-        switched = self.switched | {
-            hold.card for hold in record.holds if hold.mode is Mode.DRS and not hold.admin_access
-        }
+        switched = self.switched | _divided_by(record)
         return Ledger({**self.holdings, uid: holding}, switched, self.unknown)
 
     def raw_records(self) -> Iterator[Mapping[str, Any]]:
@@ -90,10 +88,16 @@ class Ledger:
 
         Those of unknown kinds follow: only a claim that is known already can keep them.
         """
+        divided: set[PciAddress] = set()
         for holding in self.holdings.values():
-            yield from sorted(holding.records, key=lambda raw: raw["kind"] not in _STATES)
+            for raw in sorted(holding.records, key=lambda raw: raw["kind"] not in _STATES):
+                divided |= _divided_by(decode(encode(raw)))
+                yield raw
         for card in sorted(self.switched):
             yield card_record(CardKind.DRS_ON, card).raw
+        # An earlier record of an owner may tell of a card that it has no more.
+        for card in sorted(divided - self.switched):
+            yield card_record(CardKind.DRS_OFF, card).raw
         yield from self.unknown
 
     def holders_of(self, card: PciAddress) -> tuple[tuple[Holding, Hold], ...]:
@@ -156,6 +160,13 @@ class Ledger:
         if kind == CardKind.DRS_ON:
             return replace(self, switched=self.switched | {card})
         return replace(self, switched=self.switched - {card})
+
+
+def _divided_by(record: Record) -> frozenset[PciAddress]:
+    """The cards that are in DRS mode, or about to be, where the record is the last word."""
+    return frozenset(
+        hold.card for hold in record.holds if hold.mode is Mode.DRS and not hold.admin_access
+    )
 
 
 def _exclude(owner: Owner, wanted: Hold, holder: Owner, held: Hold) -> None:

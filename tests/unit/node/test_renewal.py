@@ -91,6 +91,19 @@ def test_the_present_allocation_is_answered(
     assert set(shown(world)) == set(now), "the kubelet has forgotten the former names"
 
 
+def test_the_former_card_stays_out_of_drs_mode(world: DrsWorld) -> None:
+    """While nothing but names is left, whatever the journal is compacted to."""
+    agent, _ = held_before(world, share(0, Mode.DRS, 1, "s1"))
+    assert errors(agent, world.api.add(whole("b", 1))) == [""]
+    world.api.add(claim("a", share(1, Mode.DRS, 1, "s2")))
+    with pytest.raises(GcuError, match="team/b"):
+        answered(agent)
+    assert errors(agent, world.api.add(whole("c", 0))) == [""]
+    for _ in range(3):
+        assert agent.journal.snapshot().switched == frozenset()
+        agent = world.start()
+
+
 def test_the_former_card_is_another_claims(world: DrsWorld) -> None:
     agent, _ = held_before(world, result(0))
     world.api.add(claim("a", result(1)))
