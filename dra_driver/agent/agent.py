@@ -270,7 +270,8 @@ class Agent:
 
     def _recover(self) -> None:
         self._enter()
-        opening = self._journal.open()
+        if not self._journal.open().complete:
+            self._caretaker.doubt()
         report = Recovery(
             keeper=self._keeper,
             journal=self._journal,
@@ -281,7 +282,6 @@ class Agent:
         ).run()
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
-        self._caretaker.adopt = not opening.complete
 
     def _enter(self) -> None:
         try:
@@ -348,7 +348,7 @@ class Agent:
         )
 
     def _on_damage(self, kept: Path) -> None:
-        self._caretaker.adopt = True
+        self._caretaker.doubt()
         self._metrics.journal_set_aside()
         self._reports.warning(
             JOURNAL_DAMAGED, f"the journal was damaged and is rebuilt; what was there is in {kept}"

@@ -63,8 +63,17 @@ class Caretaker(Background):
         self._backoff = backoff or Backoff(first=1.0, longest=interval)
         self._told: dict[PciAddress, str] = {}
         self._divided: Mapping[PciAddress, Problem] = {}
-        # Set where the journal may have lost what it said of cards; see `Reconciler.run`.
-        self.adopt = False
+        self._doubts = 0
+        self._settled = 0
+
+    @property
+    def adopt(self) -> bool:
+        """Whether the journal may have lost what it said of cards; see `Reconciler.run`."""
+        return self._doubts != self._settled
+
+    def doubt(self) -> None:
+        """The journal may have lost something; a look that begins from now on finds it again."""
+        self._doubts += 1
 
     def run(self) -> None:
         """The thread's work."""
@@ -80,11 +89,13 @@ class Caretaker(Background):
             self._refresh()
             self.look_for_masters()
             cards = self._cards.latest or ()
+            doubts = self._doubts
             findings = self._reconciler.run(cards, adopt=self.adopt, hung=self._cards.hung)
-            # A card that could not be seen may be one that was to be taken back.
-            if self.adopt and cards and not findings.unknown:
+            # A card that could not be seen may be one that was to be taken back; so may any where
+            # something was lost while they were looked at.
+            if self.adopt and doubts == self._doubts and cards and not findings.unknown:
                 self._rebuilt()
-                self.adopt = False
+                self._settled = doubts
             self._take(findings, cards)
             if self._offers.known:
                 self._examine(cards)

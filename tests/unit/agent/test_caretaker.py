@@ -229,7 +229,7 @@ def test_what_is_taken_back_after_a_lost_journal_waits_for_the_card(world: DrsWo
     be told from one that somebody else switched on."""
     world.tool.set_card(ONE, virtualization="DRS")
     rig = Rig(world)
-    rig.caretaker.adopt = True
+    rig.caretaker.doubt()
     lose(world)
     rig.caretaker.look()
     assert rig.rebuilt == 0
@@ -242,10 +242,32 @@ def test_what_is_taken_back_after_a_lost_journal_waits_for_the_card(world: DrsWo
     assert rig.rebuilt == 1
 
 
+def test_what_is_lost_while_the_cards_are_looked_at_is_for_the_next_look(
+    world: DrsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look itself reads the journal, and may be who finds that it is damaged."""
+    world.tool.set_card(ONE, virtualization="DRS")
+    rig = Rig(world)
+    look = Reconciler.run
+
+    def damaged_meanwhile(self: Reconciler, *args: Any, **keys: Any) -> Any:
+        findings = look(self, *args, **keys)
+        rig.caretaker.doubt()
+        return findings
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reconciler, "run", damaged_meanwhile)
+        rig.look()
+    assert (rig.rebuilt, rig.caretaker.adopt) == (0, True)
+    rig.look()
+    assert (rig.rebuilt, rig.caretaker.adopt) == (1, False)
+    assert rig.cards.foreign == {}
+
+
 def test_what_is_taken_back_waits_until_the_cards_are_read(world: DrsWorld) -> None:
     rig = Rig(world)
     rig.cards.latest = None
-    rig.caretaker.adopt = True
+    rig.caretaker.doubt()
     rig.caretaker.look()
     assert rig.caretaker.adopt
     rig.look()
