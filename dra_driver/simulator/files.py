@@ -85,8 +85,12 @@ def write_wrapper(root: Path) -> None:
 
 
 def remove_all(root: Path) -> None:
-    """Remove what `create` made, and `root` when nothing else is in it."""
-    for path in _existing(root, OWNED):
+    """Remove what `create` made, and `root` when nothing else is in it.
+
+    The state goes last: who is killed here leaves a machine, which can be destroyed or made again.
+    """
+    state = root / "state" / "state.json"
+    for path in (*(each for each in _existing(root, OWNED) if each != state), state):
         _remove(path)
     for name in OWNED:
         if (root / name).is_dir():

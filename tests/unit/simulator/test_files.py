@@ -107,3 +107,28 @@ def test_removal_follows_no_link(tmp_path: Path) -> None:
 
     assert (outside / "kept").exists()
     assert not root.exists()
+
+
+def test_the_state_is_removed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever order the file system lists it in: a kill before it leaves a machine."""
+    machine = SimulatedMachine.create("s60-4", tmp_path / "node", plain_device_files=True)
+    listed = sorted(files._existing(machine.root, files.OWNED), reverse=True)
+    state = machine.root / "state" / "state.json"
+    listed = [path for path in listed if path.name == state.name] + [
+        path for path in listed if path.name != state.name
+    ]
+    remove = files._remove
+
+    def killed(path: Path) -> None:
+        if path.name == "description.json":
+            raise KeyboardInterrupt
+        remove(path)
+
+    with monkeypatch.context() as cut:
+        cut.setattr(files, "_existing", lambda *_: listed)
+        cut.setattr(files, "_remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            machine.destroy()
+
+    SimulatedMachine.create("s60-4", machine.root, plain_device_files=True).destroy()
+    assert not machine.root.exists()
