@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller.extender.decide import Filtered
+from dra_driver.kube.decode import decode
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue
 
@@ -114,7 +115,7 @@ def _render(answer: object) -> bytes:
 
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        raw = json.loads(body)
+        raw = decode(body)
     except ValueError as error:
         raise InvalidValue(f"the call's body is not JSON: {error}") from error
     if not isinstance(raw, dict):

@@ -25,6 +25,7 @@ from dra_driver.kube.api import (
     whole,
 )
 from dra_driver.kube.connections import Connections
+from dra_driver.kube.decode import decode
 from dra_driver.kube.errors import KubeError, NotFound, Unavailable, from_response
 from dra_driver.kube.resources import Resource
 from dra_driver.kube.wire import FAILURES, Wire
@@ -218,7 +219,7 @@ class Client:
         with around:
             answer = self._send(method, path, query, body=body, media_type=media_type)
         try:
-            decoded: Object = json.loads(answer)
+            decoded: Object = decode(answer)
         except ValueError as error:
             raise _no_answer(f"{method} {path}", error) from error
         return decoded
@@ -297,7 +298,7 @@ class ClientWatch:
             yield from filter(None, lines)
 
     def _event(self, line: bytes) -> WatchEvent:
-        decoded = json.loads(line)
+        decoded = decode(line)
         found: Object = decoded["object"]
         if decoded["type"] == "ERROR":
             status = int(found.get("code") or 500)

@@ -55,8 +55,13 @@ def test_unknown_objects_and_conflicts(api: Client, namespace: str) -> None:
 
 @pytest.mark.parametrize(
     "parameters",
-    ['{"b":1,"a":"x"}', '{"b": 1,  "a": "x"}', '{"n":1.0,"e":1e3,"s":"<&>","u":"\\u00e9é"}'],
-    ids=["compact", "white space", "numbers and escapes"],
+    [
+        '{"b":1,"a":"x"}',
+        '{"b": 1,  "a": "x"}',
+        '{"n":1.0,"e":1e3,"s":"<&>","u":"\\u00e9é"}',
+        '{"a":[' * 1000 + "]}" * 1000,
+    ],
+    ids=["compact", "white space", "numbers and escapes", "deeper than Python reads"],
 )
 def test_metadata_is_added_beside_any_opaque_parameters(
     api: Client, control_plane: Cluster, namespace: str, parameters: str
@@ -69,6 +74,8 @@ def test_metadata_is_added_beside_any_opaque_parameters(
     # As it is: kubectl's own reading would bring the parameters into another form.
     control_plane.kubectl("create", f"--raw={path}", "--filename=-", stdin=body)
     stored = api.get(RESOURCE_CLAIMS, "one", namespace=namespace)
+    [listed] = api.list(RESOURCE_CLAIMS, namespace=namespace).items
+    assert listed["metadata"] == stored["metadata"]
     marked = api.add_metadata(RESOURCE_CLAIMS, stored, annotations={"a": "1", "b": "1"})
     protected = api.add_metadata(
         RESOURCE_CLAIMS, marked, finalizers=[FINALIZER], annotations={"a": "2"}

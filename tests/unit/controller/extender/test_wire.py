@@ -54,6 +54,13 @@ def test_what_is_no_call_of_the_protocol(
         parse(json.dumps(body).encode())
 
 
+def test_a_pod_may_be_nested_deeper_than_python_reads() -> None:
+    deep = '{"f": ' * 2500 + "0" + "}" * 2500
+    body = json.dumps({"Pod": POD, "NodeNames": ["n"]}).replace('"spec"', f'"deep": {deep}, "spec"')
+    found = parse_question(body.encode())
+    assert (found.pod["spec"], found.nodes) == (POD["spec"], ("n",))
+
+
 def test_what_is_no_json() -> None:
     with pytest.raises(InvalidValue, match="not JSON"):
         parse_question(b"Pod=a")
