@@ -66,13 +66,14 @@ class Binder:
         self._check(pod, call)
         if pods.node_name(pod) == call.node:
             return
-        notes = self._assume(pod, call)
+        doubt = _Doubt(call, self._clock() + _UNCERTAIN)
+        notes = self._assume(pod, doubt)
         try:
             self._api.create(BINDINGS, _binding(call, notes))
         except (Unavailable, TooManyRequests):
             raise  # perhaps it is bound all the same: see `settle`
         except GcuError:
-            self._forget(call.uid)
+            self._find_out(doubt)  # an earlier call may have bound it, for which nobody waits
             raise
 
     def settle(self) -> None:
@@ -83,15 +84,7 @@ class Binder:
             }
             due = [each for each in self._doubts.values() if each.due <= self._clock()]
         for doubt in due:
-            call = doubt.call
-            try:
-                pod = self._api.get(PODS, call.name, namespace=call.namespace)
-            except NotFound:
-                self._gone(call.uid)
-            except KubeError as error:
-                logger.warning("what became of %s/%s: %s", call.namespace, call.name, error)
-            else:
-                self._found(pod, doubt)
+            self._find_out(doubt)
 
     def _check(self, pod: Object, call: Bind) -> None:
         who = f"pod {call.namespace}/{call.name}"
@@ -102,20 +95,28 @@ class Binder:
         if pods.node_name(pod) not in {"", call.node}:
             raise Refused(f"{who} is bound to {pods.node_name(pod)} already")
 
-    def _assume(self, pod: Object, call: Bind) -> dict[str, str]:
+    def _assume(self, pod: Object, doubt: _Doubt) -> dict[str, str]:
+        call = doubt.call
         asked = asked_of(pod)
         if asked is None:
             return {}
         with self._lock:
             tenant = place(self._view, self._policy, pod, asked, call.node)
             self._view.assume(tenant, call.node)
-            self._doubts[call.uid] = _Doubt(call, self._clock() + _UNCERTAIN)
+            self._doubts[call.uid] = doubt
             cards = self._view.cards(call.node)
         return dict(describe(tenant, cards, self._now_ns()))
 
-    def _forget(self, uid: str) -> None:
-        with self._lock:
-            self._view.forget(uid)
+    def _find_out(self, doubt: _Doubt) -> None:
+        call = doubt.call
+        try:
+            pod = self._api.get(PODS, call.name, namespace=call.namespace)
+        except NotFound:
+            self._gone(call.uid)
+        except KubeError as error:
+            logger.warning("what became of %s/%s: %s", call.namespace, call.name, error)
+        else:
+            self._found(pod, doubt)
 
     def _gone(self, uid: str) -> None:
         with self._lock:

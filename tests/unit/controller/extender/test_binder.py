@@ -12,6 +12,7 @@ from controller.extender.decide import filter_nodes
 from controller.extender.view import View
 from controller.extender.wire import Bind
 from dra_driver.kube.errors import Conflict, Unavailable
+from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.controller.extender.api import PodApi
@@ -205,3 +206,28 @@ def test_a_pod_whose_write_was_not_answered_can_be_bound_elsewhere() -> None:
     assert world.has_room_for(6)
     world.view.put_pod(world.api.watched("a"))
     assert world.has_room_for(6)
+
+
+@pytest.mark.parametrize("again", ["n", "m"], ids=["the same node", "another node"])
+def test_a_pod_that_an_earlier_call_bound_meanwhile_counts(
+    monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    """kube-scheduler gave up on the first call, and asks once more; the server has written the
+    first one's Binding when the second one's comes."""
+    world = World(FOUR)
+    create = world.api.create
+    sent: list[Object] = []
+
+    def late(resource: Resource, body: Object) -> Object:
+        sent.append(body)
+        if len(sent) == 1:
+            raise Unavailable("no answer")
+        create(resource, sent[0])
+        return create(resource, body)
+
+    monkeypatch.setattr(world.api, "create", late)
+    with pytest.raises(Unavailable):
+        world.bind(on="n")
+    with pytest.raises(Conflict):
+        world.bind(on=again)
+    assert not world.has_room_for(3)
