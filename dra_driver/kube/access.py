@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,7 +27,8 @@ class Access:
     """`server` is a URL. `tls` has whom to trust, and our certificate if we have one; it is unused
     where the URL is one of plain HTTP. `token` gives the bearer token of this moment, empty for
     none; it raises OSError or ValueError where there is none to be had. `server_name` is the name
-    in the server's certificate where it is not the URL's; `proxy` the URL of an HTTP proxy.
+    in the server's certificate where it is not the URL's; `proxy` the URL of an HTTP proxy. Whom to
+    trust besides stands in the file `authorities` at each time, where that is given.
     """
 
     server: str
@@ -34,6 +36,14 @@ class Access:
     token: Callable[[], str] = no_token
     server_name: str = ""
     proxy: str = ""
+    authorities: Path | None = None
+
+    def trusted(self) -> ssl.SSLContext:
+        """`tls`, for one more connection."""
+        if self.authorities is not None:
+            with suppress(OSError):  # it is being renewed
+                self.tls.load_verify_locations(self.authorities)
+        return self.tls
 
 
 class TokenFile:
@@ -60,18 +70,20 @@ def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access
     """Of the pod that we run in, by its service account.
 
     Variables that name proxies are not heeded: the server is the cluster's own. Raises
-    InvalidValue where we run in no pod, or in one without a service account.
+    InvalidValue where we run in no pod, or in one without a service account. The kubelet renews
+    the account's authorities with the cluster's, while we run.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise _unusable("KUBERNETES_SERVICE_HOST and _PORT are not set")
-    token = TokenFile(folder / "token")
+    token, authorities = TokenFile(folder / "token"), folder / "ca.crt"
     try:
-        tls = trusting(str(folder / "ca.crt"))
+        tls = trusting(str(authorities))
         token()
     except (OSError, ValueError) as error:
         raise _unusable(str(error)) from error
-    return Access(f"https://{f'[{host}]' if ':' in host else host}:{port}", tls, token)
+    server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    return Access(server, tls, token, authorities=authorities)
 
 
 def trusting(file: str | None = None, data: str | None = None) -> ssl.SSLContext:

@@ -130,7 +130,7 @@ class Connections:
                 _tunnel(sock, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy)
             if secure:
                 name = self.access.server_name or host
-                sock = self.access.tls.wrap_socket(sock, server_hostname=name)
+                sock = self.access.trusted().wrap_socket(sock, server_hostname=name)
         except FAILURES:
             sock.close()
             raise

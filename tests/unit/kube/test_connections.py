@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
-from dra_driver.kube.access import Access, trusting
+from dra_driver.kube.access import Access, in_pod, trusting
 from dra_driver.kube.connections import Connections
 from dra_driver.kube.wire import FAILURES
 from dra_driver.model.errors import InvalidValue
@@ -172,6 +173,30 @@ def test_both_sides_show_their_certificates(server: Server, tmp_path: Path) -> N
     stranger = trusting(str(authority.certificate))
     with pytest.raises(FAILURES):
         get(Connections(Access(url, stranger, server_name="api.test")), "/a")
+
+
+def test_a_pod_trusts_the_authority_that_it_is_given_later(server: Server, tmp_path: Path) -> None:
+    """The kubelet renews the pod's file when the cluster gets another authority."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        folder.mkdir()
+    account = Authority(before).certificate
+    (before / "token").write_text("one")
+    authority = Authority(after)
+    theirs = authority.server("server", [IPv4Address("127.0.0.1")])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(theirs.certificate, theirs.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    port = str(server.server_address[1])
+    pod = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+    with closing(Connections(in_pod(pod, before))) as connections:
+        with pytest.raises(ssl.SSLCertVerificationError):
+            get(connections, "/a")
+        account.unlink()
+        with pytest.raises(ssl.SSLCertVerificationError):
+            get(connections, "/a")
+        account.write_bytes(authority.certificate.read_bytes())
+        assert get(connections, "/a") == 200
 
 
 def test_a_proxy_is_asked_for_the_server(server: Server) -> None:
