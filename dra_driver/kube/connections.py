@@ -11,8 +11,8 @@ import base64
 import socket
 import threading
 from collections import deque
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -70,11 +70,8 @@ class Connections:
             raise TimeoutError("other requests have waited for an answer all the time")
         try:
             wire = self._send(method, path, headers, body, seconds)
-            try:
+            with self._closing(wire):
                 content = wire.read()
-            except FAILURES:
-                wire.close()
-                raise
             answer = Answer(wire.status, wire.headers, content)
             if wire.keeps:
                 self._idle.append(wire)
@@ -92,7 +89,8 @@ class Connections:
     def close(self) -> None:
         """Drop the idle connections."""
         while self._idle:
-            self._idle.pop().close()
+            with suppress(IndexError):  # another thread was faster
+                self._idle.pop().close()
 
     def _send(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, seconds: float
@@ -100,12 +98,21 @@ class Connections:
         """A connection with the head of the answer."""
         request = render(method, f"{self._url.path}{path}", {**self._common, **headers}, body)
         wire = self._take() or self._connect()
-        try:
+        with self._closing(wire):
             wire.ask(request, seconds)
-        except FAILURES:
-            wire.close()
-            raise
         return wire
+
+    @contextmanager
+    def _closing(self, wire: Wire) -> Iterator[None]:
+        """Close it where it fails. Where it is silent, the server may have vanished without a word,
+        as with its machine: then so have those to which the idle ones lead, one after the other."""
+        try:
+            yield
+        except FAILURES as error:
+            wire.close()
+            if isinstance(error, TimeoutError):
+                self.close()
+            raise
 
     def _take(self) -> Wire | None:
         """One that was kept and that the server has not closed since."""

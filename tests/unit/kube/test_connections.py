@@ -122,6 +122,20 @@ def test_silence_and_absence_are_failures_and_nothing_is_sent_twice(
         get(Connections(Access("http://127.0.0.1:1", trusting())), "/a")
 
 
+def test_after_a_silence_nothing_is_sent_on_what_was_kept_before(
+    server: Server, connections: Connections
+) -> None:
+    """The server behind them may have vanished; a new connection leads to one that is there."""
+    kept = [connections._connect() for _ in range(3)]
+    connections._idle.extend(kept)
+    ports = {each.sock.getsockname()[1] for each in kept}
+    with pytest.raises(TimeoutError):
+        get(connections, "/silence", 0.05)
+    assert get(connections, "/a") == 200
+    assert server.seen[0][1] in ports
+    assert server.seen[1][1] not in ports
+
+
 def test_many_at_once_share_few_connections(server: Server, connections: Connections) -> None:
     with ThreadPoolExecutor(40) as pool:
         found = list(pool.map(partial(get, connections), ["/a"] * 200))
