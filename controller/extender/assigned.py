@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from controller.cluster import pods
 from controller.extender.annotations import assigned
@@ -18,6 +19,14 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.node_cards import NodeCard
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Setback:
+    """A pod that could not be written, and when it is tried again."""
+
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=60.0))
+    due: float = 0.0
 
 
 class Assignments:
@@ -34,8 +43,7 @@ class Assignments:
         self._api = api
         self._cards = cards
         self._clock = clock
-        self._backoff = Backoff(first=1.0, longest=60.0)
-        self._due = float("-inf")
+        self._setbacks: dict[str, _Setback] = {}  # by UID, of pods on nodes that have changed
         self._lock = threading.Lock()
         self._pods: dict[str, dict[str, Object]] = defaultdict(dict)  # by node, by UID
         self._changed: set[str] = set()
@@ -67,18 +75,14 @@ class Assignments:
             self._changed.add(name)
 
     def look(self) -> None:
-        """Write to those pods of which something else is told than they say; what could not be
-        written is tried again, after a pause."""
-        if self._clock() < self._due:
-            return
+        """Write to those pods of which something else is told than they say; one that could not be
+        written is tried again after a pause, and keeps no other one waiting."""
         with self._lock:
             changed = {node: list(self._pods[node].values()) for node in self._changed}
             self._changed = set()
+        there = {pods.uid_of(pod) for its in changed.values() for pod in its}
+        self._setbacks = {uid: each for uid, each in self._setbacks.items() if uid in there}
         failed = {node for node, its in changed.items() if its and not self._tell(node, its)}
-        if not failed:
-            self._backoff.reset()
-            return
-        self._due = self._clock() + self._backoff.next()
         with self._lock:
             self._changed |= failed
 
@@ -90,8 +94,19 @@ class Assignments:
             wanted = assigned(pod, cards)
             present = pod["metadata"].get("annotations") or {}
             if wanted.items() - present.items():
-                done &= self._write(pod, wanted)
+                done &= self._attempt(pod, wanted)
         return done
+
+    def _attempt(self, pod: Object, wanted: Mapping[str, str]) -> bool:
+        uid = pods.uid_of(pod)
+        setback = self._setbacks.setdefault(uid, _Setback())
+        if self._clock() < setback.due:
+            return False
+        if self._write(pod, wanted):
+            del self._setbacks[uid]
+            return True
+        setback.due = self._clock() + setback.backoff.next()
+        return False
 
     def _write(self, pod: Object, wanted: Mapping[str, str]) -> bool:
         metadata = pod["metadata"]

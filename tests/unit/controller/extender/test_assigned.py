@@ -95,6 +95,25 @@ def test_a_write_that_failed_is_tried_again_after_a_pause(world: World, error: G
     assert world.look() == 1
 
 
+def test_a_pod_that_cannot_be_told_keeps_no_other_one_waiting(world: World) -> None:
+    """A webhook of its namespace may refuse every change of it, or be away."""
+    other = pod("b", {SHARED: 3}, on="n")
+    for _ in range(10):
+        world.api.refusals["patch"] = [Unavailable("a webhook is away", status=500)]
+        world.look()
+        world.now += 60
+    world.api.refusals["patch"] = [Unavailable("a webhook is away", status=500)]
+    world.look()
+    world.cards = [card(1, Mode.SHARED, hold("a", 2), hold("b", 3))]
+    world.assignments.put(other)
+    world.now += 0.5
+    assert world.look() == 1
+    assert world.api.patches[-1][0] == "b"
+    world.now += 60
+    world.look()
+    assert world.api.patches[-2][0] == "a"
+
+
 @pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another UID")], ids=repr)
 def test_a_pod_that_is_gone_is_not_tried_again(world: World, error: GcuError) -> None:
     world.api.refusals["patch"] = [error]
