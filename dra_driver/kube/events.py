@@ -131,8 +131,8 @@ class EventRecorder:
             except queue.Full:
                 logger.warning("too many events are waiting; dropped %s: %s", reason, note)
                 return _FULL_SECONDS
-            _remember(self._said, said, now)
-            _remember(self._last, (said.regarding, reason), now)
+            _remember(self._said, said, now, self._quiet)
+            _remember(self._last, (said.regarding, reason), now, self._spacing)
         return 0.0
 
     def run(self) -> None:
@@ -176,10 +176,11 @@ class EventRecorder:
         }
 
 
-def _remember(told: OrderedDict[K, float], key: K, now: float) -> None:
+def _remember(told: OrderedDict[K, float], key: K, now: float, seconds: float) -> None:
+    """As told now, and forget what was longer ago than these seconds: it makes no difference."""
     told[key] = now
     told.move_to_end(key)
-    if len(told) > _REMEMBERED:
+    while len(told) > _REMEMBERED or now - next(iter(told.values())) > seconds:
         told.popitem(last=False)
 
 

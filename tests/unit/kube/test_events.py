@@ -178,3 +178,16 @@ def test_a_long_line_of_pods_is_told_once() -> None:
             pass  # until the thread has made room
     events.stop()
     assert len(api.events) == 5000
+
+
+def test_what_was_told_long_ago_takes_no_memory() -> None:
+    """Else a controller that runs for months has the notes of all pods that ever waited."""
+    now = 0.0
+    events = recorder(Written(), lambda: now, spacing=30.0)
+    events.start()
+    for number in range(100):
+        now += 10
+        say(events, f"why {number}", {**POD, "metadata": {**POD["metadata"], "uid": f"u{number}"}})
+    assert len(events._said) <= 31
+    assert len(events._last) <= 4
+    events.stop()
