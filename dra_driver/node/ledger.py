@@ -17,7 +17,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.owner import Grant, Owner
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.records import CardKind, Hold, Kind, Record, card_record, decode, encode
+from dra_driver.node.records import CardKind, Hold, Kind, Record, card_record, read
 
 
 class State(StrEnum):
@@ -91,7 +91,7 @@ class Ledger:
         divided: set[PciAddress] = set()
         for holding in self.holdings.values():
             for raw in sorted(holding.records, key=lambda raw: raw["kind"] not in _STATES):
-                divided |= _divided_by(decode(encode(raw)))
+                divided |= _divided_by(read(raw))
                 yield raw
         for card in sorted(self.switched):
             yield card_record(CardKind.DRS_ON, card).raw

@@ -158,8 +158,7 @@ def encode(raw: Mapping[str, Any]) -> bytes:
 def decode(payload: bytes) -> Record:
     """Read what `encode` wrote, in this version or another.
 
-    Raises InvalidValue for what is no JSON object. An object of an unknown kind, or of a known
-    kind in an unknown shape, becomes a record that is kept but means nothing here.
+    Raises InvalidValue for what is no JSON object.
     """
     try:
         raw = json.loads(payload)
@@ -167,6 +166,12 @@ def decode(payload: bytes) -> Record:
         raise InvalidValue(f"a record is not JSON: {error}") from error
     if not isinstance(raw, dict):
         raise InvalidValue("a record is not a JSON object")
+    return read(raw)
+
+
+def read(raw: Mapping[str, Any]) -> Record:
+    """The record of this JSON object. One of an unknown kind, or of a known kind in an unknown
+    shape, becomes a record that is kept but means nothing here."""
     kind = str(raw.get("kind", ""))
     try:
         if kind in set(CardKind):
