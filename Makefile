@@ -6,11 +6,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODES ?= 2
 K8S ?= 1.36.3
+export GCU_DRA_KUBERNETES := $(K8S)
 BASE ?=
+SNAPSHOTS ?=
+# Programs start in a quarter of the time with compiled sources; empty means that they are written.
+export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(or $(GCU_DRA_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gcu-dra-driver)/bytecode
-
-# On a shared machine a wait can run out though nothing is wrong: docs/adr/0016.
-PYTEST_REAL = -m pytest --reruns 1 --only-rerun '^WaitTimeout' --max-suite-reruns 3 --rerun-show-tracebacks
 
 # Recursive on purpose: only the targets that use it make the environment.
 VENV = $(shell scripts/venv)
@@ -21,53 +22,41 @@ help: ## list the targets
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
 .PHONY: demo
-demo: ## start a real cluster with simulated GCUs, install the chart, run the examples (root)
+demo: ## start a real cluster with simulated GCUs, install the chart, run the examples [K8S=1.36.3] (root)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build --kubernetes $(K8S)
-	@$(PY) -m tests.e2e.demo
+	@$(PY) -m tests.e2e.demo --kubernetes $(K8S)
 
 .PHONY: venv
 venv: ## make the virtual environment and print its path
 	@scripts/venv
 
+# What each tier runs is in tests/tiers.py; docs/dev/testing.md says which to run for which change.
+TIERS = unit component property chart kill control-plane cluster
+
 .PHONY: test
-test: lint test-unit test-chart test-component test-property test-kill test-cluster ## everything that must pass (root; builds the test cluster's programs once)
+test: ## everything that must pass: half an hour, after a first build (root)
+	@$(PY) -m tests.tiers
 
-.PHONY: test-unit
-test-unit: ## unit tests: a minute, no root, no cluster
-	@$(PY) -m pytest --numprocesses auto tests/unit
-
-.PHONY: test-component
+.PHONY: $(TIERS:%=test-%)
+test-unit: ## pure code and the simulated machine: a minute, no root, no cluster
 test-component: ## whole programs, real processes and sockets: half a minute, no root, no cluster
-	@$(PY) -m pytest --numprocesses auto tests/component
+test-property: ## thousands of random cases, a kill at every effect: minutes, no root, no cluster
+test-chart: ## the chart as helm renders it: half a minute (root; builds the programs once)
+test-kill: ## a real agent killed at every point, once, and at a sample of all moments (root)
+test-control-plane: ## tests against a real control plane without kubelets [K8S=1.36.3] (root)
+test-cluster: ## real control planes, clusters and kills, side by side: a quarter of an hour (root)
+$(TIERS:%=test-%): test-%:
+	@$(PY) -m tests.tiers $*
 
-.PHONY: test-chart
-test-chart: ## the chart as helm renders it: half a minute, no cluster (root; builds the programs once)
-	@$(PY) -m tests.cluster packages
-	@$(PY) -m tests.cluster build --kubernetes $(K8S)
-	@$(PY) -m pytest --numprocesses auto tests/chart
-
-.PHONY: test-property
-test-property: ## thousands of random cases: allocator, node histories; a kill at every effect
-	@$(PY) -m pytest --numprocesses auto tests/property
-	@$(PY) -m pytest --numprocesses auto tests/unit -m hypothesis --hypothesis-profile many
+.PHONY: test-all
+test-all: test ## that, and the tests on real clusters with the newest Kubernetes, too: an hour (root)
+	@$(MAKE) --no-print-directory test-cluster K8S=1.37.1
 
 .PHONY: fuzz
 fuzz: ## a million hostile inputs to each parser [PARSER=] [INPUTS=] [SEED=] [FIRST=] (hours)
 	@ulimit -v 4194304; nice $(PY) -m tests.fuzz $(if $(PARSER),--parser $(PARSER)) \
 		$(if $(INPUTS),--inputs $(INPUTS)) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
-
-.PHONY: test-control-plane
-test-control-plane: ## tests against a real control plane without kubelets (root)
-	@$(PY) -m tests.cluster packages
-	@$(PY) -m tests.cluster build
-	@$(PY) $(PYTEST_REAL) -m control_plane tests/control_plane tests/cluster
-
-.PHONY: test-kill
-test-kill: ## a real agent killed at every point, once, and at a sample of all moments (root)
-	@$(PY) -m tests.cluster packages
-	@$(PY) -m tests.cluster build --kubernetes $(K8S)
-	@$(PY) $(PYTEST_REAL) tests/kill
 
 .PHONY: soak
 soak: soak-kills soak-allocate soak-histories soak-memory ## all four of them (root; hours)
@@ -94,21 +83,12 @@ soak-memory: ## the agent's memory over a million prepares and unprepares [CYCLE
 	@$(PY) -m tests.cluster build
 	@PYTEST_DEBUG_TEMPROOT=/dev/shm GCU_CYCLES=$(or $(CYCLES),1000000) $(PY) -m pytest tests/kill/test_memory.py
 
-.PHONY: test-cluster
-test-cluster: ## tests on real control planes and clusters (root)
-	@$(PY) -m tests.cluster packages
-	@$(PY) -m tests.cluster build
-	@$(PY) $(PYTEST_REAL) tests/control_plane tests/cluster tests/e2e
-
 bench-%: ## run one measurement: a table, then JSON on the last line
 	@$(PY) -m bench.$*
 
 .PHONY: lint
 lint: ## ruff, mypy --strict, import-linter
-	@$(VENV)/bin/ruff check .
-	@$(VENV)/bin/ruff format --check .
-	@$(VENV)/bin/mypy
-	@$(VENV)/bin/lint-imports
+	@$(PY) -m tests.tiers lint
 
 .PHONY: format
 format: ## let ruff format and sort imports
@@ -120,9 +100,9 @@ proto: ## generate the kubelet API's Python code from proto/
 	@PYTHON=$(PY) scripts/generate-proto
 
 .PHONY: image
-image: ## build the driver's image and print where its archive is [BASE=image in a registry]
+image: ## build the driver's image and print where its archive is [BASE=name@digest] [SNAPSHOTS=URL]
 	@$(PY) -m tests.cluster packages
-	@$(PY) -m tests.cluster image --base "$(BASE)"
+	@$(PY) -m tests.cluster image --base "$(BASE)" --snapshots "$(SNAPSHOTS)"
 
 .PHONY: cluster-up
 cluster-up: ## start a real cluster on this machine [NODES=2] [K8S=1.36.3]

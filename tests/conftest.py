@@ -2,7 +2,12 @@
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ("tests.cluster.fixtures", "tests.unit.simulator.machines")
+pytest_plugins = (
+    "tests.cluster.fixtures",
+    "tests.cluster.side_by_side",
+    "tests.cluster.version_marker",
+    "tests.unit.simulator.machines",
+)
 
 # On a busy machine any example can be late; the limit of each test ends what hangs.
 settings.register_profile(

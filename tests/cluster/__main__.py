@@ -16,10 +16,11 @@ from tests.cluster.image.build import IMAGE_NAME, driver_archive
 from tests.cluster.image.inputs import Inputs
 from tests.cluster.packages import install_missing
 from tests.cluster.processes import require_root
+from tests.cluster.reuse import up_or_attach
 from tests.cluster.settings import Settings
 from tests.cluster.shell import run_shell
 from tests.cluster.teardown import sweep, tear_down
-from tests.cluster.versions import DEFAULT_KUBERNETES, RELEASES
+from tests.cluster.versions import RELEASES, chosen_kubernetes, needed_for_tests
 
 _NEXT = """
 Next:
@@ -42,8 +43,8 @@ class _Progress:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command; gives the exit status."""
-    options = _parser().parse_args(arguments)
     try:
+        options = _parser().parse_args(arguments)
         if options.run is not _build:
             require_root()
         status: int = options.run(options, _Progress())
@@ -55,19 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _up(options: argparse.Namespace, report: _Progress) -> int:
     settings = Settings(options.name, kubernetes=options.kubernetes, nodes=options.nodes)
-    sweep()
-    found = state.load(options.name)
-    if found is None:
-        cluster = Cluster.up(settings, owner=None, report=report)
-    elif found.settings == settings:
-        cluster = Cluster.attach(options.name)
-        cluster.wait_ready()
-        report(f"{options.name}: is up already, all {options.nodes} nodes are ready")
-    else:
-        raise ClusterError(
-            f"{options.name} is up already, but with {found.settings.nodes} nodes of Kubernetes "
-            f"{found.settings.kubernetes}; take it down first, or give the new one another --name"
-        )
+    cluster = up_or_attach(settings, report)
     shell, down = "make cluster-shell", "make cluster-down"
     if options.name != "default":
         shell, down = (
@@ -92,7 +81,11 @@ def _shell(options: argparse.Namespace, report: _Progress) -> int:
 
 
 def _build(options: argparse.Namespace, report: _Progress) -> int:
-    for version in (options.kubernetes,) if options.kubernetes else RELEASES:
+    if options.kubernetes:
+        versions: Sequence[str] = (options.kubernetes,)
+    else:
+        versions = tuple(RELEASES) if options.all else needed_for_tests()
+    for version in versions:
         report(f"programs of Kubernetes {version}: {build_all(version, report)}")
     return 0
 
@@ -104,7 +97,7 @@ def _packages(options: argparse.Namespace, report: _Progress) -> int:
 
 
 def _image(options: argparse.Namespace, report: _Progress) -> int:
-    archive = driver_archive(Inputs(options.base), report)
+    archive = driver_archive(Inputs(options.base, snapshots=options.snapshots), report)
     print(f"{IMAGE_NAME}\n{archive}")
     return 0
 
@@ -151,7 +144,16 @@ def _parser() -> argparse.ArgumentParser:
     load.add_argument("archive", type=Path, metavar="ARCHIVE")
     image = command("image", _image, "build the driver's image, unless built", named=False)
     image.add_argument(
-        "--base", default="", metavar="IMAGE", help="from a registry (default: a Debian made here)"
+        "--base",
+        default="",
+        metavar="NAME@DIGEST",
+        help="from a registry (default: a Debian made here)",
+    )
+    image.add_argument(
+        "--snapshots",
+        default="",
+        metavar="URL",
+        help="an archive of Debian's snapshots, for the pinned packages (default: today's)",
     )
     command("list", _list, "the clusters of this machine", named=False)
     build = command("build", _build, "build what the cluster runs, unless built", named=False)
@@ -159,13 +161,17 @@ def _parser() -> argparse.ArgumentParser:
     known = ", ".join(RELEASES)
     up.add_argument(
         "--kubernetes",
-        default=DEFAULT_KUBERNETES,
+        default=chosen_kubernetes(),
         metavar="VERSION",
         help=f"one of {known} (default: %(default)s)",
     )
-    build.add_argument(
-        "--kubernetes", metavar="VERSION", help=f"only this one of {known} (default: all)"
+    which = build.add_mutually_exclusive_group()
+    which.add_argument(
+        "--kubernetes",
+        metavar="VERSION",
+        help=f"only this one of {known} (default: those that the tests need)",
     )
+    which.add_argument("--all", action="store_true", help="all of them")
     return parser
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,13 @@ from tests.cluster.context import Context
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.errors import ClusterError, CommandError, WaitTimeout
 from tests.cluster.images import busybox_archive
+from tests.cluster.kernel import raise_limits
 from tests.cluster.network import NETWORK, connect_machine, hold_namespaces, machine_routes
 from tests.cluster.node import Node, write_proxy_kubeconfig
 from tests.cluster.packages import install_missing
 from tests.cluster.pki import API_SERVER_TO_KUBELET, Authority
 from tests.cluster.processes import Process, require_root, run
+from tests.cluster.reader import Reader
 from tests.cluster.settings import Settings
 from tests.cluster.teardown import KEEPER, sweep, tear_down
 from tests.cluster.versions import release
@@ -61,6 +63,7 @@ class Cluster:
         """
         require_root()
         install_missing(report)
+        raise_limits(report)
         programs = build_all(settings.kubernetes, report)
         for name in sweep():
             report(f"removed {name}, whose owner had died")
@@ -154,6 +157,10 @@ class Cluster:
         comes on the second one. Raises CommandError."""
         return run(self._client("helm", arguments), environment=self.environment(), both=both)
 
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(self.kubeconfig)
+
     def environment(self) -> dict[str, str]:
         """Variables for kubectl and helm.
 
@@ -168,7 +175,9 @@ class Cluster:
         return {**kube, **helm}
 
     def get(self, *arguments: str) -> dict[str, Any]:
-        """`kubectl get … -o json`, parsed."""
+        """`kubectl get … -o json`, parsed. Raises CommandError."""
+        if Reader.knows(arguments[0]):
+            return self._reader.get(*arguments)
         found: dict[str, Any] = json.loads(self.kubectl("get", *arguments, "--output=json"))
         return found
 
@@ -188,26 +197,37 @@ class Cluster:
         self._on_each_node(lambda node: node.load_image(archive))
 
     def wait_ready(self, timeout: float = PATIENCE) -> None:
-        """Return when every node with a kubelet is Ready. Raises WaitTimeout."""
+        """Return when every node with a kubelet is Ready.
+
+        Raises WaitTimeout, and ClusterError at once where a kubelet has ended.
+        """
         for node in self.nodes:
             wait_until(
                 partial(self._ready, node),
                 timeout,
                 f"{node.name} to be ready",
                 seen=partial(self.processes.tail, node.component("kubelet")),
-                retry_on=(ClusterError,),
+                retry_on=(CommandError,),
                 interval=0.3,
             )
 
     def add_node_object(
-        self, name: str, labels: Mapping[str, str] | None = None, capacity: Mapping[str, str] = {}
+        self,
+        name: str,
+        labels: Mapping[str, str] | None = None,
+        capacity: Mapping[str, str] = {},
+        annotations: Mapping[str, str] = {},
     ) -> None:
         """Make a Ready Node that no kubelet stands behind: pods are bound to it and never run.
 
         It stays Ready only in a cluster with `keep_nodes_ready`.
         """
         resources = {"cpu": "64", "memory": "256Gi", "pods": "110", **capacity}
-        metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}}
+        metadata = {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+            "annotations": annotations,
+        }
         self.apply({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
         ready = {"type": "Ready", "status": "True", "reason": "Declared"}
         status = {"capacity": resources, "allocatable": resources, "conditions": [ready]}

@@ -4,6 +4,8 @@
 `cluster`        two nodes with containerd and kubelet, the driver's image loaded
 `old_cluster`    the same of a Kubernetes without DRA
 `namespace`      a fresh namespace in whichever of these the test uses
+
+The first two are of the version that $GCU_DRA_KUBERNETES names (`K8S=` of the Makefile).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +27,7 @@ from tests.cluster.image.build import driver_archive
 from tests.cluster.image.inputs import Inputs
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.versions import OLD_KUBERNETES, chosen_with_dra
 from tests.cluster.waiting import PATIENCE
 
 DRIVER_NAMESPACE = "gcu-dra-driver"
@@ -51,7 +54,7 @@ def cluster_report(pytestconfig: pytest.Config) -> Callable[[str], None]:
 @pytest.fixture(scope="session")
 def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
     """A control plane for this test run; Node objects stay Ready without a kubelet."""
-    settings = Settings(f"control-plane-{os.getpid()}"[:20], keep_nodes_ready=True)
+    settings = Settings(f"plane-{os.getpid()}", kubernetes=chosen_with_dra(), keep_nodes_ready=True)
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
     yield cluster
     cluster.down()
@@ -60,7 +63,7 @@ def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def cluster(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[Cluster]:
     """Two nodes for this test run, which have the driver's image."""
-    settings = Settings(f"cluster-{os.getpid()}", nodes=2)
+    settings = Settings(f"cluster-{os.getpid()}", kubernetes=chosen_with_dra(), nodes=2)
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
     cluster.load_image(driver_image)
     yield cluster
@@ -88,6 +91,14 @@ def driver_image(cluster_report: Callable[[str], None]) -> Path:
     if not archive.is_file():
         pytest.fail(f"GCU_DRA_IMAGE_ARCHIVE={named}: no such file; `make image` writes one")
     return archive
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """For the sockets of a kubelet, whose paths have at most 107 bytes: pytest's own folders are
+    too deep for them where several workers run."""
+    with tempfile.TemporaryDirectory(prefix="gcu-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

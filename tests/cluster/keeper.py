@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import os
-import select
 import sys
 
 from tests.cluster import state
 from tests.cluster.processes import Process
 from tests.cluster.teardown import tear_down
+from tests.descriptors import readable
 
 
 def wait_for_end(process: Process) -> None:
@@ -23,7 +23,7 @@ def wait_for_end(process: Process) -> None:
     try:
         # The id may have been another's by the time the descriptor was made.
         if process.alive():
-            select.select([descriptor], [], [])
+            readable(descriptor)
     finally:
         os.close(descriptor)
 

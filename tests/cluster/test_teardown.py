@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from tests.cluster.workloads import pod, wait_for_pods
 
 pytestmark = pytest.mark.cluster
 
-NAME = "doomed"
+NAME = f"doomed-{os.getpid()}"
 
 _OWNER = f"""
 import sys
@@ -125,7 +126,7 @@ def test_owner_killed_while_it_brings_up_what_should_stay(before: frozenset[str]
     checkout = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=checkout) as starter:
         assert starter.stdout is not None
-        assert "control plane" in starter.stdout.readline()
+        assert any("control plane" in line for line in starter.stdout)
         during = traces(NAME)
         starter.send_signal(signal.SIGKILL)
     assert during - before

@@ -6,7 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from tests.cluster import cgroups
+from tests.cluster import cgroups, state
+from tests.cluster.network import host_link
 from tests.cluster.processes import run
 from tests.cluster.state import RUN_ROOT
 
@@ -19,28 +20,34 @@ def traces(cluster: str) -> frozenset[str]:
     """Processes outside the machine's own namespaces, mounts, links, routes, cgroups and files.
 
     Taken from the kernel, not from the records of the cluster: what those forget is shown too. Left
-    out are the control groups of clusters of other names, whose pods come and go, and what runs in
-    them.
+    out is what clusters of other names have, which come and go meanwhile: their control groups and
+    what runs in them, their links with the routes over them, and their folders.
     """
-    return frozenset(
-        [
-            *(f"process {found}" for found in _processes(cluster)),
-            *(f"mount {line.split()[4]}" for line in _lines("/proc/self/mountinfo")),
-            *(f"link {link['ifname']}" for link in json.loads(run(["ip", "-json", "link"]))),
-            *(f"route {route}" for route in run(["ip", "route"]).splitlines()),
-            *(
-                f"cgroup {group}"
-                for top in cgroups.hierarchies()
-                for group in _groups(top, cluster)
-            ),
-            *(
-                f"file {path}"
-                for folder in (*map(Path, _FOLDERS), *_home())
-                for path in _entries(folder)
-            ),
-            *(f"file {path}" for path in (*_entries(RUN_ROOT.parent), *_entries(RUN_ROOT))),
-        ]
-    )
+    found = [
+        *(f"process {found}" for found in _processes(cluster)),
+        *(f"mount {line.split()[4]}" for line in _lines("/proc/self/mountinfo")),
+        *(f"link {link['ifname']}" for link in json.loads(run(["ip", "-json", "link"]))),
+        *(f"route {route}" for route in run(["ip", "route"]).splitlines()),
+        *(f"cgroup {group}" for top in cgroups.hierarchies() for group in _groups(top, cluster)),
+        *(
+            f"file {path}"
+            for folder in (*map(Path, _FOLDERS), *_home(), RUN_ROOT.parent, RUN_ROOT)
+            for path in _entries(folder)
+        ),
+    ]
+    # Asked last: another cluster may have come meanwhile, which is recorded before it has anything.
+    theirs = _names_of_others(cluster)
+    return frozenset(trace for trace in found if theirs.isdisjoint(trace.split()))
+
+
+def _names_of_others(cluster: str) -> set[str]:
+    """The links and folders of clusters of other names."""
+    others = [name for name in state.names() if name != cluster]
+    records = filter(None, map(state.load, others))
+    return {
+        *(host_link(record.slot) for record in records),
+        *(str(state.run_directory(name)) for name in others),
+    }
 
 
 def _processes(cluster: str) -> list[str]:
@@ -59,7 +66,7 @@ def _processes(cluster: str) -> list[str]:
             continue
         own = {kind: Path(f"/proc/self/ns/{kind}").readlink() for kind in _NAMESPACES}
         found += [f"{process.name} in {spaces[kind]}" for kind in own if spaces[kind] != own[kind]]
-        if "tests.cluster.keeper" in command:
+        if f"tests.cluster.keeper {cluster} " in f"{command} ":
             found.append(f"{process.name} keeper")
     return found
 

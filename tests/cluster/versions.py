@@ -7,6 +7,7 @@ module it is made of; another version is another folder and another line in the 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,11 @@ SOURCES = Path(__file__).parent / "programs"
 
 DEFAULT_KUBERNETES = "1.36.3"
 OLD_KUBERNETES = "1.30.14"  # stands for all clusters that have no DRA
+NEXT_KUBERNETES = "1.37.1"
+
+CHOICE = "GCU_DRA_KUBERNETES"
+"""The environment variable for the version of those fixtures that name none; the Makefile sets it
+from K8S."""
 
 _CONTAINERD_VERSION = "2.4.2"
 _HELM_VERSION = "4.3.1"
@@ -50,6 +56,7 @@ RELEASES: Mapping[str, Release] = {
     DEFAULT_KUBERNETES: Release(kubelet={"failCgroupV1": False}),
     # Its DRA is alpha, off, and of a kind that exists no more; its nftables are alpha, too.
     OLD_KUBERNETES: Release(dra=False, proxy=("--feature-gates=NFTablesProxyMode=true",)),
+    NEXT_KUBERNETES: Release(kubelet={"failCgroupV1": False}),
 }
 
 
@@ -92,6 +99,31 @@ def release(version: str) -> Release:
             "go.mod, go.sum and components.go, and a line in tests/cluster/versions.py"
         )
     return found
+
+
+def chosen_kubernetes() -> str:
+    """The version that $GCU_DRA_KUBERNETES names, else the default one. Raises ClusterError for one
+    that has no go.mod here."""
+    version = os.environ.get(CHOICE) or DEFAULT_KUBERNETES
+    release(version)  # raises for a version that is not there
+    return version
+
+
+def chosen_with_dra() -> str:
+    """The same. Raises ClusterError also for a version without DRA."""
+    version = chosen_kubernetes()
+    if not release(version).dra:
+        served = ", ".join(name for name, each in RELEASES.items() if each.dra)
+        raise ClusterError(
+            f"Kubernetes {version} has no DRA, which this test needs; choose one of {served}. "
+            "Tests without DRA run on their own cluster whatever is chosen"
+        )
+    return version
+
+
+def needed_for_tests() -> tuple[str, ...]:
+    """The versions that a test run starts: the chosen one, and those that tests name."""
+    return tuple(dict.fromkeys((chosen_kubernetes(), DEFAULT_KUBERNETES, OLD_KUBERNETES)))
 
 
 def programs(kubernetes: str = DEFAULT_KUBERNETES) -> tuple[Program, ...]:

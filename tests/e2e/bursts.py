@@ -17,7 +17,7 @@ from tests.e2e.without_dra import OldInstallation, asking
 Object = dict[str, Any]
 
 SLICES = 6  # of each card, in every mode
-_SECONDS = 240.0
+_SECONDS = 480.0
 
 
 @dataclass(frozen=True, slots=True)

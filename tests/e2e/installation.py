@@ -66,7 +66,7 @@ class Installation:
             if "context deadline exceeded" in error.output:
                 raise WaitTimeout(str(error)) from error
             raise
-        report("agents and controller are ready; waiting for the ResourceSlices")
+        report("agents and controller are ready; waiting for the cards of all nodes")
         wait_until(self.published, PATIENCE, "the cards of all nodes", seen=self._slices)
         return output.partition("NOTES:")[2].strip()
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass
 
 import grpc
 
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
 from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
-from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.owner import Grant, grant_uid
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.profile import profile_size
-from dra_driver.node.journal import Journal
 from dra_driver.node.ledger import State
+from dra_driver.node.peek import peek
 from tests.e2e.installation import Installation
 
 Devices = tuple[PluginDevice, ...]
@@ -56,8 +54,7 @@ class Records:
     def read(cls, driver: Installation, node: str) -> Records:
         """As they are."""
         host = driver.cluster.node(node)
-        with closing(Journal(host.host_path(_STATE), effects=Effects())) as journal:
-            holdings = journal.snapshot().holdings.values()
+        holdings = peek(host.host_path(_STATE)).holdings.values()
         prepared = {
             each.owner.devices
             for each in holdings

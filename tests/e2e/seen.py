@@ -12,6 +12,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import ENV_TOPS_VISIBLE_DEVICES, ENV_VISIBLE_DEVICES
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import PlacedInstance
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import Installation
 
 _LOOK = f"""
@@ -45,9 +46,11 @@ class Grant:
 
 
 def look(installation: Installation, namespace: str, pod: str, container: str) -> Seen:
-    """What a container sees. Raises CommandError."""
-    output = installation.cluster.kubectl(
-        "exec", f"--namespace={namespace}", pod, f"--container={container}", "--", "sh", "-c", _LOOK
+    """What a container sees. Raises CommandError and WaitTimeout."""
+    inside = (f"--namespace={namespace}", pod, f"--container={container}", "--", "sh", "-c", _LOOK)
+    # A kubelet that has just started may end the stream before the output.
+    output = wait_until(
+        lambda: installation.cluster.kubectl("exec", *inside), PATIENCE, f"output of {pod}"
     )
     visible, tops, *nodes = output.splitlines()
     matches = [_CARD_NODE.fullmatch(line) for line in nodes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dra_driver.kube.access import SERVICE_ACCOUNT
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.e2e.installation import Installation
 
@@ -31,3 +32,17 @@ def _is_of_a_busy_machine(warning: str) -> bool:
     refused = warning.startswith("Startup probe failed") and "connection refused" in warning
     late = ("Client.Timeout exceeded", "failed to sync configmap cache: timed out")
     return refused or any(each in warning for each in late)
+
+
+def test_of_the_agents_pod_only_the_agent_has_a_token(driver: Installation) -> None:
+    """As the API server made the pod: it adds a token to what does not decline it."""
+    pods = driver.cluster.get("pods", _SYSTEM, "--selector=app.kubernetes.io/component=agent")
+    for pod in pods["items"]:
+        with_token = {
+            container["name"]
+            for container in [*pod["spec"]["initContainers"], *pod["spec"]["containers"]]
+            for mount in container["volumeMounts"]
+            if mount["mountPath"] == str(SERVICE_ACCOUNT)
+        }
+        assert with_token == {"agent"}
+    assert pods["items"]

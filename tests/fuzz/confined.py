@@ -52,9 +52,12 @@ def confined(folder: Path) -> Iterator[None]:
         sys.addaudithook(_hook)
         _Confines.hooked = True
     _Confines.folder = folder.resolve()
+    # A module that is imported meanwhile is compiled, which is not an act of the code.
+    writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield
     finally:
+        sys.dont_write_bytecode = writes_bytecode
         _Confines.folder = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -53,7 +54,7 @@ def new_node(
     api: Client,
     namespace: str,
     starter: Starter,
-    tmp_path_factory: pytest.TempPathFactory,
+    short_folder: Path,
 ) -> Iterator[NewNode]:
     """Makes nodes; nothing is left of them afterwards."""
     made: list[Node] = []
@@ -61,7 +62,8 @@ def new_node(
     def make(plugin: bool = False, efsmi: QuickEfsmi | None = None) -> Node:
         name = f"n-{secrets.token_hex(3)}"
         control_plane.add_node_object(name)
-        root = tmp_path_factory.mktemp("k")
+        root = short_folder / name
+        root.mkdir()
         kubeconfig = control_plane.kubeconfig
         kind = PluginNode if plugin else Node
         node = kind(

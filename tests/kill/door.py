@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import select
 import socket
 import threading
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dra_driver.model.claim import Object
+from tests.descriptors import readable
 
 _HOST = "127.0.0.1"
 _CHUNK = 1 << 16
@@ -94,7 +94,7 @@ class Door:
         try:
             with suppress(OSError, ValueError):  # cut
                 while True:
-                    for source in select.select(list(towards), [], [])[0]:
+                    for source in readable(*towards):
                         data = source.recv(_CHUNK)
                         if not data:
                             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -13,14 +13,15 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.effects import Effects, Point
+from dra_driver.model.effects import Point
+from dra_driver.model.errors import JournalError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, CDI_KIND, DRIVER
 from dra_driver.model.owner import Grant as Holder
 from dra_driver.model.owner import grant_uid
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
-from dra_driver.node.journal import Journal
-from dra_driver.node.ledger import Ledger, State
+from dra_driver.node.ledger import State
+from dra_driver.node.peek import peek
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pod
 from tests.kill.grants import CARDS, FOREIGN, Grant, bystanders
@@ -209,18 +210,16 @@ class PluginNode(Node):
     def _is_settled(self) -> bool:
         if self.agent.ended():
             raise NoAnswer("the agent has ended before it released anything")
-        held = self._journal().holdings.values()
+        try:
+            held = peek(self.state).holdings.values()
+        except JournalError:  # the agent has not rebuilt a damaged one yet
+            return False
         owners = {
             frozenset(map(str, each.owner.devices))
             for each in held
             if isinstance(each.owner, Holder) and each.state is State.PREPARED
         }
         return len(owners) == len(held) and owners == self.pods.recorded()
-
-    def _journal(self) -> Ledger:
-        """What it says, read as another agent would."""
-        with closing(Journal(self.state, effects=Effects())) as journal:
-            return journal.snapshot()
 
     def _annotation(self) -> str:
         told = self.api.get(NODES, self.name)["metadata"].get("annotations") or {}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+
+from tests.descriptors import readable
 
 _CHECKOUT = Path(__file__).parents[2]
 _END_SECONDS = 30.0
@@ -34,7 +35,7 @@ class AgentProcess:
 
     def ended(self, timeout: float = 0.0) -> bool:
         """Whether it has ended, after at most `timeout` seconds."""
-        if self._pidfd >= 0 and select.select([self._pidfd], [], [], timeout)[0]:
+        if self._pidfd >= 0 and readable(self._pidfd, within=timeout):
             os.close(self._pidfd)
             self._pidfd = -1
         return self._pidfd < 0

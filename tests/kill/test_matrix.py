@@ -52,6 +52,7 @@ def matrix(new_node: NewNode, quick_efsmi: QuickEfsmi, tell: Callable[[str], Non
     return Matrix(_WORKERS, lambda plugin: new_node(plugin, quick_efsmi), tell)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(8 * 3600)
 def test_a_kill_at_every_point(matrix: Matrix, tell: Callable[[str], None]) -> None:
     what = os.environ.get("GCU_KILLS", "")

@@ -80,7 +80,7 @@ def _dependencies(inputs: Inputs, context: Path, report: Report) -> Path:
     def make(folder: Path) -> None:
         if not inputs.base:
             build(
-                _base(report),
+                _base(inputs, report),
                 f"--tag={BASE_NAME}",
                 folder=folder,
                 storage=folder / "storage",
@@ -103,8 +103,11 @@ def _dependencies(inputs: Inputs, context: Path, report: Report) -> Path:
     return _cached(inputs.dependencies_key(), "dependencies' layer", make, report) / "storage"
 
 
-def _base(report: Report) -> Path:
-    return _cached(base_key(), "base image", lambda folder: make_base(folder, report), report)
+def _base(inputs: Inputs, report: Report) -> Path:
+    def make(folder: Path) -> None:
+        make_base(folder, report, inputs.snapshots)
+
+    return _cached(base_key(inputs.snapshots), "base image", make, report)
 
 
 def _arguments(inputs: Inputs) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from tests.cluster.errors import BuildError
 from tests.cluster.image.base import base_key
 
+_DIGEST = re.compile(r".@sha256:[0-9a-f]{64}\Z")
 _CHECKOUT = Path(__file__).parents[3]
 
 # What decides about the dependencies' layer; the rest of the image needs the sources too.
@@ -22,11 +24,25 @@ _RECIPE = ("Dockerfile", "requirements", "scripts/image-context", "tests/cluster
 class Inputs:
     """One checkout, and the image that it goes on.
 
-    `base` is an image's name in a registry, or "" for the Debian that is made here.
+    `base` is an image's name in a registry, with its digest, or "" for the Debian that is made
+    here, from `snapshots` or from Debian's mirrors. Raises BuildError for a name without a digest.
     """
 
     base: str = ""
     checkout: Path = _CHECKOUT
+    snapshots: str = ""
+
+    def __post_init__(self) -> None:
+        if self.base and not _DIGEST.search(self.base):
+            raise BuildError(
+                f"BASE={self.base} has no digest, and a tag can be moved to another image: name "
+                "what it is now, as NAME@sha256:…, which "
+                f"`skopeo inspect docker://{self.base}` prints"
+            )
+        if self.base and self.snapshots:
+            raise BuildError(
+                "BASE names the base, and SNAPSHOTS says from where one is made: give one of them"
+            )
 
     @property
     def context_script(self) -> Path:
@@ -35,7 +51,7 @@ class Inputs:
 
     def dependencies_key(self) -> str:
         """Names the dependencies' layer."""
-        base = self.base or base_key()
+        base = self.base or base_key(self.snapshots)
         return f"dependencies-{digest(self.checkout, _RECIPE, base, platform.machine())}"
 
     def driver_key(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable
@@ -10,10 +11,14 @@ from pathlib import Path
 
 import grpc
 import pytest
+from prometheus_client.exposition import generate_latest
 
+from dra_driver.agent import hardware
 from dra_driver.agent.reports import DEVICE_FAILING
+from dra_driver.hardware.vendor_files import VendorMounts
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
+from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi_directory import CdiError
 from dra_driver.node.failures import TRIES
 from dra_driver.node.residence import alone
@@ -21,7 +26,9 @@ from tests.cluster.waiting import wait_until
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.hanging import reads_that_hang, time_is_up_when
 from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.node.damage import append_torn
 from tests.unit.node.drs_world import instance, slices
+from tests.unit.node.journals import prepared
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
 
@@ -254,6 +261,20 @@ def test_slices_are_counted_by_what_stands_published(node: Node) -> None:
     assert prepare(node, slices("one", 0, 8)) == ""
 
 
+def test_slices_are_counted_by_what_was_promised_until_it_is_known_what_is_published(
+    node: Node, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("sliceCount: 12")
+    node.started(card_rules=rules)
+    assert prepare(node, slices("one", 0, 8)) == ""
+    node.agents.pop().stop()
+    rules.write_text("sliceCount: 6")
+    node.started(card_rules=rules)
+    assert prepare(node, slices("two", 0, 4)) == ""
+    assert "of the 12 slices" in prepare(node, slices("three", 0, 1))
+
+
 def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
     agent = node.started()
     dra = agent._dra
@@ -277,6 +298,22 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
         assert agent.live() == f"{name} ended unexpectedly; see the log"
 
 
+def test_an_agent_that_sees_the_files_of_an_old_driver_is_started_anew(
+    node: Node, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mountinfo = tmp_path / "mountinfo"
+    line = f"63 43 254:0 {{}} {node.machine.root} rw - ext4 /dev/vda rw\n"
+    mountinfo.write_text(line.format("/machine"))
+    monkeypatch.setattr(
+        hardware, "VendorMounts", functools.partial(VendorMounts, mountinfo=mountinfo)
+    )
+    agent = node.started()
+    assert agent.live() is None
+    mountinfo.write_text(line.format("/machine//deleted"))
+    told = f"{node.machine.root} was replaced on the node, and this container still has the old one"
+    assert (agent.live(), agent.ready()) == (told, told)
+
+
 def test_drs_mode_that_a_damaged_journal_does_not_know_any_more_is_ended(node: Node) -> None:
     """It is taken for ours then: else the card would wait for a person."""
     node.started()
@@ -287,6 +324,35 @@ def test_drs_mode_that_a_damaged_journal_does_not_know_any_more_is_ended(node: N
     agent = node.started()
     assert node.machine.card(CARDS[0]).virtualization == "Disable"
     assert agent._cards.foreign == {}
+
+
+def test_drs_mode_of_somebody_else_stays_where_the_last_record_was_not_written(node: Node) -> None:
+    """Power was lost while a record was written: nobody was answered by it, so nothing is lost."""
+    node.started()
+    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=1))
+    node.agents.pop().stop()
+    node.machine.efsmi("-i", "0", "--drs", "on")
+    append_torn(node.state, prepared(2))
+    agent = node.started()
+    assert node.machine.card(CARDS[0]).virtualization == "DRS"
+    assert set(agent._cards.foreign) == {PciAddress.parse(CARDS[0])}
+    assert FILE in node.files()
+
+
+def test_a_scrape_before_recovery_hides_no_loss(node: Node) -> None:
+    """The probes' port serves metrics before the journal is opened."""
+    node.started()
+    node.agents.pop().stop()
+    node.machine.efsmi("-i", "0", "--drs", "on")
+    (node.state / "journal").unlink()
+    effects = Watching()
+    agent = node.agent(effects)
+    generate_latest(agent.registry)
+    assert effects.seen == []
+    agent.start()
+    assert agent._startup.done.wait(60), agent.ready()
+    assert node.machine.card(CARDS[0]).virtualization == "Disable"
+    assert 'gcu_agent_claims{state="prepared"} 0.0' in generate_latest(agent.registry).decode()
 
 
 def test_it_stops_in_time_though_a_call_does_not_end(node: Node) -> None:

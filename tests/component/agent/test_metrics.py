@@ -210,7 +210,9 @@ def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
 
 def test_the_docs_have_every_metric(node: Node) -> None:
     families = {
-        line.split()[2] for line in scraped(node.agent()).splitlines() if line.startswith("# TYPE")
+        line.split()[2]
+        for line in scraped(node.started()).splitlines()
+        if line.startswith("# TYPE")
     }
     documented = set(re.findall(r"^\| `(gcu_agent_\w+)", DOCS.read_text(), re.MULTILINE))
     assert {each for each in families if not each.endswith("_created")} == documented

@@ -4,6 +4,7 @@ manager."""
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from collections.abc import Iterator
 
@@ -19,6 +20,7 @@ from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_COUNT, TAINT_UNHEALTHY
 from dra_driver.model.plugin_device import RESOURCES
+from tests.cluster.waiting import wait_until
 from tests.unit.agent.node import CARDS, Claims, Node
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager
@@ -295,6 +297,24 @@ def test_a_node_that_moves_over_to_dra_lets_old_pods_end(place: Place) -> None:
     reply = fake_kubelet.prepare_v1(place.node.sockets.service, free)
     assert not reply.claims[free.uid].error
     assert agent.live() is None
+
+
+def test_without_the_plugins_folder_the_agent_reports_that_pods_need_it(place: Place) -> None:
+    """As the chart mounts it, in mode dra without the vendor's limits."""
+    place.start()
+    place.kubelet.admit("a", "main", SHARED, 2)
+    place.node.agents.pop().stop()
+    place.kubelet.stop()
+    shutil.rmtree(place.node.kubelet / "device-plugins")
+    place.node.mode = "dra"
+    agent = place.node.agent()
+    agent.start()
+    wait_until(lambda: "is not mounted" in str(agent.ready()), 60, "the reason")
+    assert "let the chart's mode be auto until these containers have ended" in str(agent.ready())
+    held, free = place.api.add("held", card=0), place.api.add("free", card=1)
+    for ref, refused in ((held, True), (free, False)):
+        reply = fake_kubelet.prepare_v1(place.node.sockets.service, ref)
+        assert bool(reply.claims[ref.uid].error) is refused
 
 
 def test_a_node_that_moves_back_lets_old_claims_end(place: Place) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.cluster.waiting import wait_until
+from tests.descriptors import readable
 from tests.kill.quick_efsmi import QuickEfsmi
 
 _SECONDS = 60.0
@@ -98,7 +98,7 @@ def test_nothing_outlives_tests_that_are_killed(tmp_path: Path, machine: Simulat
             finally:
                 tests.kill()
                 shell.kill()
-    gone, _, _ = select.select([answering], [], [], _SECONDS)
+    gone = readable(answering, within=_SECONDS)
     os.close(answering)
     assert gone, "it still answers"
     assert call(tool, "-L")[0] == 1

@@ -9,7 +9,6 @@ import pytest
 from tests.cluster.errors import ClusterError
 from tests.cluster.versions import (
     COMPONENTS,
-    DEFAULT_KUBERNETES,
     OLD_KUBERNETES,
     RELEASES,
     SOURCES,
@@ -17,7 +16,7 @@ from tests.cluster.versions import (
 )
 
 # The configuration types of kube-proxy alone: v0.30.14 is not in the public checksum database.
-OTHERS = {DEFAULT_KUBERNETES: set[str](), OLD_KUBERNETES: {"k8s.io/kube-proxy"}}
+OTHERS = {OLD_KUBERNETES: {"k8s.io/kube-proxy"}}
 
 _MODULES = {
     "kubernetes": "k8s.io/kubernetes",
@@ -39,7 +38,9 @@ def test_every_staging_module_is_of_the_same_release(kubernetes: str) -> None:
     replaced = re.findall(r"^\t(k8s\.io/\S+) => (\S+) (\S+)$", pinned, re.MULTILINE)
     assert len(replaced) >= 30
     assert all(target == name for name, target, _ in replaced)
-    versions = {name: version for name, _, version in replaced if name not in OTHERS[kubernetes]}
+    versions = {
+        name: version for name, _, version in replaced if name not in OTHERS.get(kubernetes, ())
+    }
     assert set(versions.values()) == {f"v0.{kubernetes.split('.', 1)[1]}"}
 
 

@@ -36,8 +36,8 @@ class _Builder:
             if argument.startswith("--tag=oci-archive:"):
                 Path(argument.split(":")[1]).write_text("archive")
 
-    def make_base(self, folder: Path, _: Any) -> None:
-        self.titles.append("debian")
+    def make_base(self, folder: Path, _: Any, snapshots: str) -> None:
+        self.titles.append(f"debian {snapshots}".rstrip())
 
 
 @pytest.fixture
@@ -85,8 +85,19 @@ def test_the_archive_is_all_that_stays(inputs: Inputs, builder: _Builder, cache:
 
 
 def test_a_base_from_a_registry_needs_no_debian(inputs: Inputs, builder: _Builder) -> None:
-    image.driver_archive(Inputs("example/python:3.11", inputs.checkout), silent)
+    base = f"example/python@sha256:{'0' * 64}"
+    image.driver_archive(Inputs(base, inputs.checkout), silent)
     assert builder.titles == ["wheels", "dependencies'", "image"]
+
+
+def test_another_state_of_debian_is_another_base(inputs: Inputs, builder: _Builder) -> None:
+    image.driver_archive(inputs, silent)
+    pinned = Inputs(checkout=inputs.checkout, snapshots="http://example/archive")
+    image.driver_archive(pinned, silent)
+    assert [title for title in builder.titles if title.startswith("debian")] == [
+        "debian",
+        "debian http://example/archive",
+    ]
 
 
 def test_sources_edited_meanwhile_are_built_again(inputs: Inputs, builder: _Builder) -> None:

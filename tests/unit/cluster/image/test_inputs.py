@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.errors import BuildError
+from tests.cluster.image.base import SNAPSHOT, command
 from tests.cluster.image.inputs import Inputs, digest, latest
 
 _CHECKOUT = Path(__file__).parents[4]
@@ -89,10 +90,42 @@ def test_an_edit_of_the_source_leaves_the_dependencies(tmp_path: Path) -> None:
     assert inputs.driver_key() != driver
 
 
+BASE = f"example:5000/python@sha256:{'0' * 64}"
+
+
 def test_another_base_is_another_image() -> None:
-    ours, theirs = Inputs(), Inputs("example/python:3.11")
-    assert ours.dependencies_key() != theirs.dependencies_key()
-    assert ours.driver_key() != theirs.driver_key()
+    all_of_them = [
+        Inputs(),
+        Inputs(BASE),
+        Inputs(BASE.replace("0" * 64, "1" * 64)),
+        Inputs(snapshots="http://example/archive"),
+    ]
+    assert len({inputs.dependencies_key() for inputs in all_of_them}) == 4
+    assert len({inputs.driver_key() for inputs in all_of_them}) == 4
+
+
+@pytest.mark.parametrize(
+    "base",
+    ["python", "python:3.11", "example:5000/python:3.11", BASE[:-1], f"{BASE}0", "@sha256:abc"],
+)
+def test_a_base_that_could_be_another_one_tomorrow_is_refused(base: str) -> None:
+    with pytest.raises(BuildError, match=r"has no digest.*skopeo inspect docker://"):
+        Inputs(base)
+
+
+def test_one_base_is_named() -> None:
+    with pytest.raises(BuildError, match="give one of them"):
+        Inputs(BASE, snapshots="http://example/archive")
+
+
+def test_packages_of_a_snapshot_are_all_of_one_moment() -> None:
+    words = command("base.tar", "http://example/archive/")
+    assert words[words.index("base.tar") + 1 :] == [
+        f"deb http://example/archive/debian/{SNAPSHOT}/ bookworm main",
+        f"deb http://example/archive/debian/{SNAPSHOT}/ bookworm-updates main",
+        f"deb http://example/archive/debian-security/{SNAPSHOT}/ bookworm-security main",
+    ]
+    assert command("base.tar")[-2:] == ["bookworm", "base.tar"]
 
 
 def test_the_sources_are_all_that_the_package_is_made_of() -> None:

@@ -1,0 +1,102 @@
+"""Reads objects from the API server over one connection.
+
+Tests ask for a state several times a second. A kubectl process costs a tenth of a second of
+processor time for each answer: with several tests side by side, most of what two cores have.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import urllib3
+from kubernetes import client, config
+
+from tests.cluster.errors import CommandError
+
+Object = dict[str, Any]
+
+_CORE: Final = "/api/v1"
+_DRA: Final = "/apis/resource.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    name: str
+    prefix: str
+    namespaced: bool = True
+
+
+_KINDS: Final = {
+    "node": _Kind("Node", _CORE, namespaced=False),
+    "pod": _Kind("Pod", _CORE),
+    "event": _Kind("Event", _CORE),
+    "resourceclaim": _Kind("ResourceClaim", _DRA),
+    "resourceslice": _Kind("ResourceSlice", _DRA, namespaced=False),
+}
+
+
+class Reader:
+    """`kubectl get … -o json` for the kinds that are polled, as the kubeconfig's user."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        configuration = client.Configuration()
+        config.load_kube_config(str(kubeconfig), client_configuration=configuration)
+        self._server = configuration.host
+        self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
+
+    @staticmethod
+    def knows(kind: str) -> bool:
+        """Whether the kind, in singular or plural, is one of those that are polled."""
+        return kind.removesuffix("s") in _KINDS
+
+    def get(self, *arguments: str) -> Object:
+        """An object, or a list of them, with kubectl's arguments: a kind, perhaps a name, and
+        `--namespace`, `--selector`, `--field-selector`, `--all-namespaces`.
+
+        Raises CommandError, as kubectl's, where there is no answer or a refusal.
+        """
+        options = _parser().parse_args(arguments)
+        kind = _KINDS[options.kind.removesuffix("s")]
+        in_one = kind.namespaced and not options.all_namespaces
+        scope = f"/namespaces/{options.namespace}" if in_one else ""
+        name = f"/{options.name}" if options.name else ""
+        fields = {
+            key: value
+            for key, value in (
+                ("labelSelector", options.selector),
+                ("fieldSelector", options.field_selector),
+            )
+            if value
+        }
+        url = f"{self._server}{kind.prefix}{scope}/{kind.name.lower()}s{name}"
+        found = self._read(url, fields, arguments)
+        for item in found.get("items", ()):
+            item.update(apiVersion=found["apiVersion"], kind=kind.name)
+        return found
+
+    def _read(self, url: str, fields: dict[str, str], arguments: Sequence[str]) -> Object:
+        try:
+            answer = self._pool.request("GET", url, fields=fields, timeout=30.0)
+        except urllib3.exceptions.HTTPError as error:
+            raise CommandError(("get", *arguments), 1, str(error)) from error
+        found: Object = json.loads(answer.data)
+        if answer.status != 200:
+            message = f"Error from server ({found.get('reason')}): {found.get('message')}"
+            raise CommandError(("get", *arguments), 1, message)
+        return found
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(prog="get", allow_abbrev=False)
+    parser.add_argument("kind")
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("--namespace", default="default")
+    parser.add_argument("--all-namespaces", action="store_true")
+    parser.add_argument("--selector")
+    parser.add_argument("--field-selector")
+    return parser

@@ -1,0 +1,95 @@
+"""The version of Kubernetes that somebody asks for is the one that is built and started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.cluster import __main__ as command_line
+from tests.cluster import reuse, state
+from tests.cluster.errors import ClusterError
+from tests.cluster.settings import Settings
+from tests.cluster.versions import (
+    CHOICE,
+    DEFAULT_KUBERNETES,
+    NEXT_KUBERNETES,
+    OLD_KUBERNETES,
+    RELEASES,
+    chosen_kubernetes,
+    chosen_with_dra,
+)
+
+CHECKOUT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The versions that were built; none is chosen."""
+    monkeypatch.delenv(CHOICE, raising=False)
+    found: list[str] = []
+    monkeypatch.setattr(command_line, "build_all", lambda version, _: found.append(version))
+    return found
+
+
+@pytest.mark.parametrize("target", ["demo", "cluster-up"])
+def test_a_target_starts_the_version_that_it_is_given(target: str) -> None:
+    """Of the commands that make would run, the last one starts the cluster."""
+    environment = {name: each for name, each in os.environ.items() if name != "MAKEFLAGS"}
+    command = ["make", "--dry-run", "--no-print-directory", target, f"K8S={NEXT_KUBERNETES}"]
+    printed = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert f"--kubernetes {NEXT_KUBERNETES}" in printed.splitlines()[-1]
+
+
+def test_a_build_without_a_version_is_what_the_tests_need(built: list[str]) -> None:
+    assert command_line.main(["build"]) == 0
+    assert built == [DEFAULT_KUBERNETES, OLD_KUBERNETES]
+
+
+def test_it_includes_the_chosen_version(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CHOICE, NEXT_KUBERNETES)
+    assert command_line.main(["build"]) == 0
+    assert built == [NEXT_KUBERNETES, DEFAULT_KUBERNETES, OLD_KUBERNETES]
+
+
+@pytest.mark.parametrize(
+    ("flags", "versions"),
+    [(["--all"], [*RELEASES]), (["--kubernetes", OLD_KUBERNETES], [OLD_KUBERNETES])],
+    ids=["all", "one"],
+)
+def test_a_build_of_what_is_named(built: list[str], flags: list[str], versions: list[str]) -> None:
+    assert command_line.main(["build", *flags]) == 0
+    assert built == versions
+
+
+def test_the_choice_is_the_default_version_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(CHOICE, raising=False)
+    assert chosen_kubernetes() == chosen_with_dra() == DEFAULT_KUBERNETES
+
+
+def test_an_unknown_choice_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(CHOICE, "1.2.3")
+    assert command_line.main(["build"]) == 1
+    assert "1.2.3 is not among the versions" in capsys.readouterr().err
+
+
+def test_tests_of_dra_refuse_a_version_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CHOICE, OLD_KUBERNETES)
+    with pytest.raises(ClusterError, match=rf"{OLD_KUBERNETES} has no DRA, which this test needs"):
+        chosen_with_dra()
+
+
+def test_a_cluster_of_another_version_is_not_used_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    up = SimpleNamespace(settings=Settings("default", kubernetes=OLD_KUBERNETES, nodes=2))
+    monkeypatch.setattr(reuse, "sweep", list)
+    monkeypatch.setattr(state, "load", lambda _: up)
+    wanted = Settings("default", kubernetes=NEXT_KUBERNETES, nodes=2)
+    with pytest.raises(ClusterError, match=f"with 2 nodes of Kubernetes {OLD_KUBERNETES}; take it"):
+        reuse.up_or_attach(wanted, print)
