@@ -19,6 +19,7 @@ from dra_driver.model.node_cards import UNNUMBERED, HeldInstance, Hold, NodeCard
 from dra_driver.model.owner import Grant
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
+from dra_driver.model.topology import format_bridges
 
 # The vendor's (gcushare-device-plugin), which its inspect tool and others read.
 SHARED_CAPACITY: Final = "enflame.com/gcu-shared-capacity"
@@ -95,7 +96,8 @@ def _card(
         problem=_problem(
             view, address, claimed=len(grants) < len(holders), failing=present in closed
         ),
-        switch=card.pcie_switch or "" if card else "",
+        bridges=format_bridges(card.pcie_bridges) if card else "",
+        root=card.pcie_root or "" if card else "",
         numa=card.numa_node if card else None,
     )
 

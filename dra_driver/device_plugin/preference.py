@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dra_driver.device_plugin.stock import Stock
@@ -11,6 +11,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
+from dra_driver.model.topology import bits, topology
 
 Cards = Mapping[PciAddress, Card]
 
@@ -90,15 +91,11 @@ def prefer_whole(
     *,
     hints: Hints = (),
 ) -> list[str]:
-    """`size` whole cards: the first hinted ones that are as many, else such that are close to each
-    other: behind one PCIe switch, else on as few NUMA nodes as may be, and where there is a choice
-    from the place with the fewest left. None where there are not as many. `included` as in
-    `prefer_share`."""
+    """`size` whole cards: the first hinted ones that are as many, else those that
+    `Topology.nearest` takes. None where there are not as many. `included` as in `prefer_share`."""
     kept = [device.card for device in _parsed(included)]
-    free = {each.card for each in stocks if each.free}
-    candidates = sorted(
-        {device.card for device in _parsed(available)} & free & cards.keys() - set(kept)
-    )
+    free = {each.card for each in stocks if each.free} & cards.keys()
+    candidates = sorted({device.card for device in _parsed(available)} & free - set(kept))
     missing = size - len(kept)
     if not 0 <= missing <= len(candidates):
         return []
@@ -106,55 +103,15 @@ def prefer_whole(
         meant = [card for card in hint.cards if card in candidates][:missing]
         if len(meant) == missing:
             return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*kept, *meant]]
-    nodes = {cards[card].numa_node for card in kept if card in cards}
-    beside = [card for card in candidates if cards[card].numa_node in nodes]
-    chosen = _close(beside if len(beside) >= missing else candidates, missing, cards)
-    return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*kept, *chosen]]
-
-
-def _close(candidates: Sequence[PciAddress], count: int, cards: Cards) -> list[PciAddress]:
-    def switch(card: PciAddress) -> Hashable:
-        return cards[card].pcie_switch or card
-
-    def node(card: PciAddress) -> Hashable:
-        return cards[card].numa_node
-
-    together = [group for group in _groups(candidates, switch) if len(group) >= count]
-    if together:
-        return min(together, key=lambda group: (len(group), group))[:count]
-    return _from_few(candidates, count, (node, switch))
-
-
-def _from_few(
-    candidates: Sequence[PciAddress],
-    count: int,
-    places: Sequence[Callable[[PciAddress], Hashable]],
-) -> list[PciAddress]:
-    """`count` candidates from as few of the first of the places as may be, and within it so for
-    the next: the smallest group that is large enough, or all of the largest and so on."""
-    if not places:
-        return list(candidates[:count])
-    groups = _groups(candidates, places[0])
-    chosen: list[PciAddress] = []
-    while len(chosen) < count:
-        left = count - len(chosen)
-        enough = [group for group in groups if len(group) >= left]
-        if enough:
-            group = min(enough, key=lambda group: (len(group), group))
-        else:
-            group = max(groups, key=len)
-        groups.remove(group)
-        chosen += _from_few(group, min(left, len(group)), places[1:])
-    return chosen
-
-
-def _groups(
-    candidates: Sequence[PciAddress], place: Callable[[PciAddress], Hashable]
-) -> list[list[PciAddress]]:
-    groups: dict[Hashable, list[PciAddress]] = {}
-    for card in candidates:
-        groups.setdefault(place(card), []).append(card)
-    return list(groups.values())
+    ordered = sorted(cards)
+    chosen = topology(tuple(cards[each].place for each in ordered)).nearest(
+        missing,
+        bits(ordered.index(each) for each in candidates),
+        free=bits(ordered.index(each) for each in free),
+        kept=bits(ordered.index(each) for each in kept if each in cards),
+    )
+    taken = [ordered[number] for number in chosen or ()]
+    return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*kept, *taken]]
 
 
 def _parsed(ids: Iterable[str]) -> list[PluginDevice]:

@@ -15,6 +15,7 @@ from dra_driver.simulator.faults import MEANINGS
 from dra_driver.simulator.load import shipped_machines
 from dra_driver.simulator.machine import SimulatedMachine
 from dra_driver.simulator.show import show
+from dra_driver.version import add_version_flag
 
 
 def main() -> NoReturn:
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         description="A simulated GCU node: a sysfs tree, device nodes and a stateful efsmi.",
         allow_abbrev=False,
     )
+    add_version_flag(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(

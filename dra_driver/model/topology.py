@@ -1,0 +1,275 @@
+"""How near a node's cards are to each other, and which of them to take together.
+
+Two cards are as near as the lowest PCIe bridge that they have in common: the fewer bridges lie
+between it and the cards, the nearer. Cards without a bridge in common are farther apart than any
+that have one; nearest of those are cards below one root complex, then those of one NUMA node.
+
+Cards are numbered in the order in which a Topology is given their places. A set of cards is an
+int with a bit for each of them, the card 0 being the lowest bit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from itertools import combinations
+from operator import or_
+from typing import Final, NamedTuple
+
+# A bus number has eight bits: no card has as many bridges above it.
+_SAME_ROOT: Final = 256
+_SAME_NUMA_NODE: Final = 512
+_APART: Final = 768
+_BRIDGES_BYTES: Final = 64  # resource.k8s.io/v1, DeviceAttributeMaxValueLength
+_MOST_ANSWERS: Final = 4096
+
+
+class CardPlace(NamedTuple):
+    """Where a card is. `bridges` lead from the root complex `root` down to the card; `root` is
+    empty and `numa` None where they are not known."""
+
+    bridges: tuple[str, ...]
+    root: str
+    numa: int | None
+
+    @classmethod
+    def of(cls, *, bridges: str, root: str, numa: int | None, switch: str = "") -> CardPlace:
+        """From what is published, `bridges` as `format_bridges` has them. The nearest switch is
+        one of them; where nothing but its address is published, it is the only one."""
+        found = tuple(bridges.split("/")) if bridges else ()
+        nearest = _without_domain(switch)
+        return cls(found if found or not nearest else (nearest,), root, numa)
+
+
+def format_bridges(bridges: Iterable[str]) -> str:
+    """The bridges above a card from the root complex down, as one text of at most 64 bytes:
+    ``0c:02.0/0d:00.0/0e:00.0``. All are in the card's own PCI domain, which is left out. Where
+    that would be longer, the last bridge but one, which is the nearest switch, stays with as many
+    of the first ones as fit."""
+    found = [_without_domain(each) for each in bridges]
+    if len("/".join(found)) > _BRIDGES_BYTES:
+        found.pop()
+    while len("/".join(found)) > _BRIDGES_BYTES:
+        found.pop(-2)
+    return "/".join(found)
+
+
+def _without_domain(address: str) -> str:
+    return address.partition(":")[2] if address.count(":") > 1 else address
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The cards below one bridge, root complex or NUMA node. Those in different `parts` are
+    `distance` from each other; a single card has no parts. `level` numbers the distances that
+    occur on the node, from the nearest, and `outside` has the cards that are not in the group,
+    by the level of their distance from it."""
+
+    distance: int
+    cards: int
+    parts: tuple[_Group, ...] = ()
+    level: int = 0
+    outside: tuple[tuple[int, int], ...] = ()
+
+
+class Topology:
+    """The tree of a node's cards. Nothing of it changes; it remembers what it was asked."""
+
+    def __init__(self, places: Sequence[CardPlace]) -> None:
+        tree = _tree(places)
+        distances = sorted({each.distance for each in _walk(tree) if each.parts})
+        numbered = _numbered(tree, {each: level for level, each in enumerate(distances)}, ())
+        self._size = len(places)
+        self._levels = len(distances)
+        self._groups = sorted(_walk(numbered), key=lambda each: each.distance)
+        self._above = [
+            [each for each in self._groups if each.parts and each.cards >> card & 1]
+            for card in range(self._size)
+        ]
+        self._known: dict[tuple[int, tuple[int, ...], int, int], tuple[int, ...] | None] = {}
+
+    def distance(self, one: int, other: int) -> int:
+        """Between two different cards."""
+        return next(each.distance for each in self._above[one] if each.cards >> other & 1)
+
+    def spread(self, cards: Sequence[int]) -> tuple[int, int]:
+        """The largest distance between two of the different cards, and the sum over all pairs."""
+        found = [self.distance(a, b) for a, b in combinations(cards, 2)]
+        return max(found, default=0), sum(found)
+
+    def neighbours(self, card: int, free: int) -> tuple[int, ...]:
+        """How many other cards of `free` there are at each distance, the nearest first: the pairs
+        that would be broken if the card was taken alone."""
+        found = [0] * self._levels
+        within = 1 << card
+        for group in self._above[card]:
+            found[group.level] = (free & group.cards & ~within).bit_count()
+            within = group.cards
+        return tuple(found)
+
+    def nearest(
+        self, count: int, *available: int, free: int = 0, kept: int = 0
+    ) -> tuple[int, ...] | None:
+        """The `count` cards to take beside those in `kept`, all from one of the sets `available`;
+        None where none of them has as many.
+
+        Those are taken whose largest distance is the smallest, with `kept`; of several such
+        choices, the one with the smallest sum of distances; then the one that breaks the fewest
+        pairs of cards that others could use, one being taken and one being left, the nearest pairs
+        counting first. Others could use what is `available` or `free`. At last, the cards with the
+        highest numbers are left.
+        """
+        key = count, available, free, kept
+        if key not in self._known:
+            if len(self._known) >= _MOST_ANSWERS:
+                self._known.clear()
+            usable = free | reduce(or_, available, 0)
+            searches = [
+                _Search(self._size, self._levels, count, each & ~kept, usable & ~kept, kept)
+                for each in available
+            ]
+            self._known[key] = self._nearest(searches)
+        return self._known[key]
+
+    def _nearest(self, searches: Sequence[_Search]) -> tuple[int, ...] | None:
+        costs: list[int] = []
+        smallest = _APART
+        for group in self._groups:
+            if group.distance > smallest:
+                break
+            for search in searches:
+                if search.fits(group):
+                    smallest = group.distance
+                    costs.append(search.cost(group))
+        if not costs:
+            return None
+        best = min(costs)
+        return tuple(card for card in range(self._size) if best >> card & 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Finds the best choice from the cards upwards: for each group and each number of cards, the
+    best choice of as many.
+
+    A choice's cost is one int: from its highest bits to its lowest the sum of distances, the
+    broken pairs by level, and the cards taken. Costs of parts add up, and the least is the best.
+    """
+
+    size: int
+    levels: int
+    count: int
+    available: int
+    free: int
+    kept: int
+
+    def fits(self, group: _Group) -> bool:
+        """Whether the group has enough cards, and those that are kept."""
+        enough = (self.available & group.cards).bit_count() >= self.count
+        return enough and not self.kept & ~group.cards
+
+    def cost(self, group: _Group) -> int:
+        """Of the best choice in the group, which must have as many cards."""
+        outside = sum(
+            self.count * (cards & self.free).bit_count() << self._broken_at(level)
+            for level, cards in group.outside
+        )
+        return self._costs(group)[self.count] + outside
+
+    def _costs(self, group: _Group) -> list[int]:
+        """By the number of cards taken, from none to `count` or as many as there are."""
+        if not group.parts:
+            return [0, group.cards] if group.cards & self.available else [0]
+        best = [0]
+        before = 0  # the cards of the parts that `best` is about
+        for part in group.parts:
+            best = self._joined(group, before, best, part.cards, self._costs(part))
+            before |= part.cards
+        return best
+
+    def _joined(
+        self, group: _Group, one: int, ours: list[int], other: int, theirs: list[int]
+    ) -> list[int]:
+        """The costs for two sets of cards together, which are `group.distance` apart."""
+        kept, their_kept = (one & self.kept).bit_count(), (other & self.kept).bit_count()
+        free, their_free = (one & self.free).bit_count(), (other & self.free).bit_count()
+        sum_at, broken_at = self._broken_at(-1), self._broken_at(group.level)
+        best: list[int] = []
+        for taken, cost in enumerate(ours):
+            for more, their_cost in enumerate(theirs[: self.count - taken + 1]):
+                pairs = (taken + kept) * (more + their_kept)
+                broken = taken * (their_free - more) + more * (free - taken)
+                total = cost + their_cost
+                total += (pairs * group.distance << sum_at) + (broken << broken_at)
+                if taken + more == len(best):
+                    best.append(total)
+                else:
+                    best[taken + more] = min(best[taken + more], total)
+        return best
+
+    def _broken_at(self, level: int) -> int:
+        """The lowest bit of the field for the broken pairs of the level; above that for level 0
+        is the sum of distances."""
+        width = (self.size * self.size).bit_length()
+        return self.size + (self.levels - 1 - level) * width
+
+
+def bits(cards: Iterable[int]) -> int:
+    """A set of cards."""
+    return sum(1 << card for card in set(cards))
+
+
+@lru_cache(1024)
+def topology(places: tuple[CardPlace, ...]) -> Topology:
+    """The one Topology for cards at these places: most nodes have those of others."""
+    return Topology(places)
+
+
+def _tree(places: Sequence[CardPlace]) -> _Group:
+    roots: dict[Hashable, list[int]] = defaultdict(list)
+    for card, place in enumerate(places):
+        roots[place.root or place.bridges[:1] or card].append(card)
+    numa_nodes: dict[Hashable, list[_Group]] = defaultdict(list)
+    for root, cards in roots.items():
+        known = [numa for card in cards if (numa := places[card].numa) is not None]
+        node = min(known) if known else ("unknown", root)
+        numa_nodes[node].append(_below(places, cards, 0))
+    return _group(_APART, [_group(_SAME_NUMA_NODE, parts) for parts in numa_nodes.values()])
+
+
+def _below(places: Sequence[CardPlace], cards: Sequence[int], depth: int) -> _Group:
+    """Of cards that have the first `depth` bridges in common."""
+    if len(cards) == 1:
+        return _Group(0, 1 << cards[0])
+    parts: dict[Hashable, list[int]] = defaultdict(list)
+    for card in cards:
+        bridges = places[card].bridges
+        parts[bridges[depth] if depth < len(bridges) else card].append(card)
+    distance = max(len(places[card].bridges) for card in cards) - depth + 1
+    below = [_below(places, each, depth + 1) for each in parts.values()]
+    return _group(distance if depth else _SAME_ROOT, below)
+
+
+def _group(distance: int, parts: Sequence[_Group]) -> _Group:
+    if len(parts) == 1:
+        return parts[0]
+    return _Group(distance, sum(part.cards for part in parts), tuple(parts))
+
+
+def _numbered(
+    group: _Group, levels: Mapping[int, int], outside: tuple[tuple[int, int], ...]
+) -> _Group:
+    level = levels.get(group.distance, 0)
+    parts = tuple(
+        _numbered(part, levels, (*outside, (level, group.cards & ~part.cards)))
+        for part in group.parts
+    )
+    return replace(group, parts=parts, level=level, outside=outside)
+
+
+def _walk(group: _Group) -> Iterator[_Group]:
+    yield group
+    for part in group.parts:
+        yield from _walk(part)
