@@ -27,20 +27,19 @@ from dra_driver.agent.reports import (
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.shared import Shared
 from dra_driver.agent.sides import has_claims, has_grants
+from dra_driver.agent.slice_totals import slice_total
 from dra_driver.agent.standing import Standing
 from dra_driver.agent.startup import Startup
 from dra_driver.agent.way import Choice, Way, Ways
 from dra_driver.agent.way_watch import WayWatch
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.device_plugin.card_count import CardCount
-from dra_driver.device_plugin.stock import granted_total
 from dra_driver.hardware.drs import Drs
 from dra_driver.hardware.profiles import ProfileTables
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
-from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi import Injection
@@ -65,9 +64,10 @@ _END = 10.0  # seconds to stop: for calls of the kubelet that run, and what they
 class Agent:
     """Constructing it has no effect; `start` begins everything and returns at once.
 
-    The order matters: recovery needs the cards to have been looked at, nothing is answered before
-    recovery made journal, CDI files and cards agree, and nothing is published before claims can
-    be prepared. Hardware that cannot be read holds nothing up: pods can end without it.
+    The order matters: recovery needs the cards to have been looked at, nothing is answered and no
+    metric is read from the journal before recovery made journal, CDI files and cards agree, and
+    nothing is published before claims can be prepared. Hardware that cannot be read holds nothing
+    up: pods can end without it.
     """
 
     def __init__(
@@ -110,6 +110,7 @@ class Agent:
         )
         self._cards = hardware.cards
         self._silence = hardware.silence
+        self._mounts = hardware.mounts
         preparer = self._make_preparer(settings, api, hardware.drs)
         self._keeper = preparer.keeper
         shared = Shared(
@@ -127,6 +128,7 @@ class Agent:
             shared,
             metrics=self._metrics,
             offering=lambda: self._is(Way.DRA),
+            reports=self._reports,
             changed=self._wake,
         )
         self._device_plugin = PluginFront(
@@ -145,7 +147,6 @@ class Agent:
             pod_uid=settings.pod_uid,
             effects=effects,
         )
-        self.registry.register(NodeCollector(devices=self._devices, ledger=self._journal.snapshot))
         self._ways = Ways(api, settings.node_name, settings.mode)
         self._way_watch = WayWatch(self._ways.choose, self._move_over)
         self._choice = self._ways.fixed
@@ -154,6 +155,7 @@ class Agent:
             [
                 self._cards.start,
                 self._recover,
+                self._export_state,
                 self._serve,
                 self._caretaker.look,
                 self._caretaker.start,
@@ -192,6 +194,7 @@ class Agent:
         """Why the node does not serve GCUs right now, or None."""
         return (
             self._startup.problem
+            or self._mounts.problem
             or self._cards.problem
             or self._offers.problem
             or self._dra.problem
@@ -199,7 +202,8 @@ class Agent:
         )
 
     def live(self) -> str | None:
-        """Which thread ended, or which socket is deaf: what only a new start mends."""
+        """Which thread ended, which socket is deaf, or which mount is out of date: what only a new
+        container mends."""
         alive = {
             "the start": self._startup.is_alive,
             "the look at the agent's own state": self._standing.is_alive,
@@ -217,7 +221,7 @@ class Agent:
         ended = [name for name, check in alive.items() if not check()]
         if ended:
             return f"{ended[0]} ended unexpectedly; see the log"
-        return self._dra.fault()
+        return self._dra.fault() or self._mounts.problem
 
     def _make_preparer(self, settings: AgentSettings, api: Api, drs: Drs) -> Preparer:
         return Preparer(
@@ -283,6 +287,10 @@ class Agent:
         for uid, error in report.failed.items():
             self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
 
+    def _export_state(self) -> None:
+        """Add to the metrics what the journal has, which could not be read before."""
+        self.registry.register(NodeCollector(devices=self._devices, ledger=self._journal.snapshot))
+
     def _enter(self) -> None:
         try:
             self._residence.enter()
@@ -335,8 +343,12 @@ class Agent:
         return front.devices
 
     def _slice_count(self, card: PciAddress) -> int:
-        granted = granted_total(self._journal.snapshot(), card, Mode.SHARED)
-        return granted or self._dra.slice_count(card) or self._offers.of(card).slice_count
+        return slice_total(
+            self._journal.snapshot(),
+            card,
+            published=self._dra.slice_count(card),
+            rule=self._offers.of(card).slice_count,
+        )
 
     def _on_cards(self) -> None:
         self._wake()

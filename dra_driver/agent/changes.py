@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dra_driver.agent.slices import Object, desired_slices
 from dra_driver.model.names import pool_name
 
 _TIME = "timeAdded"
+_LAST_GENERATION: Final = 2**63 - 1  # resource.k8s.io/v1, ResourcePool.generation is an int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,12 @@ def plan_changes(
     takes the next one, so that no reader takes half a change for a pool.
     """
     pool = pool_name(node["metadata"]["name"])
-    # The server lets nobody move a slice to another pool.
-    in_pool = {_name(s): s for s in current if s["spec"]["pool"]["name"] == pool}
+    # The server lets nobody move a slice to another pool, and no generation follows the last one.
+    in_pool = {
+        _name(s): s
+        for s in current
+        if s["spec"]["pool"]["name"] == pool and s["spec"]["pool"]["generation"] < _LAST_GENERATION
+    }
     generation = max((s["spec"]["pool"]["generation"] for s in in_pool.values()), default=1)
     desired = desired_slices(node, devices, generation)
     known = {_name(s): in_pool[_name(s)] for s in desired if _name(s) in in_pool}

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from dra_driver.background import Background, Wait
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.backoff import Backoff
-from dra_driver.kube.errors import KubeError, NotFound, TooManyRequests, Unavailable
+from dra_driver.kube.errors import Invalid, KubeError, NotFound, TooManyRequests, Unavailable
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.card import Card
 from dra_driver.model.claim import ClaimRef, Object, allocation
@@ -33,6 +33,15 @@ logger = logging.getLogger(__name__)
 
 
 Cards = Mapping[PciAddress, Card]
+
+_IMMUTABLE: Final = "status.allocation: Invalid value"
+"""In the API server's words when it takes a patch of the status for a change of the allocation."""
+_STATUS_REFUSED: Final = (
+    "status.devices stays without what the claim has been given: its allocation holds opaque "
+    "parameters that were not written as the API server writes JSON (white space, order of keys, "
+    "escapes, numbers), and so the API server accepts no patch of its status. The claim works. "
+    "A claim that gcu-dra-controller allocates from now on shows its devices"
+)
 
 
 @dataclass(slots=True)
@@ -77,23 +86,27 @@ class ClaimStatuses(Background):
         ledger: Callable[[], Ledger],
         cards: Callable[[], Mapping[PciAddress, Card] | None],
         waiting: Callable[[], Mapping[str, Waiting]] = dict,
+        refused: Callable[[ClaimRef, str], None] = lambda _ref, _note: None,
         backoff: Backoff | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
         wait: Wait | None = None,
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the writer was stopped. `clock` is
+        """`refused` is called once for a claim whose status can never be written, with the reason.
+        `wait(seconds)` sleeps, and returns True when the writer was stopped. `clock` is
         monotonic seconds."""
         super().__init__("claim-status", wait=wait, interrupt=self.wake)
         self._api = api
         self._ledger = ledger
         self._cards = cards
         self._waiting = waiting
+        self._refused = refused
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._now = now
         self._clock = clock
         self._told: dict[ClaimRef, Sequence[Object]] = {}
         self._setbacks: dict[ClaimRef, _Setback] = {}
+        self._unwritable: set[ClaimRef] = set()
         self._wake = threading.Event()
 
     def start(self) -> None:
@@ -128,6 +141,7 @@ class ClaimStatuses(Background):
 
         A claim that the API server refuses, or fails with, keeps no other one waiting: it is tried
         again by a later call, the soonest of which is due in the seconds that are given back.
+        A claim whose allocation would be changed by any patch is not tried again.
         Raises JournalError; where the server does not answer at all, Unavailable at once, and
         TooManyRequests.
         """
@@ -137,7 +151,10 @@ class ClaimStatuses(Background):
         held = self._subjects()
         self._told = {ref: told for ref, told in self._told.items() if ref in held}
         self._setbacks = {ref: setback for ref, setback in self._setbacks.items() if ref in held}
+        self._unwritable &= held.keys()
         for ref, subject in held.items():
+            if ref in self._unwritable:
+                continue
             news = subject.statuses(cards)
             if self._told.get(ref) == news:
                 self._setbacks.pop(ref, None)
@@ -170,6 +187,12 @@ class ClaimStatuses(Background):
         except KubeError as error:
             if _concerns_all(error):
                 raise
+            if isinstance(error, Invalid) and _IMMUTABLE in str(error):
+                self._unwritable.add(ref)
+                self._setbacks.pop(ref, None)
+                logger.warning("claim %s: %s", ref, _STATUS_REFUSED)
+                self._refused(ref, _STATUS_REFUSED)
+                return
             setback = self._setbacks.setdefault(ref, _Setback())
             delay = setback.backoff.next()
             setback.due = self._clock() + delay

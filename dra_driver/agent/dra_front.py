@@ -14,6 +14,7 @@ from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.offered import OfferedDevices
 from dra_driver.agent.ports import Followed
 from dra_driver.agent.publisher import Publisher
+from dra_driver.agent.reports import Reports
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.shared import Shared
 from dra_driver.agent.sides import claimed_cards, dra_cards
@@ -45,6 +46,7 @@ class DraFront:
         *,
         metrics: Metrics,
         offering: Callable[[], bool],
+        reports: Reports,
         changed: Callable[[], None],
     ) -> None:
         journal = shared.journal
@@ -75,6 +77,7 @@ class DraFront:
             ledger=journal.snapshot,
             cards=shared.by_address,
             waiting=shared.failures.waiting,
+            refused=reports.status_refused,
         )
         self._after_calls = Later(changed, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS)
         self._plugin = KubeletPlugin(

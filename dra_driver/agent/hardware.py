@@ -16,6 +16,7 @@ from dra_driver.hardware.efsmi import Efsmi
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.silence import Silence
 from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.hardware.vendor_files import VendorMounts
 from dra_driver.model.effects import Effects
 
 
@@ -26,6 +27,7 @@ class NodeHardware:
     cards: Cards
     silence: Silence
     drs: Drs
+    mounts: VendorMounts
 
 
 def node_hardware(
@@ -39,10 +41,12 @@ def node_hardware(
     """Has no effect yet: the cards are looked at from their `start` on. `measured` is told of
     each call of efsmi, `changed` is called when a card has changed."""
     sysfs = Sysfs(settings.host_root)
+    tool, library = Path(settings.efsmi_path), settings.efsmi_library
     efsmi = Efsmi(
-        Path(settings.efsmi_path),
+        tool,
         timeout=settings.efsmi_timeout,
         effects=effects,
+        library=library,
         measured=measured,
     )
     cards = Cards(
@@ -60,4 +64,4 @@ def node_hardware(
         indexes=cards.index,
         silence=silence,
     )
-    return NodeHardware(cards, silence, drs)
+    return NodeHardware(cards, silence, drs, VendorMounts(tool, library))

@@ -25,6 +25,7 @@ from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
 from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
+from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
@@ -99,6 +100,14 @@ class PluginFront:
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
+        plugins = Folders.of(self._settings.kubelet_root).plugins
+        if self._settings.mode == "dra" and not plugins.is_dir():
+            # The chart mounts it only where the agent may have to serve in it.
+            raise SocketError(
+                f"containers hold cards that the device plugin gave out, and {plugins}, where the "
+                "kubelet has their record, is not mounted in mode dra",
+                remedy="let the chart's mode be auto until these containers have ended",
+            )
         if not self.serves:
             self._plugin.start()
             self.serves = True

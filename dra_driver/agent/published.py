@@ -13,7 +13,8 @@ class PublishedSlices:
     """Follows a watch, and takes the answers to our own writes before the watch brings them.
 
     So nobody has to ask the server again to know what stands there. An older version never
-    replaces a newer one, as the watch may still tell of what was before a write. `changed` is
+    replaces a newer one, as the watch may still tell of what was before a write. A deleted slice
+    never comes back, as the answer to its creation may arrive after its deletion. `changed` is
     called when the watch told something new. Thread-safe.
     """
 
@@ -21,6 +22,7 @@ class PublishedSlices:
         self._changed = changed
         self._lock = threading.Lock()
         self._slices: dict[str, Object] | None = None
+        self._deleted: set[str] = set()  # UIDs, since the last list
 
     @property
     def slices(self) -> tuple[Object, ...] | None:
@@ -32,6 +34,7 @@ class PublishedSlices:
     def on_replace(self, items: Sequence[Object]) -> None:
         with self._lock:
             self._slices = {_name(each): each for each in items}
+            self._deleted.clear()
         self._changed()
 
     def on_event(self, change: Change, obj: Object) -> None:
@@ -43,7 +46,7 @@ class PublishedSlices:
         """The server stored this; says whether that was news."""
         with self._lock:
             known = self._listed()
-            if not _is_newer(obj, known.get(_name(obj))):
+            if _uid(obj) in self._deleted or not _is_newer(obj, known.get(_name(obj))):
                 return False
             known[_name(obj)] = obj
             return True
@@ -51,6 +54,7 @@ class PublishedSlices:
     def removed(self, obj: Object) -> bool:
         """That slice is gone from the server; says whether that was news."""
         with self._lock:
+            self._deleted.add(_uid(obj))
             found = self._listed().get(_name(obj))
             if found is None or _uid(found) != _uid(obj):
                 return False

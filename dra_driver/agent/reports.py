@@ -24,6 +24,7 @@ CARD_FOREIGN: Final = "GcuCardForeign"
 CARD_WITHOUT_DRS: Final = "GcuCardWithoutDrs"
 DEVICE_FAILING: Final = "GcuDeviceFailing"
 INSTANCE_REMADE: Final = "GcuInstanceRemade"
+STATUS_REFUSED: Final = "GcuStatusRefused"
 POD_SCATTERED: Final = "GcuPodScattered"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
@@ -56,6 +57,16 @@ class Reports:
             kind=EventType.WARNING,
             reason=INSTANCE_REMADE,
             note=made.text,
+            action="Serve",
+        )
+
+    def status_refused(self, claim: ClaimRef, note: str) -> None:
+        """The claim's ``status.devices`` can never be written."""
+        self._recorder.record(
+            _claim(claim),
+            kind=EventType.WARNING,
+            reason=STATUS_REFUSED,
+            note=note,
             action="Serve",
         )
 

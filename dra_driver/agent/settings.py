@@ -58,6 +58,11 @@ class AgentSettings(Settings):
     efsmi_path: str = Field(
         default="efsmi", min_length=1, description="the vendor's tool: a path, or a name on PATH"
     )
+    efsmi_library: AbsolutePath | None = Field(
+        default=None,
+        description="the vendor's libefml.so, where efsmi does not find it by itself; a link is "
+        "followed anew at each call",
+    )
     efsmi_timeout: float = Field(
         default=20.0, gt=0, le=300, description="limit for one call of efsmi, in seconds"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,7 +31,7 @@ def desired_slices(
             "apiVersion": API_VERSION,
             "kind": "ResourceSlice",
             "metadata": {
-                "name": slice_name(name, index),
+                "name": slice_name(node, index),
                 "ownerReferences": [
                     {
                         "apiVersion": "v1",
@@ -58,13 +57,15 @@ def desired_slices(
     ]
 
 
-def slice_name(node: str, index: int) -> str:
-    """``<node>-gcu.enflame.com-000``; a node name too long for that is cut and hashed."""
-    suffix = f"-{DRIVER}-{index:03d}"
-    if len(node) + len(suffix) > _MAX_NAME:
-        digest = hashlib.sha256(node.encode()).hexdigest()[:8]
-        node = f"{node[: _MAX_NAME - len(suffix) - 9].rstrip('.-')}-{digest}"
-    return f"{node}{suffix}"
+def slice_name(node: Mapping[str, Any], index: int) -> str:
+    """``<node>-gcu.enflame.com-000``; a node name too long for that is cut, and told apart by the
+    start of the node's UID. The policy agent-slices.gcu.enflame.com admits these names up to 015:
+    it reads both from the agent's token, and could compute no hash."""
+    name, suffix = str(node["metadata"]["name"]), f"-{DRIVER}-{index:03d}"
+    if len(name) + len(suffix) > _MAX_NAME:
+        start = name[: _MAX_NAME - len(suffix) - 9].rstrip(".-")
+        name = f"{start}-{node['metadata']['uid'][:8]}"
+    return f"{name}{suffix}"
 
 
 def dropped_fields(sent: Any, kept: Any, path: str = "") -> list[str]:

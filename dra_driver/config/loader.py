@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from dra_driver.config.documents import brief, given, read_yaml
 from dra_driver.config.servicelinks import is_service_link
 from dra_driver.model.errors import InvalidValue
+from dra_driver.version import add_version_flag
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ def load(
     What is empty in the environment or null in the file counts as not given. Raises InvalidValue
     that names the setting as its source does, what was given, and what it takes. A variable of
     our prefix that is no setting is told in the log: it may be another program's, so it is no
-    error. ``--help`` prints and exits as argparse does.
+    error. ``--help`` and ``--version`` print and exit as argparse does.
     """
     parser = _parser(model, prog, description)
     flags = {k: v for k, v in vars(parser.parse_args(argv)).items() if v is not None}
@@ -96,6 +97,7 @@ def _parser(model: type[S], prog: str, description: str) -> argparse.ArgumentPar
         "that is empty counts as not given.",
         allow_abbrev=False,
     )
+    add_version_flag(parser)
     parser.add_argument(
         "--config",
         metavar="FILE",

@@ -1,4 +1,4 @@
-"""Calls of ``efsmi``, the vendor's management tool: argv only, bounded in time."""
+"""Calls of ``efsmi``, the vendor's management tool: argv only, bounded in time and in output."""
 
 from __future__ import annotations
 
@@ -12,26 +12,34 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from dra_driver.hardware.output import Output, TooMuchOutput
 from dra_driver.hardware.shown import last_line
+from dra_driver.hardware.vendor_files import LibraryFolder
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import HardwareError
 
 logger = logging.getLogger(__name__)
 
 _GRACE = 1.0  # seconds for a killed tool to be gone
+_LOOK_EVERY: Final = 0.005  # seconds; the kernel reports the end of a process group to nobody
+# Some thirty times what a node full of cards prints. Parsing takes up to 40 times the memory of the
+# text (a JSON of empty lists), which the agent's memory limit must hold.
+_OUTPUT_LIMIT: Final = 2 << 20  # bytes of standard output and error together
 
 Measured = Callable[[str, str, float], None]
 """Is told of each call: the command in a word, how it ended (ok, failed, hung, or error where the
 tool could not be run), and the seconds that it took."""
 
+_SEARCH_PATH: Final = "LD_LIBRARY_PATH"
 _COMMANDS: Final = {"-L": "list", "-q": "query", "on": "drs-on", "off": "drs-off"}
 
 
 class EfsmiFailed(HardwareError):
-    """``efsmi`` ran to its end and reported failure; ``exit_code`` is below 0 after a signal."""
+    """``efsmi`` reported failure, or was killed as it printed without end; ``exit_code`` is below
+    0 after a signal."""
 
-    def __init__(self, what: str, exit_code: int) -> None:
-        super().__init__(what)
+    def __init__(self, what: str, exit_code: int, *, remedy: str = "") -> None:
+        super().__init__(what, remedy=remedy)
         self.exit_code = exit_code
 
 
@@ -44,9 +52,13 @@ class Efsmi:
 
     `timeout` is in seconds and holds for each call. The tool is never given a shell, and its
     output is decoded with replacement, since tables carry ``℃`` and serial numbers are raw.
+    A tool that prints without end is killed at `_OUTPUT_LIMIT`.
     What it had printed before it was killed or failed is told in the error and never given back:
-    a table that was cut off looks like one with fewer cards. A call that not even a kill ends is
-    not repeated while it lasts: processes would pile up behind a card that hangs.
+    a table that was cut off looks like one with fewer cards. What a call leaves running in its
+    process group is killed, however it ended: it would keep the descriptors that were inherited,
+    and with them a card's lock. A call that not even a kill ends is not repeated while it lasts:
+    processes would pile up behind a card that hangs. Each call finds the vendor's `library` by
+    LD_LIBRARY_PATH; without one, as the system does.
     """
 
     def __init__(
@@ -55,11 +67,13 @@ class Efsmi:
         *,
         timeout: float,
         effects: Effects,
+        library: Path | None = None,
         measured: Measured = lambda _command, _outcome, _seconds: None,
     ) -> None:
         self._path = path
         self.timeout = timeout
         self._effects = effects
+        self._library = LibraryFolder(library) if library is not None else None
         self._measured = measured
         self._stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 
@@ -106,6 +120,13 @@ class Efsmi:
         try:
             with self._effects(Point.EFSMI_CALL):
                 done = self._execute(argv, arguments, inherit)
+        except TooMuchOutput as error:
+            raise EfsmiFailed(
+                f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
+                -signal.SIGKILL,
+                remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
+                "or set the chart's efsmi.path if it is not the vendor's tool",
+            ) from error
         except subprocess.TimeoutExpired as error:
             said = last_line(_decoded(error.stdout)) or last_line(_decoded(error.stderr))
             raise EfsmiHung(
@@ -140,32 +161,88 @@ class Efsmi:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            env=self._environment(),
             pass_fds=tuple(inherit),
             start_new_session=True,
         )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        output = Output(process.stdout, process.stderr, _OUTPUT_LIMIT)
         try:
-            stdout, stderr = process.communicate(timeout=self.timeout)
-        except subprocess.TimeoutExpired as error:
+            _finish(process, output, self.timeout)
+        except (subprocess.TimeoutExpired, TooMuchOutput) as error:
             os.killpg(process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                error.stdout, error.stderr = process.communicate(timeout=_GRACE)
-            for pipe in (process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
-            if process.poll() is None:
-                self._stuck[arguments] = process
+            # What it printed before is only read after a hang, for the message.
+            with contextlib.suppress(subprocess.TimeoutExpired, TooMuchOutput):
+                if isinstance(error, TooMuchOutput):
+                    process.wait(_GRACE)
+                else:
+                    _finish(process, output, _GRACE)
+            if isinstance(error, subprocess.TimeoutExpired):
+                error.stdout, error.stderr = bytes(output.stdout), bytes(output.stderr)
             raise
-        return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
+        finally:
+            output.close()
+            if not _ends(process):
+                self._stuck[arguments] = process
+        return subprocess.CompletedProcess(
+            argv, process.returncode, bytes(output.stdout), bytes(output.stderr)
+        )
+
+    def _environment(self) -> dict[str, str]:
+        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+        if self._library is not None:
+            inherited = environment.get(_SEARCH_PATH)
+            first = str(self._library.path())
+            environment[_SEARCH_PATH] = f"{first}:{inherited}" if inherited else first
+        return environment
 
     def _check_not_stuck(self, arguments: tuple[str, ...], call: str) -> None:
         earlier = self._stuck.pop(arguments, None)
-        if earlier is not None and earlier.poll() is None:
+        if earlier is not None and not _is_gone(earlier):
             self._stuck[arguments] = earlier
             raise EfsmiHung(
                 f"an earlier `{call}` has not ended although it was killed",
                 remedy="look at the kernel log for a card that hangs; the node may need a reboot",
             )
+
+
+def _finish(process: subprocess.Popen[bytes], output: Output, within: float) -> None:
+    """Read until the output and the process have ended. Raises subprocess.TimeoutExpired after
+    `within` seconds, and TooMuchOutput."""
+    end = time.monotonic() + within
+    try:
+        output.read(within)
+    except TimeoutError:
+        raise subprocess.TimeoutExpired(process.args, within) from None
+    process.wait(max(end - time.monotonic(), 0))
+
+
+def _ends(process: subprocess.Popen[bytes]) -> bool:
+    """Kill what is left of the call's process group; whether it is gone within `_GRACE`."""
+    end = time.monotonic() + _GRACE
+    while not _is_gone(process):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_LOOK_EVERY)
+    return True
+
+
+def _is_gone(process: subprocess.Popen[bytes]) -> bool:
+    """Whether nothing of the call's process group runs. Its dead are taken, too: the agent is
+    process 1 of its container, to which they come when the tool ends before them."""
+    if process.poll() is None:
+        return False
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-process.pid, os.WNOHANG) != (0, 0):
+            pass
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 def _of(index: int | None) -> tuple[str, ...]:

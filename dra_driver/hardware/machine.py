@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -58,7 +57,6 @@ class Machine:
         if not functions:
             return Inventory(())
         survey = self._surveyor.survey([function.address for function in functions])
-        switches = _shared_bridges(functions)
         cards: list[Card] = []
         silent: dict[PciAddress, str] = {}
         unusable = _not_on_the_bus(survey.joined, functions)
@@ -70,8 +68,7 @@ class Machine:
                     continue
                 found = survey.joined.card(function.address)
                 mode = None if survey.rows is None else mode_of(found, survey.rows)
-                switch = switches.get(function.address)
-                cards.append(self._card(function, found, mode, version, switch))
+                cards.append(self._card(function, found, mode, version))
             except HardwareError as error:
                 unusable[function.address] = str(error)
         return Inventory(tuple(cards), unusable, silent, survey.hung & silent.keys())
@@ -92,7 +89,6 @@ class Machine:
         queried: QueriedCard,
         mode: Virtualization | None,
         driver_version: str | None,
-        switch: str | None,
     ) -> Card:
         if mode is Virtualization.SRIOV:
             raise HardwareError(
@@ -119,7 +115,7 @@ class Machine:
             virtualization=mode,
             numa_node=function.numa_node,
             pcie_root=function.root,
-            pcie_switch=switch,
+            pcie_bridges=function.bridges,
             nodes=self._sysfs.nodes(function.minor),
             problems=_problems(queried, self._error_limit),
             errors=queried.errors,
@@ -161,15 +157,3 @@ def _problems(card: QueriedCard, error_limit: int | None) -> tuple[Problem, ...]
         text = f"efsmi says what is not understood: {'; '.join(card.unclear)}"
         found.append(Problem(names.TAINT_UNHEALTHY, "efsmi", text))
     return tuple(found)
-
-
-def _shared_bridges(functions: Iterable[GcuFunction]) -> dict[PciAddress, str]:
-    """For each card the nearest bridge above it that another card is also below."""
-    functions = tuple(functions)
-    below = Counter(bridge for function in functions for bridge in function.bridges)
-    return {
-        function.address: shared
-        for function in functions
-        for shared in [next((b for b in reversed(function.bridges) if below[b] > 1), None)]
-        if shared is not None
-    }

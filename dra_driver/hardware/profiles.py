@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 _FORMAT: Final = "gcu-dra-profiles"
 _VERSION: Final = 1
+_MOST_TABLES: Final = 64
+"""Far more than a node's cards and versions of its driver need. A tool that tells another memory
+or driver at each look would add one each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,11 @@ class ProfileTables:
             if self._known().get(Form.of(card)) == table:
                 return
             # Another agent on the node may have learnt of other cards meanwhile.
-            self._tables = {**self._load(), **self._known(), Form.of(card): table}
+            others = {**self._load(), **self._known()}
+            others.pop(Form.of(card), None)
+            for oldest in list(others)[: 1 - _MOST_TABLES]:
+                del others[oldest]
+            self._tables = {**others, Form.of(card): table}
             logger.info("profiles of %s: %s", Form.of(card), table.text)
             try:
                 self._write(self._tables)

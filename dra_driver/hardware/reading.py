@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, Final, TypeVar
 
-from dra_driver.hardware.shown import shown
-from dra_driver.model.errors import InvalidValue
+from dra_driver.hardware.shown import printable, shown
+from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
 
 Values = Mapping[tuple[str, str], Any]
@@ -20,6 +21,22 @@ _COUNT: Final = re.compile(r"[0-9]{1,18}")
 # Without a unit a number is taken for MiB (a tool of others reads the JSON so); what is above
 # must be bytes or KiB, as no card has 16 TiB.
 _MOST_MEBIBYTES: Final = 2**24
+_LONGEST_TEXT: Final = 256  # characters; names, uuids and versions have some twenty
+_MOST_ROWS: Final = 512
+
+Row = TypeVar("Row")
+
+
+def at_most(rows: Iterable[Row], where: str) -> tuple[Row, ...]:
+    """The rows, of which no machine has as many as are refused here: each is compared with each
+    later on. Raises HardwareError."""
+    found = tuple(islice(rows, _MOST_ROWS + 1))
+    if len(found) > _MOST_ROWS:
+        raise HardwareError(
+            f"`{where}` prints more than {_MOST_ROWS} cards or instances",
+            remedy="run it on the node to see what it prints",
+        )
+    return found
 
 
 class Reading:
@@ -40,8 +57,9 @@ class Reading:
     def text(self, section: str, key: str) -> str | None:
         value = self._values.get((section, key))
         if isinstance(value, bool | int | float | str):
-            told = str(value).strip()
-            return None if told.lower() in _NOT_TOLD else told
+            told = printable(str(value))
+            if len(told) <= _LONGEST_TEXT:
+                return None if told.lower() in _NOT_TOLD else told
         if value is not None:
             self._odd(section, key, value)
         return None

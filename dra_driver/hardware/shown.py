@@ -5,9 +5,15 @@ from __future__ import annotations
 _LONGEST = 120  # characters; enough for any line of efsmi, short enough for an event
 
 
+def printable(text: str) -> str:
+    """`text` in one line, and without what a terminal or a log would act upon, or no encoding
+    takes: half a character, which an escape in JSON can bring in."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
+
+
 def shown(text: str) -> str:
-    """`text` in one line, cut, and without what a terminal or a log would act upon."""
-    line = "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
+    """The same, cut."""
+    line = printable(text)
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 

@@ -77,6 +77,8 @@ class Surveyor:
         self._patience = patience
         self._indexes: dict[PciAddress, int] = {}
         self._apart = False
+        # Parsing takes up to 40 times the memory of the text, and each card may print its own.
+        self._parsing = threading.Lock()
 
     def survey(self, cards: Collection[PciAddress]) -> Survey:
         """Ask for `cards`, those on the PCI bus; there is at least one.
@@ -172,13 +174,17 @@ class Surveyor:
     def _query(self, index: int | None = None) -> Queried:
         """From JSON where the tool knows it and it tells all that is needed, else from text."""
         try:
-            cards = parse_query_json(self._efsmi.query_json(index))
+            text = self._efsmi.query_json(index)
         except EfsmiFailed as error:
             logger.debug("reading text instead of JSON: %s", error)
-            cards = None
-        if cards is not None and all(card.complete for card in cards):
-            return cards
-        return parse_query(self._efsmi.query(index))
+        else:
+            with self._parsing:
+                cards = parse_query_json(text)
+            if cards is not None and all(card.complete for card in cards):
+                return cards
+        text = self._efsmi.query(index)
+        with self._parsing:
+            return parse_query(text)
 
     def _listed(
         self, queried: Iterable[QueriedCard], index: int | None = None

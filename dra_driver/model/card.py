@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from dra_driver.model.pci import PciAddress
+from dra_driver.model.topology import CardPlace, format_bridges
 
 
 class Virtualization(StrEnum):
@@ -58,9 +59,9 @@ class Card:
 
     ``index`` (efsmi's) and ``minor`` (of ``/dev/gcu<minor>``) can disagree and both may change
     at a reboot: never use them as a key. ``memory_mib`` is the card's total as efsmi prints it.
-    ``numa_node`` is None where the kernel says -1. ``pcie_switch`` is the nearest bridge that
-    the card shares with another card, None where there is none. ``virtualization`` is None where
-    efsmi does not tell, ``errors`` its count of error records.
+    ``numa_node`` is None where the kernel says -1. ``pcie_bridges`` are the PCI addresses of the
+    bridges above the card, from the root complex ``pcie_root`` down. ``virtualization`` is None
+    where efsmi does not tell, ``errors`` its count of error records.
     """
 
     address: PciAddress
@@ -75,7 +76,22 @@ class Card:
     virtualization: Virtualization | None
     numa_node: int | None
     pcie_root: str | None
-    pcie_switch: str | None
+    pcie_bridges: tuple[str, ...]
     nodes: tuple[DeviceNode, ...]
     problems: tuple[Problem, ...] = field(default=())
     errors: int | None = None
+
+    @property
+    def pcie_switch(self) -> str | None:
+        """The card's own nearest switch, by its upstream port: the second bridge above the card,
+        the first one being the downstream port. None where the card is below a root port."""
+        return self.pcie_bridges[-2] if len(self.pcie_bridges) > 1 else None
+
+    @property
+    def place(self) -> CardPlace:
+        """As those find it who know the card by what is published."""
+        return CardPlace.of(
+            bridges=format_bridges(self.pcie_bridges),
+            root=self.pcie_root or "",
+            numa=self.numa_node,
+        )

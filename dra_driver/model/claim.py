@@ -95,3 +95,11 @@ def all_results(claim: Mapping[str, Any]) -> Iterator[Result]:
 def reserved_for(claim: Mapping[str, Any]) -> tuple[Object, ...]:
     """The consumers in ``status.reservedFor``: dicts with resource, name and uid."""
     return tuple((claim.get("status") or {}).get("reservedFor") or ())
+
+
+def made_for(claim: Mapping[str, Any]) -> str:
+    """The UID of the pod for which the claim was made from a template; empty where it was not."""
+    for owner in claim["metadata"].get("ownerReferences") or ():
+        if owner.get("controller") and (owner["apiVersion"], owner["kind"]) == ("v1", "Pod"):
+            return str(owner["uid"])
+    return ""

@@ -11,6 +11,8 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.quantity import format_quantity
+from dra_driver.model.topology import format_bridges
+from dra_driver.model.version import semantic_version
 
 _NAME = re.compile(r"(whole|shared|drs)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
 _STRING_ATTRIBUTE_BYTES = 64  # resource.k8s.io/v1, DeviceAttributeMaxValueLength
@@ -55,8 +57,13 @@ def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict
 def card_attributes(card: Card, mode: Mode, *, sips: int | None = None) -> dict[str, Any]:
     """The attributes that a card's devices have in common, as the API writes them."""
     optional: dict[str, Any] = {}
+    version = semantic_version(card.driver_version)
+    if version is not None:
+        optional[names.ATTR_DRIVER_VERSION] = {"version": version}
     if card.pcie_switch is not None:
         optional[names.ATTR_PCIE_SWITCH] = {"string": card.pcie_switch}
+    if card.pcie_bridges:
+        optional[names.ATTR_PCIE_BRIDGES] = {"string": format_bridges(card.pcie_bridges)}
     if card.pcie_root is not None:
         optional[names.ATTR_PCIE_ROOT] = {"string": card.pcie_root}
     if card.numa_node is not None:
@@ -69,7 +76,6 @@ def card_attributes(card: Card, mode: Mode, *, sips: int | None = None) -> dict[
         names.ATTR_MODEL: {"string": _clip(card.model)},
         names.ATTR_UUID: {"string": _clip(card.uuid)},
         names.ATTR_MEMORY_MIB: {"int": card.memory_mib},
-        names.ATTR_DRIVER_VERSION: {"string": _clip(card.driver_version)},
         names.ATTR_PCI_BUS_ID: {"string": str(card.address)},
         **optional,
     }

@@ -8,7 +8,7 @@
     │   ├── ForeignCard       somebody else has divided the card
     │   └── NotLeader         another replica of the controller may write now
     ├── HardwareError         sysfs or efsmi did not answer, or answered what we cannot read
-    │   ├── EfsmiFailed       efsmi ended and reported failure
+    │   ├── EfsmiFailed       efsmi reported failure, or was killed as it printed without end
     │   ├── EfsmiHung         efsmi did not end in time: what it did is unknown
     │   └── DrsError          what can happen to DRS instances (drawn in hardware/drs_errors.py)
     ├── JournalError          the record of what was prepared cannot be read or written

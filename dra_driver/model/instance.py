@@ -11,6 +11,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.profile import profile_size
 
 _UUID: Final = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z-]{0,62}[0-9A-Za-z])?")
+_HIGHEST: Final = 2**31 - 1  # an id ends in JSON, which has no larger ints for everybody
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,7 +29,8 @@ class Instance:
 
     def __post_init__(self) -> None:
         profile_size(self.profile)
-        if self.id < 0 or (self.uuid is not None and _UUID.fullmatch(self.uuid) is None):
+        known = self.uuid is None or _UUID.fullmatch(self.uuid) is not None
+        if not known or not 0 <= self.id <= _HIGHEST:
             raise InvalidValue(f"{self.id}, {self.uuid!r} are not id and uuid of a DRS instance")
 
     def is_same(self, other: Instance) -> bool:

@@ -26,6 +26,7 @@ ATTR_MEMORY_PER_SLICE_MIB: Final = "memoryPerSliceMiB"
 ATTR_PROFILES: Final = "profiles"
 ATTR_DRIVER_VERSION: Final = "driverVersion"
 ATTR_PCIE_SWITCH: Final = "pcieSwitch"
+ATTR_PCIE_BRIDGES: Final = "pcieBridges"
 # Standard attributes: k8s.io/dynamic-resource-allocation, package deviceattribute.
 ATTR_PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
 ATTR_PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
@@ -48,6 +49,8 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 ANNOTATION_TERM: Final = f"{DRIVER}/allocator-term"
 SCHEDULING_GATE: Final = f"{DRIVER}/allocation"
 # Claim templates for pods with the vendor's limits (docs/adr/0015).
+# resource.k8s.io/v1, ResourceDeviceClassPrefix.
+CLASS_LIMIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 LIMITS_TEMPLATE_PREFIX: Final = "enflame-"
 LABEL_MADE_FOR_LIMITS: Final = f"{DRIVER}/made-for-limits"
 

@@ -61,7 +61,8 @@ class NodeCard:
     are the names of DRS profiles, ascending (``3g.20gb``), and `total` the sum of sizes that an
     empty card holds; none and 0 where it is not offered in DRS mode. `mode` is None while the card
     is free. `problem` says why nothing new may be placed on it, in one word (``lost``); empty
-    where something may. `switch` is the nearest PCIe bridge shared with another card.
+    where something may. `bridges` (as `format_bridges` writes them), `root` and `numa` say where
+    the card is.
     """
 
     address: PciAddress
@@ -74,7 +75,8 @@ class NodeCard:
     mode: Mode | None = None
     held: tuple[Hold, ...] = ()
     problem: str = ""
-    switch: str = ""
+    bridges: str = ""
+    root: str = ""
     numa: int | None = None
 
     @property
@@ -117,7 +119,8 @@ def _card_to_json(card: NodeCard) -> dict[str, Any]:
         "mode": card.mode.value if card.mode else "",
         "held": [_hold_to_json(each) for each in card.held],
         "problem": card.problem,
-        "switch": card.switch,
+        "bridges": card.bridges,
+        "root": card.root,
     }
     return {
         "pci": str(card.address),
@@ -166,6 +169,7 @@ def _card_from_json(raw: Mapping[str, Any]) -> NodeCard:
         mode=Mode(raw["mode"]) if raw.get("mode") else None,
         held=tuple(_hold_from_json(each) for each in raw.get("held", ())),
         problem=str(raw.get("problem", "")),
-        switch=str(raw.get("switch", "")),
+        bridges=str(raw.get("bridges", "")),
+        root=str(raw.get("root", "")),
         numa=None if numa is None else int(numa),
     )

@@ -12,6 +12,7 @@ from dra_driver.model.errors import InvalidValue
 _NAME: Final = re.compile(r"([1-9][0-9]{0,2})g\.([0-9]{1,6})gb")
 _ATTRIBUTE_LENGTH: Final = 64  # resource.k8s.io/v1, DeviceAttribute.string
 _SEPARATOR: Final = ","
+_HIGHEST: Final = 10_000  # of an id, a count and SIPs; cards have dozens
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,9 @@ class ProfileTable:
 
     @classmethod
     def of(cls, rows: Iterable[Profile]) -> ProfileTable:
-        """Order the rows. Raises InvalidValue where there are none, or where a size, name or id
-        stands for two profiles."""
+        """Order the rows. Raises InvalidValue where there are none, where a size, name or id
+        stands for two profiles, or where a number can be no card's: it would be published, and an
+        API server that refuses a device refuses all others with it."""
         profiles = tuple(sorted(rows, key=lambda row: row.size))
         if not profiles:
             raise InvalidValue("a profile table has no profiles")
@@ -58,6 +60,8 @@ class ProfileTable:
                 raise InvalidValue(f"two of the profiles {names} have the same {what}")
         if any(row.count < 1 or row.memory_mib < 1 or row.sips < 0 for row in profiles):
             raise InvalidValue("a profile table has a profile of which a card holds nothing")
+        if any(max(row.id, row.count, row.sips) > _HIGHEST for row in profiles):
+            raise InvalidValue(f"a profile table has a number above {_HIGHEST}")
         return cls(profiles)
 
     def __iter__(self) -> Iterator[Profile]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from dra_driver.model.errors import Refused
@@ -38,28 +37,36 @@ def usage_sets(
     A request that no container names stands alone. Raises Refused where two containers'
     sets overlap without being equal.
     """
-    by_container = {name: used for name, used in _containers(pod, claims, requests) if used}
-    for (one, left), (other, right) in combinations(by_container.items(), 2):
-        if left != right and left & right:
+    found: dict[Use, UsageSet] = {}
+    first: dict[UsageSet, str] = {}  # the container that has the set
+    for name, used in used_by_containers(pod, claims, requests):
+        if used in first:
+            continue
+        # A pod may have thousands of containers: no two of them are compared.
+        shared = next((found[use] for use in used if use in found), None)
+        if shared is not None:
             raise Refused(
-                f"containers {one!r} and {other!r} of pod "
+                f"containers {first[shared]!r} and {name!r} of pod "
                 f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']} share some "
                 "GCU requests but not all, and a container's variables can name only one set",
                 remedy="let both containers use the same requests, or none in common",
             )
+        first[used] = name
+        found |= dict.fromkeys(used, used)
     alone = {
         Use(uid, request): frozenset({Use(uid, request)})
         for uid, served in requests.items()
         for request in served
     }
-    return alone | {use: used for used in by_container.values() for use in used}
+    return alone | found
 
 
-def _containers(
+def used_by_containers(
     pod: Mapping[str, Any],
     claims: Mapping[str, str],
     requests: Mapping[str, frozenset[str]],
 ) -> Iterator[tuple[str, UsageSet]]:
+    """The containers that use anything of ours, each with all that it uses."""
     spec = pod["spec"]
     for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
         used: set[Use] = set()
@@ -70,4 +77,5 @@ def _containers(
             served = requests.get(uid, frozenset())
             wanted = {entry["request"]} & served if entry.get("request") else served
             used |= {Use(uid, request) for request in wanted}
-        yield container["name"], frozenset(used)
+        if used:
+            yield container["name"], frozenset(used)

@@ -58,8 +58,9 @@ class CardWork:
         return tuple(surveyed)
 
     def totals(self, holds: Holds, cards: Cards) -> dict[str, int]:
-        """By device, how much of its capacity there is, where that is counted."""
-        totals = {hold.device: self._step(hold).total(cards[hold.card]) for hold in holds}
+        """By device of the surveyed `holds`, how much of its capacity there is, where that is
+        counted."""
+        totals = {hold.device: self._step(hold).total(hold, cards[hold.card]) for hold in holds}
         return {device: total for device, total in totals.items() if total is not None}
 
     def create(self, owner: Owner, holds: Holds, cards: Cards) -> Holds:

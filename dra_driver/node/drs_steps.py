@@ -28,7 +28,7 @@ class DrsSteps:
         self._tables = tables
         self._ledger = ledger
 
-    def total(self, card: Card, /) -> int | None:
+    def total(self, _hold: Hold, card: Card, /) -> int | None:
         """The sum of sizes; None while the card's profiles are unknown: then the card counts."""
         table = self._tables.table(card)
         return None if table is None else table.total

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,14 @@ from dra_driver.model.errors import InvalidValue, JournalError
 from dra_driver.node import frames
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.logfile import LogFile
-from dra_driver.node.records import Record, decode, encode
+from dra_driver.node.records import (
+    Record,
+    counted_header,
+    decode,
+    encode,
+    is_short,
+    uncounted_header,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +55,10 @@ class Opening:
 class Journal:
     """Records in a state directory, folded into a `Ledger`.
 
-    All methods raise JournalError when the directory cannot be used; whoever called may try
-    again, and then finds either the state before or the state after. Thread-safe.
+    Nothing is read or written before `open` has succeeded: `open` alone can see that the journal
+    was lost or damaged. All methods raise JournalError until then, and when the directory cannot
+    be used; whoever called may try again, and then finds either the state before or the state
+    after. Thread-safe.
     """
 
     def __init__(
@@ -64,7 +74,8 @@ class Journal:
         self._file = LogFile(directory, effects=effects or Effects(), capacity=capacity)
         self._damaged = damaged
         self._ledger = Ledger()
-        self._header: dict[str, Any] = dict(_HEADER)
+        self._header: dict[str, Any] = {}
+        self._is_open = False
         self._mutex = threading.Lock()
         self._syncing = threading.Lock()
         # Tickets count records: written to the file, read from another process, made durable.
@@ -73,7 +84,7 @@ class Journal:
         self._durable = 0
 
     def open(self) -> Opening:
-        """Read the journal, or begin one, and compact it. Call it once, first."""
+        """Read the journal, or begin one, and compact it. Call it first, again if it failed."""
         with self._mutex, self._file.locked():
             found = self._file.exists()
             set_aside: Path | None = None
@@ -101,6 +112,7 @@ class Journal:
                 if not opening.complete or self._file.spoilt:
                     raise
                 logger.exception("the journal stays as long as it is")
+            self._is_open = True
         return opening
 
     def close(self) -> None:
@@ -112,6 +124,7 @@ class Journal:
     def snapshot(self) -> Ledger:
         """The state now, with what another process has written; all of it durable."""
         with self._mutex:
+            self._check_open()
             if not self._file.is_known():
                 with self._file.locked():
                     self._refresh()
@@ -126,7 +139,7 @@ class Journal:
         holds. Its exceptions pass through, and nothing is written then. Gives the state
         afterwards, once the records are durable.
         """
-        with self._mutex, self._file.locked():
+        with self._mutex, self._locked():
             self._refresh()
             for record in decide(self._ledger):
                 self._append(record.raw)
@@ -142,17 +155,25 @@ class Journal:
     @property
     def is_complete(self) -> bool:
         """Whether nothing that was written is known to be lost; see `Opening`."""
-        # While it is read anew there is none.
-        return bool(self._header) and _INCOMPLETE not in self._header
+        # There is no header while the journal is read anew.
+        return self._is_open and bool(self._header) and _INCOMPLETE not in self._header
 
     def rebuilt(self) -> None:
         """Record that what the journal may have lost is known again."""
-        with self._mutex, self._file.locked():
+        with self._mutex, self._locked():
             self._refresh()
             self._header = {key: self._header[key] for key in self._header if key != _INCOMPLETE}
             self._append(self._header)
             ticket = self._written
         self._make_durable(ticket)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise JournalError("the journal has not been read since the agent's start")
+
+    def _locked(self) -> AbstractContextManager[None]:
+        self._check_open()
+        return self._file.locked()
 
     def _append(self, raw: Mapping[str, Any]) -> None:
         frame = frames.encode(encode(raw))
@@ -206,7 +227,9 @@ class Journal:
     def _take(self, found: frames.Scan) -> bool:
         """Apply what was read; say whether some of it was damaged."""
         damaged = bool(found.damage)
-        for payload in found.payloads:
+        for following, payload in zip(
+            reversed(range(len(found.payloads))), found.payloads, strict=True
+        ):
             try:
                 record = decode(payload)
             except InvalidValue:
@@ -214,7 +237,8 @@ class Journal:
                 damaged = True
                 continue
             if record.kind == "header":
-                self._header = _merged(record.raw)
+                damaged = damaged or is_short(record.raw, following)
+                self._header = _merged(uncounted_header(record.raw))
             else:
                 self._ledger = self._ledger.apply(record)
             self._written += 1
@@ -222,7 +246,8 @@ class Journal:
         return damaged
 
     def _compact(self, *, room_for: int = 0) -> None:
-        raws = [self._header, *self._ledger.raw_records()]
+        held = list(self._ledger.raw_records())
+        raws = [counted_header(self._header, len(held)), *held]
         content = b"".join(frames.encode(encode(raw)) for raw in raws)
         with self._syncing:
             self._file.replace(content, room_for)

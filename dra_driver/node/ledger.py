@@ -115,6 +115,12 @@ class Ledger:
         holders = self.holders_of(card)
         return frozenset(each.owner.uid for each, hold in holders if hold.mode is Mode.DRS)
 
+    def promised_slices(self, card: PciAddress) -> int | None:
+        """Into how many slices the card was cut for those who hold some of them: the most that any
+        of them was counted by. None where nobody holds any, or the records do not say it."""
+        shared = (hold for _, hold in self.holders_of(card) if hold.mode is Mode.SHARED)
+        return max((hold.total for hold in shared if hold.total is not None), default=None)
+
     def instances(self, card: PciAddress) -> tuple[Instance, ...]:
         """The DRS instances of the card that are held."""
         return tuple(

@@ -1,8 +1,9 @@
 """Locks on claims and cards that hold between threads and between two agents on one node.
 
 A lock is a lock of the kernel's on a file: it goes away with the process, and each one has its own
-open file, so that threads exclude each other too. Who needs several takes the claim's first, then
-the cards' in the order of their addresses, and holds one claim's at a time: no cycle can form.
+open file, so that threads exclude each other too. No cycle can form: a call takes those of all its
+claims first, in ascending order. Then the lock of one claim at a time is held, and with it those of
+its cards, in the order of their addresses.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Locks:
     """Lock files in `directory`, which is made when first needed; `take` waits for a lock."""
 
     def __init__(self, directory: Path, *, take: Take = take_lock) -> None:
+        self._calls = directory / "calls.lock"
         self._claims = directory / "claims.lock"
         self._directory = directory
         self._take = take
@@ -58,8 +60,21 @@ class Locks:
         may have the same one makes them wait for each other, and does no harm besides.
         Raises InvalidValue for what is no UID.
         """
-        byte = zlib.crc32(check_id(uid, "UID").encode())
-        fd = self._acquire(self._claims, byte)
+        fd = self._acquire(self._claims, _byte(check_id(uid, "UID")))
+        try:
+            yield
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def calls(self, uids: Iterable[str]) -> Iterator[None]:
+        """No other call prepares one of these claims meanwhile.
+
+        Two pods that share a claim can ask for it at the same moment, each together with claims of
+        its own. It names the cards of one of the two, and the other must find it prepared.
+        """
+        # Several UIDs may have the same byte.
+        fd = self._acquire(self._calls, *sorted({_byte(uid) for uid in uids}))
         try:
             yield
         finally:
@@ -70,7 +85,7 @@ class Locks:
         """Nobody else gives out or takes back something of these cards meanwhile."""
         with ExitStack() as stack:
             for card in sorted(cards):
-                fd = self._acquire(self._of_card(card))
+                fd = self._acquire(self._of_card(card), None)
                 stack.callback(os.close, fd)
             yield
 
@@ -81,11 +96,11 @@ class Locks:
             path = self._of_cards[card] = self._directory / f"card-{card.slug}.lock"
         return path
 
-    def _acquire(self, path: Path, byte: int | None = None) -> int:
-        """A descriptor whose closing gives the lock back."""
+    def _acquire(self, path: Path, *places: int | None) -> int:
+        """A descriptor whose closing gives the locks back, of the whole file (None) or of bytes."""
         try:
             while True:
-                fd = self._open_locked(path, byte)
+                fd = self._open_locked(path, places)
                 if is_at(fd, path):  # else somebody removed it: others would lock a new one
                     return fd
                 os.close(fd)
@@ -95,11 +110,16 @@ class Locks:
                 remedy="check that the disk is neither full nor failing nor read-only",
             ) from error
 
-    def _open_locked(self, path: Path, byte: int | None) -> int:
+    def _open_locked(self, path: Path, places: Iterable[int | None]) -> int:
         fd = open_lock(path)
         try:
-            self._take(fd, byte)
+            for place in places:
+                self._take(fd, place)
         except BaseException:
             os.close(fd)
             raise
         return fd
+
+
+def _byte(uid: str) -> int:
+    return zlib.crc32(uid.encode(errors="surrogatepass"))

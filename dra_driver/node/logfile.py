@@ -30,7 +30,8 @@ class LogFile:
 
     Everything but `sync` and `close` is called with `locked` held. A failure raises
     JournalError and leaves the file `spoilt` where it is unknown what of a write or sync
-    arrived: then it must be replaced before it is written to again.
+    arrived: then it must be replaced before it is written to again. So must one that ends in a
+    torn frame, which another process did not come to write completely.
     """
 
     def __init__(self, directory: Path, *, effects: Effects, capacity: int) -> None:
@@ -218,8 +219,11 @@ class LogFile:
     def _read_from(self, offset: int) -> frames.Scan:
         size = os.fstat(self._fd).st_size - offset
         content = os.pread(self._fd, size, offset)
-        found = frames.scan(content)
+        found = frames.scan(content, offset)
         self._end = offset + found.end
+        if found.torn is not None:
+            logger.warning("the journal's last record was not written completely, and is left out")
+            self.spoilt = True
         if len(content) < size:  # a part of the disk cannot be read; at its start that is an error
             found = replace(found, damage=(*found.damage, (len(content), size)))
         return found

@@ -20,7 +20,7 @@ def all_modes(
     journal: Journal,
     slice_count: Callable[[PciAddress], int],
 ) -> Mapping[Mode, ModeSteps]:
-    """What a `Preparer` takes; `slice_count` says how many slices a card is published with."""
+    """What a `Preparer` takes; `slice_count` says into how many slices a card is cut."""
     return {
         Mode.WHOLE: WholeCard(),
         Mode.SHARED: SharedCard(slice_count),

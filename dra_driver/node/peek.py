@@ -7,13 +7,14 @@ from pathlib import Path
 from dra_driver.model.errors import InvalidValue, JournalError
 from dra_driver.node import frames
 from dra_driver.node.ledger import Ledger
-from dra_driver.node.records import decode
+from dra_driver.node.records import decode, is_short
 
 
 def peek(directory: Path) -> Ledger:
     """All holdings; none where there is no journal. Nobody may be writing to it meanwhile.
 
-    Raises JournalError where the file cannot be read, or not all of it.
+    A last record that was not written completely is left out. Raises JournalError where the file
+    cannot be read, or not all of it.
     """
     path = directory / "journal"
     try:
@@ -28,6 +29,8 @@ def peek(directory: Path) -> Ledger:
     except InvalidValue as error:
         raise damaged from error
     if found.damage or not records or records[0].kind != "header":
+        raise damaged
+    if is_short(records[0].raw, len(records) - 1):
         raise damaged
     ledger = Ledger()
     for record in records:

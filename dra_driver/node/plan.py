@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dra_driver.config.device_config import read_config
-from dra_driver.model.claim import ClaimRef, Result, allocation, results
+from dra_driver.model.claim import ClaimRef, Result, allocation, made_for, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
@@ -34,7 +35,8 @@ def holds_of(
     for entry in found.get("devices", {}).get("config", ()):
         # Nothing of it matters on the node, but what was written must have been meant so.
         read_config(entry, _owner(entry, ref))
-    return tuple(_hold(result, ref, pool, modes) for result in ours)
+    pod = made_for(claim)
+    return tuple(replace(_hold(result, ref, pool, modes), made_for=pod) for result in ours)
 
 
 def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 
 from dra_driver.kube.errors import NotFound
 from dra_driver.model.claim import ClaimRef, Object
@@ -18,6 +17,7 @@ from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.prepared import PreparedDevice
+from dra_driver.node.attempts import attempt, attempt_all
 from dra_driver.node.awaited import Awaited, always
 from dra_driver.node.cdi import Injection, device_id
 from dra_driver.node.cdi_directory import CdiDirectory
@@ -27,8 +27,10 @@ from dra_driver.node.keeper import Holds, Keeper
 from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.locks import Locks
 from dra_driver.node.lost import Lost
+from dra_driver.node.others import others_to_read
 from dra_driver.node.plan import holds_of
 from dra_driver.node.ports import ClaimReader, Hardware
+from dra_driver.node.reads import Clock, Pause, RetryingReader
 from dra_driver.node.remade import Remade
 from dra_driver.node.renewal import is_renewed
 from dra_driver.node.steps import ModeSteps, WholeCard
@@ -36,11 +38,7 @@ from dra_driver.node.usage import Call, with_sight
 
 logger = logging.getLogger(__name__)
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Prepared = tuple[PreparedDevice, ...]
-
-_MOST_AT_ONCE: Final = 16
 
 WHOLE_ONLY: Final[Mapping[Mode, ModeSteps]] = MappingProxyType({Mode.WHOLE: WholeCard()})
 
@@ -65,11 +63,15 @@ class Preparer:
         failures: Failures | None = None,
         lost: Lost | None = None,
         remade: Callable[[Remade], None] = lambda _: None,
+        clock: Clock = time.monotonic,
+        pause: Pause = time.sleep,
     ) -> None:
         """`lost` finds what claims have of which nothing on the node tells. `remade` as for the
-        `Keeper`."""
+        `Keeper`. `clock` and `pause` are for reads that are repeated."""
         self._lost = lost
         self._claims = claims
+        self._retrying = partial(RetryingReader, claims, clock=clock, pause=pause)
+        self._locks = locks
         self._journal = journal
         self._node = node_name
         self._pool = pool_name(node_name)
@@ -95,23 +97,23 @@ class Preparer:
         Raises JournalError when the journal cannot be read.
         """
         call = Call({ref.uid: ref for ref in refs})
+        with self._locks.calls(call.refs):
+            return self._answer(call, awaited)
+
+    def _answer(self, call: Call, awaited: Awaited) -> dict[str, Prepared | GcuError]:
+        """Nobody else prepares one of the claims meanwhile."""
+        reader = self._retrying()
         ledger = self._journal.snapshot()
-        answers: dict[str, Prepared | GcuError] = {}
-        for uid, ref in call.refs.items():
-            held = ledger.holdings.get(uid)
-            if held is None or held.state is not State.PREPARED or self._is_renewed(ref, held):
-                self._plan(call, ref)
-            else:
-                call.held[uid] = held
-        sighted = self._sight(call, ledger)
+        self._sort(call, ledger, reader)
+        sighted = self._sight(call, ledger, reader)
         prepare = {
             uid: partial(self._prepare, call.refs[uid], sighted[uid], call.objects[uid], awaited)
             for uid in sighted
         }
         slow = {uid for uid, holds in sighted.items() if _is_slow(holds)}
-        answers |= _attempt_all(prepare, slow)
+        answers = attempt_all(prepare, slow)
         for uid in call.held:
-            answers[uid] = _attempt(self._keep, call.refs[uid])
+            answers[uid] = attempt(self._keep, call.refs[uid])
         return answers | call.failed
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
@@ -125,35 +127,38 @@ class Preparer:
                 self._take_in(ref, self._lost)
         held = self._journal.snapshot().holdings if len(refs) > 1 else {}
         slow = {uid for uid, holding in held.items() if _is_slow(holding.holds)}
-        return _attempt_all({ref.uid: partial(self.keeper.unprepare, ref) for ref in refs}, slow)
+        return attempt_all({ref.uid: partial(self.keeper.unprepare, ref) for ref in refs}, slow)
 
-    def _is_renewed(self, ref: ClaimRef, held: Holding) -> bool:
-        """Whether the claim has another allocation by now. Where that cannot be told, or the claim
-        is gone, a container that runs with what is held may be what the kubelet asks for."""
-        claim = _attempt(self._claims.get_claim, ref.namespace, ref.name)
-        return not isinstance(claim, GcuError) and _attempt(is_renewed, claim, held) is True
+    def _sort(self, call: Call, ledger: Ledger, reader: ClaimReader) -> None:
+        """Read the claims, and sort them into those that are prepared and those to prepare."""
+        held = {
+            uid: holding
+            for uid in call.refs
+            if (holding := ledger.holdings.get(uid)) and holding.state is State.PREPARED
+        }
+        is_new = len(held) < len(call.refs)
+        others = others_to_read(ledger, call.refs) if is_new else {}
+        steps = {
+            uid: partial(_read, reader, ref) for uid, ref in [*call.refs.items(), *others.items()]
+        }
+        read = attempt_all(steps, slow=steps)
+        call.others = {uid: read[uid] for uid in others}
+        for uid, ref in call.refs.items():
+            claim = read[uid]
+            if uid in held and not _is_renewed(claim, held[uid]):
+                call.held[uid] = held[uid]
+            elif isinstance(claim, GcuError):
+                call.failed[uid] = _explained(ref, claim)
+            else:
+                call.objects[uid] = claim
+                planned = attempt(holds_of, claim, ref, pool=self._pool, modes=self._modes)
+                if isinstance(planned, GcuError):
+                    call.failed[uid] = planned
+                else:
+                    call.planned[uid] = planned
 
-    def _plan(self, call: Call, ref: ClaimRef) -> None:
-        planned = _attempt(self._read, call, ref)
-        if isinstance(planned, GcuError):
-            call.failed[ref.uid] = planned
-        else:
-            call.planned[ref.uid] = planned
-
-    def _read(self, call: Call, ref: ClaimRef) -> Holds:
-        check_id(ref.uid, "UID")
-        try:
-            claim = self._claims.get_claim(ref.namespace, ref.name)
-        except NotFound as error:
-            raise Refused(
-                f"claim {ref} with UID {ref.uid} does not exist",
-                remedy="delete the pod that was made for it",
-            ) from error
-        call.objects[ref.uid] = claim
-        return holds_of(claim, ref, pool=self._pool, modes=self._modes)
-
-    def _sight(self, call: Call, ledger: Ledger) -> dict[str, Holds]:
-        sighted = _attempt(with_sight, call, self._claims, ledger, self._node)
+    def _sight(self, call: Call, ledger: Ledger, reader: ClaimReader) -> dict[str, Holds]:
+        sighted = attempt(with_sight, call, reader, ledger, self._node)
         if isinstance(sighted, GcuError):
             call.failed |= dict.fromkeys(call.planned, sighted)
             return {}
@@ -206,36 +211,26 @@ def _devices(ref: ClaimRef, holds: Holds) -> Prepared:
     )
 
 
+def _read(reader: ClaimReader, ref: ClaimRef) -> Object:
+    check_id(ref.uid, "UID")
+    return reader.get_claim(ref.namespace, ref.name)
+
+
+def _explained(ref: ClaimRef, error: GcuError) -> GcuError:
+    if isinstance(error, NotFound):
+        return Refused(
+            f"claim {ref} with UID {ref.uid} does not exist",
+            remedy="delete the pod that was made for it",
+        )
+    return error
+
+
+def _is_renewed(claim: Object | GcuError, held: Holding) -> bool:
+    """Whether the claim has another allocation by now. Where that cannot be told, or the claim
+    is gone, a container that runs with what is held may be what the kubelet asks for."""
+    return not isinstance(claim, GcuError) and attempt(is_renewed, claim, held) is True
+
+
 def _is_slow(holds: Holds) -> bool:
     """Whether it takes calls of efsmi, which cards can have at the same time."""
     return any(hold.mode is Mode.DRS for hold in holds)
-
-
-def _attempt_all(
-    steps: Mapping[str, Callable[[], R]], slow: Collection[str]
-) -> dict[str, R | GcuError]:
-    """What each step gives, or its error; those that are `slow` beside each other."""
-    apart = [key for key in steps if key in slow]
-    if len(apart) < 2:
-        return {key: _attempt(step) for key, step in steps.items()}
-    with ThreadPoolExecutor(min(len(apart), _MOST_AT_ONCE), thread_name_prefix="claim") as pool:
-        # The context has the call's identifier, which stands in each line of the log.
-        begun = {
-            key: pool.submit(copy_context().run, partial(_attempt, steps[key])) for key in apart
-        }
-        done = {key: _attempt(step) for key, step in steps.items() if key not in begun}
-        return done | {key: future.result() for key, future in begun.items()}
-
-
-def _attempt(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | GcuError:
-    """What `step` gives, or the error that it raises, which is the claim's result."""
-    try:
-        return step(*args, **kwargs)
-    except GcuError as error:
-        return error
-    except Exception as error:
-        logger.exception("internal error")
-        return GcuError(
-            f"internal error of the agent: {error!r}",
-            remedy="report it with the stack trace in its log",
-        )

@@ -49,6 +49,7 @@ class CardKind(StrEnum):
     DRS_OFF = "drs-off"
 
 
+_RECORDS: Final = "records"
 _CAPACITIES: Final = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
 
 
@@ -61,7 +62,9 @@ class Hold:
     where the device allows several allocations. ``instance`` is the DRS instance that it stands
     for; until there is one, ``before`` are those that the card had when it was about to be made.
     With ``admin_access`` a container sees the card, and nothing of it is held. ``formerly`` are
-    names of other devices for which it stands now (`dra_driver.node.renewal`).
+    names of other devices for which it stands now (`dra_driver.node.renewal`). ``made_for`` is the
+    UID of the pod for which the claim was made from a template; empty where pods can share it.
+    ``total`` is into how many slices the card was cut when slices of it were counted for the owner.
     """
 
     request: str
@@ -74,6 +77,8 @@ class Hold:
     before: tuple[Instance, ...] | None = None
     admin_access: bool = False
     formerly: tuple[str, ...] = ()
+    made_for: str = ""
+    total: int | None = None
 
     @classmethod
     def of(cls, result: Result) -> Hold:
@@ -148,6 +153,23 @@ def record(kind: Kind, owner: Owner, holds: tuple[Hold, ...]) -> Record:
 def card_record(kind: CardKind, card: PciAddress) -> Record:
     """A new record of a card."""
     return Record(kind, None, (), {"kind": kind.value, "card": str(card)}, card)
+
+
+def counted_header(header: Mapping[str, Any], following: int) -> dict[str, Any]:
+    """The header of a file that is made with so many records behind it."""
+    return {**header, _RECORDS: following}
+
+
+def uncounted_header(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The header for another place or another file."""
+    return {key: content for key, content in header.items() if key != _RECORDS}
+
+
+def is_short(header: Mapping[str, Any], following: int) -> bool:
+    """Whether fewer records follow than the file was made with: these were synced with it, so
+    the last one that is missing is damage, however it looks."""
+    made_with = header.get(_RECORDS)
+    return type(made_with) is int and following < made_with
 
 
 def encode(raw: Mapping[str, Any]) -> bytes:
@@ -225,6 +247,8 @@ def _hold_out(hold: Hold) -> dict[str, Any]:
         **drs,
         **({"adminAccess": True} if hold.admin_access else {}),
         **({"formerly": list(hold.formerly)} if hold.formerly else {}),
+        **({"madeFor": hold.made_for} if hold.made_for else {}),
+        **({"total": hold.total} if hold.total is not None else {}),
     }
 
 
@@ -234,7 +258,7 @@ def _hold_in(raw: Mapping[str, Any]) -> Hold:
     share_id = raw.get("shareID")
     if share_id is not None:
         check_id(share_id, "share ID")
-    instance, before = raw.get("instance"), raw.get("before")
+    instance, before, total = raw.get("instance"), raw.get("before"), raw.get("total")
     return Hold(
         request=str(raw["request"]),
         pool=str(raw["pool"]),
@@ -247,6 +271,8 @@ def _hold_in(raw: Mapping[str, Any]) -> Hold:
         before=None if before is None else tuple(map(_instance_in, before)),
         admin_access=raw.get("adminAccess") is True,
         formerly=tuple(map(str, raw.get("formerly", ()))),
+        made_for=str(raw.get("madeFor", "")),
+        total=total if type(total) is int and total > 0 else None,
     )
 
 

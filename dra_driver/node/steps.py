@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from dra_driver.model.card import Card
@@ -17,12 +18,14 @@ class ModeSteps(Protocol):
     process that was killed, and raise GcuError.
     """
 
-    def total(self, card: Card, /) -> int | None:
-        """How much there is to give out of an empty card; None where nothing is counted."""
-
     def survey(self, hold: Hold, /) -> Hold:
-        """Look, before the intent is written: the hold with what must be known later to tell what
-        `create` made. Changes nothing; raises ForeignCard where the card is not ours to use."""
+        """Look, before the intent is written: the hold with what must be known later, as what
+        `create` made, or what was promised. Changes nothing; raises ForeignCard where the card is
+        not ours to use."""
+
+    def total(self, hold: Hold, card: Card, /) -> int | None:
+        """How much there is to give out of the surveyed hold's card while it is empty; None where
+        nothing is counted."""
 
     def create(self, hold: Hold, card: Card, /) -> Hold:
         """Make on the card what the hold stands for, the intent being durable: the hold with
@@ -42,11 +45,11 @@ class ModeSteps(Protocol):
 class WholeCard:
     """A whole card is there already, in the state in which it was left."""
 
-    def total(self, _card: Card, /) -> int | None:
-        return None
-
     def survey(self, hold: Hold, /) -> Hold:
         return hold
+
+    def total(self, _hold: Hold, _card: Card, /) -> int | None:
+        return None
 
     def create(self, hold: Hold, _card: Card, /) -> Hold:
         return hold
@@ -65,8 +68,13 @@ class SharedCard(WholeCard):
     """Slices of a card are there already, too; they are but counted."""
 
     def __init__(self, slice_count: Callable[[PciAddress], int]) -> None:
-        """`slice_count` says how many slices a card is published with."""
+        """`slice_count` says into how many slices a card is cut."""
         self._slice_count = slice_count
 
-    def total(self, card: Card, /) -> int | None:
-        return self._slice_count(card.address)
+    def survey(self, hold: Hold, /) -> Hold:
+        """The hold with the number of slices that it is counted by: it holds for as long as any
+        slice of the card is held, whatever the rules say by then."""
+        return replace(hold, total=self._slice_count(hold.card))
+
+    def total(self, hold: Hold, _card: Card, /) -> int | None:
+        return hold.total

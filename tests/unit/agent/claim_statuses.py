@@ -67,6 +67,7 @@ class Rig:
             address: card(address, minor) for minor, address in enumerate(CARDS)
         }
         self.waiting: dict[str, Waiting] = {}
+        self.refused: list[ClaimRef] = []
         self.journal_fails = False
         self.waits: list[float] = []
         self.on_wait: Callable[[], bool] = lambda: True
@@ -77,6 +78,7 @@ class Rig:
             ledger=self._ledger,
             cards=lambda: self.cards,
             waiting=lambda: self.waiting,
+            refused=lambda ref, _note: self.refused.append(ref),
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             now=self._now,
             clock=lambda: self.monotonic,

@@ -10,8 +10,8 @@ from dra_driver.agent.agent import Agent
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.way import WayMode
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import Unavailable
-from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
+from dra_driver.kube.errors import NotFound, Unavailable
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects
@@ -22,7 +22,8 @@ CARDS = ("0000:0d:00.0", "0000:0e:00.0")
 
 
 class Claims:
-    """An API server that gives claims out, and does nothing else, or not even that."""
+    """An API server that gives claims out, and does nothing else, or not even that. It has no
+    pods."""
 
     def __init__(self) -> None:
         self.claims: dict[str, Object] = {}
@@ -35,6 +36,8 @@ class Claims:
         return ClaimRef.of(made)
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        if resource is PODS and not self.away:
+            raise NotFound(f"there is no pod {name}", status=404)
         if self.away or resource is not RESOURCE_CLAIMS:
             raise Unavailable(f"the API server did not answer GET {name}")
         return self.claims[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dra_driver.kube.events import EventType
+from dra_driver.kube.events import EventType, Note
 from dra_driver.model.claim import Object
 
 
@@ -14,8 +14,8 @@ class ListRecorder:
         self.told: list[tuple[Object, EventType, str]] = []
 
     def record(
-        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
+        self, regarding: Object, *, kind: EventType, reason: str, note: Note, action: str
     ) -> float:
-        self.lines.append(f"{reason} {note}")
+        self.lines.append(f"{reason} {note if isinstance(note, str) else note()}")
         self.told.append((regarding, kind, action))
         return 0.0

@@ -106,6 +106,16 @@ def test_a_taint_that_stays_keeps_its_time() -> None:
     assert "timeAdded" not in str(changes.desired)
 
 
+def test_a_generation_that_has_no_next_one_is_left() -> None:
+    """Whoever had the agent's token once could otherwise keep the node from publishing for good."""
+    last = 2**63 - 1
+    spent = deepcopy(TWO_SLICES)
+    for each in spent:
+        each["spec"]["pool"]["generation"] = last
+    changes = plan_changes(NODE, [device(1)], spent)
+    assert writes(changes) == [f"delete 0@{last}", f"delete 1@{last}", "create 0@2"]
+
+
 @pytest.mark.parametrize(
     ("name", "creates"),
     [("n1-stray", 0), ("n1-gcu.enflame.com-000", 1)],

@@ -60,6 +60,19 @@ def test_a_claim_that_is_refused_for_ever_is_tried_ever_more_slowly(rig: Rig) ->
     assert 14 <= len(rig.api.patches) <= 26
 
 
+def test_a_claim_whose_allocation_any_patch_would_change_is_not_tried_again(rig: Rig) -> None:
+    """Its opaque parameters were written with white space, say."""
+    ref = rig.prepared("a", 0)
+    words = "status.allocation: Invalid value: {…}: field is immutable"
+    rig.api.refusals["a"] = Invalid(f'ResourceClaim "a" is invalid: {words}', status=422)
+    assert rig.statuses.write() is None
+    rig.prepared("b", 1)
+    rig.monotonic = 1000.0
+    assert rig.statuses.write() is None
+    assert rig.api.patches == ["a", "b"]
+    assert rig.refused == [ref], "told once"
+
+
 def test_news_that_are_no_news_any_more_are_not_waited_for(rig: Rig) -> None:
     """A card that fell ill while its claim's status was refused, and is well again."""
     rig.prepared("a", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def card(*problems: Problem, memory_mib: int = 42976) -> Card:
         ecc=None,
         virtualization=None,
         nodes=(),
-        pcie_switch=None,
+        pcie_bridges=(),
         pcie_root=None,
         numa_node=None,
         problems=problems,
@@ -121,6 +122,15 @@ def test_a_held_card_tells_its_health_while_its_form_waits() -> None:
 def test_what_only_comes_is_published_beside_a_claim() -> None:
     found = with_held_forms({ADDRESS: devices()}, devices(table=None), HELD)
     assert names(found) == ["drs", "shared", "whole"]
+    assert taints(found) == {(TAINT_ALLOCATED_BY, "controller")}
+
+
+def test_a_new_version_of_the_driver_is_no_change_of_form() -> None:
+    found = with_held_forms(
+        {ADDRESS: devices(replace(card(), driver_version="1.6.0.1"))}, devices(), HELD
+    )
+    versions = [each["attributes"]["driverVersion"] for each in found]
+    assert versions == [{"version": "1.6.0+1"}] * 3
     assert taints(found) == {(TAINT_ALLOCATED_BY, "controller")}
 
 

@@ -79,6 +79,19 @@ def test_own_writes_are_known_at_once_and_wake_nobody(
     assert calls == []
 
 
+def test_an_answer_that_comes_after_the_deletion_brings_nothing_back(
+    published: PublishedSlices, calls: list[str]
+) -> None:
+    """As where somebody deletes a slice while the answer to its creation is under way."""
+    published.on_replace([])
+    calls.clear()
+    published.on_event(Change.ADDED, A7)
+    published.on_event(Change.DELETED, A9)
+    published.written(A7)
+    assert published.slices == ()
+    assert calls == ["changed", "changed"]
+
+
 def test_a_new_list_is_all_there_is(published: PublishedSlices) -> None:
     published.on_replace([A7, B])
     published.on_replace([A9])

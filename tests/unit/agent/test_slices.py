@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dra_driver.agent.slices import MAX_DEVICES, desired_slices, dropped_fields, slice_name
+from dra_driver.model.claim import Object
 from tests.unit.agent.objects import NODE, device
 
 
@@ -57,11 +58,18 @@ def test_devices_stand_in_their_order(devices: int, sizes: list[int]) -> None:
     assert in_order == made
 
 
+def node(name: str, uid: str) -> Object:
+    return {"metadata": {"name": name, "uid": uid}}
+
+
 def test_names_of_long_nodes_fit_and_differ() -> None:
-    names = {slice_name(f"{'n' * 240}{end}.example.com", 1) for end in ("-a", "-b")}
-    assert len(names) == 2
-    assert all(len(name) <= 253 and name.endswith("-gcu.enflame.com-001") for name in names)
-    assert slice_name("n" * 233, 0) == f"{'n' * 233}-gcu.enflame.com-000"
+    start = "n" * 240
+    names = {slice_name(node(f"{start}-{each}", f"{each}2345678-9"), 1) for each in "ab"}
+    assert names == {f"{'n' * 224}-{each}2345678-gcu.enflame.com-001" for each in "ab"}
+    assert {len(name) for name in names} == {253}
+    dotted = slice_name(node(f"{'n' * 223}.{start}"[:253], "12345678-9"), 0)
+    assert dotted == f"{'n' * 223}-12345678-gcu.enflame.com-000"
+    assert slice_name(node("n" * 233, "1"), 0) == f"{'n' * 233}-gcu.enflame.com-000"
 
 
 @pytest.mark.parametrize(

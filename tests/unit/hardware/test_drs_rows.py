@@ -87,6 +87,14 @@ def test_a_row_that_is_not_understood_is_never_passed_over(row: str) -> None:
         parse_instances(row, 0)
 
 
+def test_instances_that_one_uuid_stands_for_are_refused() -> None:
+    """One of them would be destroyed in another's place, and one that is made not be seen."""
+    with pytest.raises(HardwareError, match="one uuid for several DRS instances of card 0"):
+        parse_instances("| 0 1g.6gb 1 NA |\n| 0 1g.6gb 2 NA |\n", 0)
+    twice = "| 0 1g.6gb 1 NA |\n" * 2 + "| 1 1g.6gb 2 NA |\n"
+    assert parse_instances(twice, 0) == (Instance(1, "1g.6gb", "NA"),) * 2
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import signal
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from dra_driver.hardware import efsmi as efsmi_module
 from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import HardwareError
+from tests.descriptors import readable
 from tests.unit.hanging import time_is_up_when
 
 
@@ -49,6 +52,31 @@ def test_a_name_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     tool(tmp_path, "echo found")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert Efsmi(Path("efsmi"), timeout=60, effects=Effects()).summary() == "found\n"
+
+
+def test_each_call_has_the_library_that_the_link_leads_to_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a reinstall of the vendor's driver does it: files of another name, and a new link."""
+    link = tmp_path / "libefml.so"
+    for version in ("1.0", "1.1"):
+        (tmp_path / version).write_text(f"library {version}")
+    link.symlink_to("1.0")
+    tool(tmp_path, 'cat "${LD_LIBRARY_PATH%%:*}/libefml.so"; echo " ${LD_LIBRARY_PATH#*:}"')
+    efsmi = Efsmi(tmp_path / "efsmi", timeout=60, effects=Effects(), library=link)
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
+    assert efsmi.summary() == "library 1.0 /elsewhere\n"
+    (tmp_path / "new").symlink_to("1.1")
+    (tmp_path / "new").rename(link)
+    (tmp_path / "1.0").unlink()
+    assert efsmi.summary() == "library 1.1 /elsewhere\n"
+
+
+def test_without_a_library_the_search_path_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    assert tool(tmp_path, 'echo "${LD_LIBRARY_PATH-unset}"').summary() == "unset\n"
 
 
 def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
@@ -99,7 +127,7 @@ def ends(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([process], [], [], 60)[0])
+        return bool(readable(process, within=60))
     finally:
         os.close(process)
 
@@ -111,6 +139,64 @@ def test_a_tool_that_leaves_a_child_behind_is_a_hang(
     time_is_up_when(monkeypatch, lambda _: ended.exists())
     with pytest.raises(EfsmiHung, match="had printed: done"):
         tool(tmp_path, f"sleep 600 & echo done; touch {ended}").query()
+
+
+# Prints for as long as anybody reads, and ends by itself at 400 MB.
+ENDLESS = "yes 'Dev UUID : TPUH90200803' | head -c 400000000"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        ENDLESS,
+        f"{ENDLESS} >&2",
+        f"{ENDLESS} & {ENDLESS} >&2; wait",
+        f"trap '' PIPE TERM; {ENDLESS}; sleep 600",
+    ],
+    ids=["stdout", "stderr", "both", "it stays when nobody reads"],
+)
+def test_a_tool_that_prints_without_end_is_killed_and_reported(tmp_path: Path, script: str) -> None:
+    efsmi = tool(tmp_path, f"echo $$ > {tmp_path}/pid; {script}")
+    with pytest.raises(EfsmiFailed, match=r"^`efsmi -q` printed more than 2 MiB .* killed; run it"):
+        efsmi.query()
+    assert ends(int((tmp_path / "pid").read_text()))
+
+
+def test_what_is_read_of_it_is_bounded(tmp_path: Path) -> None:
+    """By the memory of a process of its own, as the agent's limit counts it."""
+    efsmi = tool(tmp_path, ENDLESS)._path
+    program = (
+        "from pathlib import Path\n"
+        "from dra_driver.hardware.efsmi import Efsmi\n"
+        "from dra_driver.model.effects import Effects\n"
+        "from dra_driver.model.errors import HardwareError\n"
+        "def peak():\n"
+        "    status = Path('/proc/self/status').read_text()\n"
+        "    return int(status.partition('VmHWM:')[2].split()[0]) >> 10\n"
+        "before = peak()\n"
+        "try:\n"
+        f"    Efsmi(Path({str(efsmi)!r}), timeout=60, effects=Effects()).query()\n"
+        "except HardwareError:\n"
+        "    pass\n"
+        "print(peak() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert int(done.stdout) < 16  # MiB
+
+
+def test_much_output_is_read_whole(tmp_path: Path) -> None:
+    lines = "yes 0123456789abcde | head -c 1048576"
+    assert tool(tmp_path, f"{lines}; {lines} | head -c 1000000 >&2").query() == (
+        "0123456789abcde\n" * 65536
+    )
+
+
+def test_time_ends_a_call_that_always_has_something_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(efsmi_module, "_OUTPUT_LIMIT", 1 << 40)
+    with pytest.raises(EfsmiHung, match="did not end within"):
+        tool(tmp_path, "exec yes", timeout=0.05).query()
 
 
 @pytest.mark.parametrize(

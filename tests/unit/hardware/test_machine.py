@@ -24,7 +24,7 @@ from tests.unit.hardware.doctored import (
 )
 
 
-@pytest.mark.parametrize("name", ["s60-ecc-8", "s60-4", "mixed-t20"])
+@pytest.mark.parametrize("name", ["s60-ecc-8", "s60-ecc-8-nested", "s60-4", "mixed-t20"])
 def test_shipped_machines_are_read_as_they_are(tmp_path: Path, name: str) -> None:
     machine = simulated(tmp_path, name)
     # Once by a process of its own, as on a node.

@@ -225,6 +225,21 @@ def test_json_addresses_in_numbers_are_not_guessed_at() -> None:
     assert card.unclear == ("PCIe Info / Domain Bus Dev Func is '0 10 0 0'",)
 
 
+def test_half_a_character_of_json_and_what_a_terminal_acts_upon_are_replaced() -> None:
+    """Nothing can encode the former, so it would end the thread that publishes all cards."""
+    made = document()
+    made["devices"][0]["Device Info"] |= {"Dev Name": "S60\ud800", "Dev UUID": "T\0PU\x1b[2J"}
+    [card] = parse_query_json(json.dumps(made)) or ()
+    assert (card.model, card.uuid) == ("S60\ufffd", "T\ufffdPU\ufffd[2J")
+
+
+def test_a_text_that_is_too_long_to_be_one_is_unclear() -> None:
+    card = one(changed("Dev UUID", "T" * 257))
+    assert card.uuid is None
+    assert card.unclear == (f"Device Info / Dev UUID is '{'T' * 119}…'",)
+    assert one(changed("Dev UUID", "T" * 256)).uuid == "T" * 256
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -18,6 +18,6 @@ CARD = Card(
     virtualization=Virtualization.DISABLED,
     numa_node=1,
     pcie_root="pci0000:0a",
-    pcie_switch="0000:0b:00.0",
+    pcie_bridges=("0000:0a:01.0", "0000:0b:00.0", "0000:0c:00.0"),
     nodes=(DeviceNode("/dev/gcu3", "/dev/gcu3"),),
 )

@@ -49,7 +49,7 @@ cards = st.builds(
     memory_mib=st.integers(1, 2**24),
     numa_node=st.none() | st.integers(0, 1000),
     pcie_root=st.none() | st.just("pci0000:0a"),
-    pcie_switch=st.none() | addresses.map(str),
+    pcie_bridges=st.lists(addresses.map(str), max_size=20).map(tuple),
     problems=st.lists(problems, max_size=20).map(tuple),
 )
 
@@ -68,8 +68,9 @@ def test_a_whole_card() -> None:
             "uuid": {"string": "TPUA10000001"},
             "memoryMiB": {"int": 42976},
             "sips": {"int": 24},
-            "driverVersion": {"string": "1.5.20260710"},
+            "driverVersion": {"version": "1.5.20260710"},
             "pcieSwitch": {"string": "0000:0b:00.0"},
+            "pcieBridges": {"string": "0a:01.0/0b:00.0/0c:00.0"},
             "resource.kubernetes.io/pcieRoot": {"string": "pci0000:0a"},
             "resource.kubernetes.io/pciBusID": {"string": "0000:0d:00.0"},
             "resource.kubernetes.io/numaNode": {"int": 1},
@@ -86,11 +87,12 @@ def test_a_whole_card() -> None:
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    bare = replace(CARD, numa_node=None, pcie_root=None, pcie_switch=None)
+    bare = replace(CARD, numa_node=None, pcie_root=None, pcie_bridges=())
     left = whole(CARD, sips=24)["attributes"].keys() - whole(bare)["attributes"].keys()
     assert left == {
         "sips",
         "pcieSwitch",
+        "pcieBridges",
         "resource.kubernetes.io/pcieRoot",
         "resource.kubernetes.io/numaNode",
     }

@@ -26,7 +26,7 @@ CARD = Card(
     virtualization=None,
     numa_node=1,
     pcie_root="pci0000:0a",
-    pcie_switch=None,
+    pcie_bridges=(),
     nodes=(),
     problems=(Problem("gcu.enflame.com/unhealthy", "health", "efsmi says so"),),
 )
@@ -70,7 +70,7 @@ def test_the_slices_of_a_card() -> None:
             "memoryMiB": {"int": 42976},
             "memoryPerSliceMiB": {"int": 7162},
             "sips": {"int": 24},
-            "driverVersion": {"string": "1.5.20260710"},
+            "driverVersion": {"version": "1.5.20260710"},
             "resource.kubernetes.io/pciBusID": {"string": "0000:0d:00.0"},
             "resource.kubernetes.io/pcieRoot": {"string": "pci0000:0a"},
             "resource.kubernetes.io/numaNode": {"int": 1},

@@ -32,6 +32,7 @@ def test_which_instances_are_one(other: Instance, same: bool) -> None:
         pytest.param(1, "1g.6gb", "", id="empty"),
         pytest.param(1, "1g.6gb", "x" * 65, id="too long"),
         pytest.param(-1, "1g.6gb", UUID, id="negative id"),
+        pytest.param(10**309, "1g.6gb", UUID, id="an id that no JSON can express"),
         pytest.param(1, "garbage", UUID, id="no profile"),
     ],
 )

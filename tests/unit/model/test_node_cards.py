@@ -26,7 +26,8 @@ USED = NodeCard(
         Hold("", "", 1),
     ),
     problem="lost",
-    switch="0000:0a:00.0",
+    bridges="0c:02.0/0d:00.0/0e:00.0",
+    root="pci0000:0c",
     numa=0,
 )
 

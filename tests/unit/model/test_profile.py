@@ -50,6 +50,9 @@ def test_the_attribute_is_cut_at_the_last_whole_name() -> None:
         pytest.param([row("1g.6gb", 0), row("2g.7gb", 0)], id="one id twice"),
         pytest.param([row("1g.6gb", count=0)], id="a card holds none"),
         pytest.param([row("1g.6gb", memory=0)], id="without memory"),
+        pytest.param([row("1g.6gb", 10**19)], id="an id that is none"),
+        pytest.param([row("1g.6gb", count=10**19)], id="a card holds more than the API can count"),
+        pytest.param([row("1g.6gb", sips=10**19)], id="more SIPs than the API can count"),
     ],
 )
 def test_a_table_that_means_nothing_is_refused(rows: list[Profile]) -> None:

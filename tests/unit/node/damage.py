@@ -7,7 +7,7 @@ from typing import Final
 
 from dra_driver.node import frames
 from dra_driver.node.journal import Journal
-from dra_driver.node.records import encode
+from dra_driver.node.records import Record, encode
 from tests.unit.node.journals import CAPACITY, opened, prepared, uids
 
 SMALL: Final = b"".join(
@@ -50,6 +50,29 @@ def open_cut(folder: Path, length: int) -> None:
     assert sorted(uids(journal)) == whole
     journal.write(prepared(3))
     assert sorted(uids(opened(folder))) == [*whole, "uid-3"]
+
+
+def open_torn(folder: Path, length: int) -> None:
+    """The last record was written up to `length` bytes of the file, which has its full length."""
+    (folder / "journal").write_bytes(SMALL[:length].ljust(CAPACITY, b"\0"))
+    whole = sorted(f"uid-{at}" for at, end in enumerate(ends(SMALL)) if at and end <= length)
+    journal = Journal(folder, capacity=CAPACITY)
+    opening = journal.open()
+    # The header was there before the first record: only damage takes a part of it.
+    is_torn = length >= ends(SMALL)[0]
+    assert (opening.set_aside is None, opening.complete) == (is_torn, is_torn)
+    assert sorted(uids(journal)) == whole
+    journal.write(prepared(3))
+    assert sorted(uids(opened(folder))) == [*whole, "uid-3"]
+
+
+def append_torn(folder: Path, record: Record) -> None:
+    """The half of a record, as a process leaves it that is killed while it writes."""
+    path = folder / "journal"
+    content = path.read_bytes()
+    frame = frames.encode(encode(record.raw))
+    torn = content.rstrip(b"\0") + frame[: len(frame) // 2]
+    path.write_bytes(torn.ljust(len(content), b"\0"))
 
 
 def ends(content: bytes) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dra_driver.agent.slice_totals import slice_total
 from dra_driver.hardware.drs import Drs
 from dra_driver.hardware.drs_locks import DrsLocks
 from dra_driver.hardware.profiles import ProfileTables
@@ -58,7 +59,7 @@ class SimulatedCards:
             virtualization=Virtualization(state.virtualization) if self.modes_told else None,
             numa_node=None,
             pcie_root=None,
-            pcie_switch=None,
+            pcie_bridges=(),
             nodes=(DeviceNode(f"/dev/gcu{state.minor}", f"/dev/gcu{state.minor}"),),
             problems=self.problems.get(address, ()),
         )
@@ -72,12 +73,15 @@ class SimulatedCards:
 @dataclass
 class DrsWorld(World):
     """`free` is what the API server says of cards; `now` is the clock, `suspects` whether the
-    agent thinks that something was lost, `indexes` what it knows of cards at its start."""
+    agent thinks that something was lost, `indexes` what it knows of cards at its start. Cards are
+    cut into `slices` by the rule, and into `published` as it is known to the API server."""
 
     tool: MemoryEfsmi = field(default_factory=tool)
     free: set[PciAddress] = field(default_factory=lambda: set(CARDS))
     now: float = 0.0
     suspects: bool = False
+    slices: int = SLICES
+    published: int | None = None
     indexes: Callable[[PciAddress], int | None] = lambda _: None
 
     def __post_init__(self) -> None:
@@ -92,7 +96,12 @@ class DrsWorld(World):
         self.drs = Drs(self.tool, locks, indexes=self.indexes, silence=self.silence)
         self.tables = ProfileTables(self.root / "state", effects=effects)
         return all_modes(
-            drs=self.drs, tables=self.tables, journal=journal, slice_count=lambda _: SLICES
+            drs=self.drs,
+            tables=self.tables,
+            journal=journal,
+            slice_count=lambda card: slice_total(
+                journal.snapshot(), card, published=self.published, rule=self.slices
+            ),
         )
 
     def lost(self, journal: Journal) -> Lost:

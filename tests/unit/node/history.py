@@ -177,7 +177,7 @@ class History:
             self._prepare(uid)
 
     def _damage(self) -> None:
-        """All records of a claim are damaged, and an agent that runs reads the journal."""
+        """All records of a claim are damaged, and the agent that runs reads the journal anew."""
         prepared = sorted(self.outside.prepared())
         if not prepared:
             return
@@ -185,7 +185,6 @@ class History:
         self.told.append(f"{uid}: records damaged")
         self.agent.journal.close()
         damage(self.world.root / "state" / "journal", f'"uid":"{uid}"')
-        self.agent = self.world.boot(self._kill)
         self.agent.journal.snapshot()
         what = self.random.choice(("again", "leave", "look"))
         if what == "again":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from dra_driver.node.journal import Journal
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import Kind, Record, encode, record
 from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, ref, uids
-from tests.unit.node.world import hold
+from tests.unit.node.world import Failing, hold
 
 
 def test_a_new_directory_becomes_a_journal_that_is_read_again(tmp_path: Path) -> None:
@@ -32,6 +32,42 @@ def test_a_new_directory_becomes_a_journal_that_is_read_again(tmp_path: Path) ->
     assert again.open().complete
     assert again.snapshot() == journal.snapshot()
     assert uids(again) == {"uid-1"}
+
+
+READS: list[Callable[[Journal], object]] = [
+    Journal.snapshot,
+    Journal.rebuilt,
+    lambda journal: journal.write(prepared(2)),
+]
+
+
+@pytest.mark.parametrize("read", READS, ids=["snapshot", "rebuilt", "write"])
+def test_nothing_reads_a_journal_that_was_not_opened(
+    tmp_path: Path, read: Callable[[Journal], object]
+) -> None:
+    """It would be written again from a memory that has nothing, and its loss be hidden."""
+    state = tmp_path / "state"
+    journal = Journal(state)
+    assert not journal.is_complete
+    with pytest.raises(JournalError, match="has not been read"):
+        read(journal)
+    assert not state.exists()
+    opening = journal.open()
+    assert (opening.found, opening.complete, journal.is_complete) == (False, False, False)
+
+
+def test_a_journal_whose_opening_failed_is_not_read(tmp_path: Path) -> None:
+    opened(tmp_path).write(prepared(1))
+    (tmp_path / "journal").write_bytes((tmp_path / "journal").read_bytes()[3:])
+    full = Failing(Point.JOURNAL_COMPACT_WRITE, lambda: OSError(errno.ENOSPC, "full"))
+    journal = Journal(tmp_path, effects=full)
+    with pytest.raises(JournalError, match="cannot be used"):
+        journal.open()
+    with pytest.raises(JournalError, match="has not been read"):
+        journal.snapshot()
+    full.on = False
+    assert not journal.open().complete
+    assert uids(journal) == {"uid-1"}
 
 
 def test_files_are_for_the_agent_alone(tmp_path: Path) -> None:

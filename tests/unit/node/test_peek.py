@@ -10,6 +10,7 @@ from dra_driver.model.errors import JournalError
 from dra_driver.node import frames
 from dra_driver.node.peek import peek
 from dra_driver.node.records import CardKind, card_record
+from tests.unit.node.damage import append_torn
 from tests.unit.node.journals import forgotten, opened, prepared
 from tests.unit.node.world import CARDS
 
@@ -26,6 +27,12 @@ def test_it_is_what_an_agent_has_and_nothing_changes(tmp_path: Path) -> None:
 def test_where_there_is_none_nothing_is_held(tmp_path: Path) -> None:
     assert not peek(tmp_path / "nowhere").holdings
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_last_record_that_was_not_written_completely_is_left_out(tmp_path: Path) -> None:
+    opened(tmp_path).write(prepared(1))
+    append_torn(tmp_path, prepared(2))
+    assert set(peek(tmp_path).holdings) == {"uid-1"}
 
 
 HEADLESS = frames.encode(b'{"kind":"drs-off","card":"0000:01:00.0"}')

@@ -32,6 +32,7 @@ SHARE = Hold(
     share_id="0b6a1f7e-3f0c-4f3a-9f29-5e7b0a5b6a11",
     consumed={"slices": "2"},
     sees=CARDS[:2],
+    total=6,
 )
 
 
@@ -105,6 +106,13 @@ def test_an_instance_that_is_not_understood_makes_no_hold(instance: object) -> N
     raw = record(Kind.PREPARED, REF, (INSTANCE,)).raw
     found = decode(encode({**raw, "holds": [{**raw["holds"][0], "instance": instance}]}))
     assert (found.kind, found.holds) == ("", ())
+
+
+@pytest.mark.parametrize("total", [None, 0, -1, "6", True], ids=str)
+def test_a_total_that_is_not_understood_is_none(total: object) -> None:
+    raw = record(Kind.PREPARED, REF, (SHARE,)).raw
+    found = decode(encode({**raw, "holds": [{**raw["holds"][0], "total": total}]}))
+    assert found.holds == (replace(SHARE, total=None),)
 
 
 def test_fields_of_a_newer_version_are_kept() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dra_driver.hardware.silence import Silence
-from dra_driver.kube.errors import NotFound
+from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.model.card import Card, DeviceNode
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.device import device_name
@@ -85,7 +85,7 @@ def card(address: PciAddress, minor: int) -> Card:
         virtualization=None,
         numa_node=0,
         pcie_root=None,
-        pcie_switch=None,
+        pcie_bridges=(),
         nodes=(
             DeviceNode(f"/dev/gcu{minor}", f"/host/dev/gcu{minor}"),
             DeviceNode("/dev/gcuctl", "/dev/gcuctl"),
@@ -127,19 +127,26 @@ class Workshop(WholeCard):
 
 @dataclass
 class Api:
-    """Claims and pods by (namespace, name); `reads` are the names in the order asked for."""
+    """Claims and pods by (namespace, name); `reads` are the names in the order asked for, and
+    `errors` are raised by the first reads."""
 
     claims: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     pods: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
+    errors: list[KubeError] = field(default_factory=list)
 
     def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
-        self.reads.append(f"claim {name}")
+        self._read(f"claim {name}")
         return _found(self.claims, namespace, name)
 
     def get_pod(self, namespace: str, name: str) -> dict[str, Any]:
-        self.reads.append(f"pod {name}")
+        self._read(f"pod {name}")
         return _found(self.pods, namespace, name)
+
+    def _read(self, what: str) -> None:
+        self.reads.append(what)
+        if self.errors:
+            raise self.errors.pop(0)
 
     def add(self, claim: dict[str, Any]) -> ClaimRef:
         ref = ClaimRef.of(claim)
@@ -169,13 +176,17 @@ def claim(
     uid: str = "",
     pods: tuple[str, ...] = ("pod",),
     config: tuple[dict[str, Any], ...] = (),
+    made_for: str = "",
 ) -> dict[str, Any]:
-    """An allocated claim in namespace ``team``; the pods' UIDs are ``uid-<name>``."""
+    """An allocated claim in namespace ``team``; the pods' UIDs are ``uid-<name>``. `made_for` is
+    the pod for which it was made from a template."""
     devices: dict[str, Any] = {"results": list(results)}
     if config:
         devices["config"] = list(config)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": made_for, "uid": f"uid-{made_for}"}
+    owners = {"ownerReferences": [owner | {"controller": True}]} if made_for else {}
     return {
-        "metadata": {"namespace": "team", "name": name, "uid": uid or f"uid-{name}"},
+        "metadata": {"namespace": "team", "name": name, "uid": uid or f"uid-{name}", **owners},
         "status": {
             "allocation": {"devices": devices},
             "reservedFor": [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods],
@@ -215,7 +226,8 @@ def hold(card: int, *, mode: Mode = Mode.WHOLE, request: str = "gcu", **more: An
 @dataclass
 class World:
     """One node. `boot` starts an agent anew, as after a kill; `hung` is whom its look at the cards
-    has waited for in vain, `remade` what was told of instances."""
+    has waited for in vain, `remade` what was told of instances, `pauses` those between reads that
+    were repeated."""
 
     root: Path
     machine: Machine = field(default_factory=Machine)
@@ -227,6 +239,7 @@ class World:
     silence: Silence = field(default_factory=Silence)
     hung: dict[str, HardwareError] = field(default_factory=dict)
     remade: list[Remade] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
 
     def boot(self, effects: Effects | None = None) -> Agent:
         journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
@@ -244,6 +257,8 @@ class World:
             failures=self.failures,
             lost=self.lost(journal),
             remade=self.remade.append,
+            clock=lambda: sum(self.pauses),
+            pause=self.pauses.append,
         )
         recovery = Recovery(
             keeper=preparer.keeper,
