@@ -24,7 +24,7 @@ def _reads(node: Node, aliases: Aliases) -> Iterator[Path]:
         yield path[:3]
         return
     match node:
-        case syntax.Bind(variable, value, body):
+        case syntax.Bind(variable, value, body) | syntax.OptionalMap(value, variable, body):
             bound = _path(value, aliases)
             if bound is None:
                 yield from _reads(value, aliases)
@@ -46,7 +46,7 @@ def _path(node: Node, aliases: Aliases) -> Path | None:
             return aliases.get(name)
         case syntax.Select(operand, field):
             path = _path(operand, aliases)
-        case syntax.Call("_[_]", None, (operand, syntax.Literal(str(field)))):
+        case syntax.Call("_[_]" | "_[?_]", None, (operand, syntax.Literal(str(field)))):
             path = _path(operand, aliases)
         case _:
             return None

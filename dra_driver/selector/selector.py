@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,6 +10,7 @@ from operator import itemgetter
 from typing import Final
 
 from dra_driver.model.errors import InvalidValue
+from dra_driver.selector.allowance import Allowance, AllowanceSpent
 from dra_driver.selector.checker.checker import check
 from dra_driver.selector.device import Entry, SelectorInput, Shape, device_variable
 from dra_driver.selector.errors import EvaluationError, RefusedError
@@ -17,10 +19,14 @@ from dra_driver.selector.interpreter.program import Program, compile_program
 from dra_driver.selector.parser.build import build
 from dra_driver.selector.parser.source import parse
 from dra_driver.selector.reads import Path, reads
-from dra_driver.selector.values import Value, kind
+from dra_driver.selector.values import Optional, Value, kind
 
 _EXPRESSIONS: Final = 1_024
+_CHARACTERS: Final = 256 * 1024
+"""Of all expressions that are kept compiled, each of which takes up to 240 bytes: 60 MiB."""
+_SHAPES: Final = 1_024
 _ANSWERS: Final = 131_072
+_SHOWN: Final = 200  # characters of an expression or a reason that people are told
 _TOTAL: Final = 2 * LIMIT
 _SHARE: Final = 1_000
 """What an evaluation may cost on average once its expression has spent `_TOTAL`: a claim must not
@@ -40,30 +46,43 @@ class _Reading:
 class _Selector:
     """A compiled expression. Devices whose values it reads are equal get one evaluation."""
 
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, allowance: Allowance) -> None:
         """Raises RefusedError for an expression that has no meaning here."""
-        tree = build(parse(expression))
-        self._program: Program = compile_program(tree, check(tree))
+        budget = Budget(allowance)
+        tree = build(parse(expression, budget), budget)
+        self._program: Program = compile_program(tree, check(tree, budget), budget)
         self._paths: frozenset[Path] = reads(tree)
+        self._patterns = frozenset(budget.paid)
         self._spent = 0
         self._evaluations = 0
-        self.reading = lru_cache(_EXPRESSIONS)(self._reading)
+        self.reading = lru_cache(_SHAPES)(self._reading)
+        self.answers: dict[tuple[_Reading, Values], bool | str] = {}
 
-    def evaluate(self, reading: _Reading, values: Values) -> bool:
+    def evaluate(self, reading: _Reading, values: Values, allowance: Allowance) -> bool:
         """Raises EvaluationError and RefusedError."""
         if self._spent > _TOTAL + _SHARE * self._evaluations:
             raise RefusedError(
                 f"it costs more than {_SHARE} steps for each of {self._evaluations} kinds of device"
             )
-        budget = Budget()
-        self._evaluations += 1
+        budget = Budget(allowance, self._patterns)
+        budget.check()
         try:
             result = self._program.evaluate(device_variable(reading.entries, values), budget)
-        finally:
-            self._spent += budget.spent
+            budget.settle()
+        except (EvaluationError, RefusedError):
+            self._count(budget)
+            raise
+        self._count(budget)
+        while isinstance(result, Optional):  # upstream takes the value for the optional one
+            result = result.value
         if type(result) is not bool:
             raise EvaluationError(f"its result is not a bool but a {kind(result)}")
         return result
+
+    def _count(self, budget: Budget) -> None:
+        """One more evaluation that came to its end."""
+        self._evaluations += 1
+        self._spent += budget.spent
 
     def _reading(self, shape: Shape) -> _Reading:
         read = [n for n, entry in enumerate(shape.entries) if self._reads(entry)]
@@ -75,45 +94,97 @@ class _Selector:
 
 
 class Selectors:
-    """Compiles each expression once and remembers each answer; one instance for each thread."""
+    """Compiles each expression once and remembers each answer, refusals too, as far as there is
+    room; one instance for each thread. `allowance` bounds what one decision may cost."""
 
-    def __init__(self) -> None:
-        self._compiled = lru_cache(_EXPRESSIONS)(self._compile)
-        self._answered = lru_cache(_ANSWERS)(self._evaluate)
-
-    @property
-    def evaluations(self) -> int:
-        """How often an expression was really evaluated, and not remembered."""
-        return self._answered.cache_info().misses
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        self.allowance = allowance or Allowance()
+        self.evaluations = 0  # how often an expression was really evaluated, and not remembered
+        self._known: OrderedDict[str, _Selector | str] = OrderedDict()
+        self._characters = 0
+        self._answers = 0
 
     def matches(self, expression: str, device: SelectorInput) -> bool:
         """Whether `device` satisfies `expression`. Raises InvalidValue, with the expression and
-        the reason, where that cannot be told; it is never silently False."""
-        selector = self._compiled(expression)
-        answer: bool | str
-        if isinstance(selector, str):
-            answer = selector
-        else:
-            reading = selector.reading(device.shape)
-            answer = self._answered(selector, reading, reading.pick(device.values))
+        the reason, where that cannot be told; it is never silently False. Raises AllowanceSpent
+        where the decision has cost too much to find it out now."""
+        try:
+            answer = self._answer(expression, device)
+        except AllowanceSpent as spent:
+            spent.selector = expression
+            raise
         if isinstance(answer, str):
             raise InvalidValue(
-                f"the selector {expression!r} cannot be evaluated: {answer}",
-                remedy="correct the selector of the DeviceClass or of the claim's request",
+                answer, remedy="correct the selector of the DeviceClass or of the claim's request"
             )
         return answer
 
-    def _evaluate(self, selector: _Selector, reading: _Reading, values: Values) -> bool | str:
-        try:
-            return selector.evaluate(reading, values)
-        except (EvaluationError, RefusedError) as error:
-            return str(error)
+    def _answer(self, expression: str, device: SelectorInput) -> bool | str:
+        """The answer; or in words why there is none."""
+        selector = self._known.get(expression)
+        if selector is None:
+            selector = self._add(expression)
+        else:
+            self._known.move_to_end(expression)
+        if isinstance(selector, str):
+            return selector
+        reading = selector.reading(device.shape)
+        question = reading, reading.pick(device.values)
+        answer = selector.answers.get(question)
+        if answer is None:
+            answer = self._evaluate(expression, selector, *question)
+            self.evaluations += 1
+            self._answers += 1
+            self._trim()  # which may drop the selector's own
+            selector.answers[question] = answer
+        return answer
 
-    def _compile(self, expression: str) -> _Selector | str:
+    def _evaluate(
+        self, expression: str, selector: _Selector, reading: _Reading, values: Values
+    ) -> bool | str:
         try:
-            return _Selector(expression)
+            return selector.evaluate(reading, values, self.allowance)
+        except (EvaluationError, RefusedError) as error:
+            return _refusal(expression, error)
+
+    def _add(self, expression: str) -> _Selector | str:
+        self.allowance.check()
+        selector: _Selector | str
+        try:
+            selector = _Selector(expression, self.allowance)
         except RefusedError as error:
-            return str(error)
+            selector = _refusal(expression, error)
+        self._known[expression] = selector
+        self._characters += len(expression)
+        self._trim()
+        return selector
+
+    def _trim(self) -> None:
+        """Drop what was not asked for the longest time, with its answers."""
+        while len(self._known) > 1 and (
+            len(self._known) > _EXPRESSIONS
+            or self._characters > _CHARACTERS
+            or self._answers > _ANSWERS
+        ):
+            expression, selector = self._known.popitem(last=False)
+            self._characters -= len(expression)
+            if isinstance(selector, _Selector):
+                self._answers -= len(selector.answers)
+        if self._answers > _ANSWERS:
+            for only in self._known.values():
+                assert isinstance(only, _Selector)  # or it had no answers
+                only.answers.clear()
+            self._answers = 1  # that which is about to be added
+
+
+def _refusal(expression: str, error: Exception) -> str:
+    return f"the selector {_cut(repr(expression))} cannot be evaluated: {_cut(str(error))}"
+
+
+def _cut(text: str) -> str:
+    """Long texts without their middle: a reason may stand at either end."""
+    half = _SHOWN // 2
+    return text if len(text) <= _SHOWN else f"{text[:half]}…{text[-half:]}"
 
 
 def _picker(positions: list[int]) -> Callable[[Values], Values]:

@@ -38,7 +38,9 @@ DEVICE: Final = Type("device")
 A: Final = Type("A", variable=True)
 B: Final = Type("B", variable=True)
 
-_NULLABLE: Final = frozenset({DURATION, TIMESTAMP, QUANTITY, SEMVER, DEVICE})
+_NULLABLE: Final = frozenset(
+    {*(each.name for each in (DURATION, TIMESTAMP, QUANTITY, SEMVER, DEVICE)), "optional_type"}
+)
 
 
 def list_of(element: Type) -> Type:
@@ -47,6 +49,16 @@ def list_of(element: Type) -> Type:
 
 def map_of(key: Type, value: Type) -> Type:
     return Type("map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    return Type("optional_type", (value,))
+
+
+def unwrapped(kind: Type) -> tuple[Type, bool]:
+    """What an optional type holds, other types as they are; and whether it is an optional one."""
+    optional = kind.name == "optional_type"
+    return (kind.parameters[0], True) if optional else (kind, False)
 
 
 class Unifier:
@@ -110,7 +122,7 @@ class Unifier:
         if DYN in (given, wanted):
             return True
         if NULL in (given, wanted):
-            return given == wanted or bool({given, wanted} & _NULLABLE)
+            return given == wanted or bool({given.name, wanted.name} & _NULLABLE)
         return (
             given.name == wanted.name
             and len(given.parameters) == len(wanted.parameters)

@@ -45,6 +45,27 @@ class Opaque:
         return type(self) is type(other)
 
 
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """A value that may be there or not. The content may also be an error, which is raised when
+    the value is taken out."""
+
+    present: bool
+    content: Value = None
+
+    @property
+    def value(self) -> Value:
+        """Raises EvaluationError where there is none."""
+        if not self.present:
+            raise EvaluationError("optional.none() dereference")
+        if isinstance(self.content, EvaluationError):
+            raise self.content.with_traceback(None)
+        return self.content
+
+
+NOTHING: Final = Optional(False)
+
+
 class DomainMap(dict[str, Value]):
     """Domains to maps of names. Looking up an unknown domain finds an empty map, and ``in`` tells
     whether a domain is known."""
@@ -64,6 +85,7 @@ _NAMES: Final = {
     bytes: "bytes",
     list: "list",
     type(None): "null_type",
+    Optional: "optional_type",
 }
 
 
@@ -89,6 +111,8 @@ def equal(left: Value, right: Value) -> bool:
         return left is right
     if isinstance(left, Opaque) and not left.comparable(right):
         raise no_overload("==", left, right)
+    if isinstance(left, Optional) and isinstance(right, Optional) and left.present:
+        return right.present and equal(left.value, right.value)
     if type(left) is list and type(right) is list:
         return len(left) == len(right) and all(map(_not_unequal, left, right))
     if isinstance(left, dict) and isinstance(right, dict):

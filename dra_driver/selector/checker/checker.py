@@ -16,6 +16,7 @@ from typing import Final
 
 from dra_driver.selector.checker.literals import LITERAL_TYPES, check_literals
 from dra_driver.selector.errors import RefusedError
+from dra_driver.selector.interpreter.budget import NODE, Budget
 from dra_driver.selector.library import LIBRARY
 from dra_driver.selector.library.overload import Overload
 from dra_driver.selector.parser import syntax
@@ -30,6 +31,8 @@ from dra_driver.selector.types import (
     Unifier,
     list_of,
     map_of,
+    optional_of,
+    unwrapped,
 )
 
 _FIELDS: Final = {
@@ -47,11 +50,11 @@ Overloads = Mapping[int, Overload]
 """By the id() of a call's node, which lives as long as the tree."""
 
 
-def check(node: Node) -> Overloads:
+def check(node: Node, budget: Budget) -> Overloads:
     """The overloads of the calls that can only mean one. Raises RefusedError unless the expression
-    is a bool, or may be one, of the device."""
-    checker = _Checker()
-    result = checker.check(node, {"device": DEVICE})
+    is a bool, or may be one, of the device, and where `budget` does not suffice."""
+    checker = _Checker(budget)
+    result = checker.result(node, {"device": DEVICE})
     checker.check_mixtures()
     if result not in (BOOL, DYN):
         raise RefusedError(f"its result is not a bool but a {result}")
@@ -59,7 +62,8 @@ def check(node: Node) -> Overloads:
 
 
 class _Checker:
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self.overloads: dict[int, Overload] = {}
         self._types = Unifier()
         self._kinds: dict[int, Type] = {}
@@ -69,12 +73,21 @@ class _Checker:
     def check_mixtures(self) -> None:
         """Refuse list and map literals of several types; the values of a format() are free."""
         for kinds in self._literals:
-            first, *others = map(self._types.final, kinds)
+            first, *others = map(self._final, kinds)
             odd = next((each for each in others if each != first), None)
             if odd is not None:
                 raise RefusedError(f"a list or map literal has both a {first} and a {odd}")
 
+    def _final(self, kind: Type) -> Type:
+        self._budget.spend(NODE)
+        return self._types.final(kind)
+
+    def result(self, node: Node, scope: Scope) -> Type:
+        """The type of the whole expression."""
+        return self._types.final(self.check(node, scope))
+
     def check(self, node: Node, scope: Scope) -> Type:
+        self._budget.spend(NODE)
         kind: Type = getattr(self, f"_{type(node).__name__.lower()}")(node, scope)
         self._kinds[id(node)] = kind
         return self._types.resolve(kind)
@@ -94,7 +107,7 @@ class _Checker:
         raise RefusedError(f"undeclared reference to {node.name!r}")
 
     def _select(self, node: syntax.Select, scope: Scope) -> Type:
-        operand = self.check(node.operand, scope)
+        operand, optional = unwrapped(self.check(node.operand, scope))
         if operand == DEVICE:
             if node.field not in _FIELDS:
                 raise RefusedError(f"a device has no field {node.field!r}")
@@ -106,14 +119,17 @@ class _Checker:
             found = DYN
         else:
             raise RefusedError(f"a {operand} has no field {node.field!r}")
-        return BOOL if node.test else found
+        if node.test:
+            return BOOL
+        return optional_of(found) if optional or node.optional else found
 
     def _listof(self, node: syntax.ListOf, scope: Scope) -> Type:
-        return list_of(self._joined(node.elements, scope))
+        return list_of(self._joined(node.elements, node.optional, scope))
 
     def _mapof(self, node: syntax.MapOf, scope: Scope) -> Type:
-        keys = self._joined(tuple(key for key, _ in node.entries), scope)
-        return map_of(keys, self._joined(tuple(value for _, value in node.entries), scope))
+        keys = self._joined(tuple(key for key, _ in node.entries), frozenset(), scope)
+        values = tuple(value for _, value in node.entries)
+        return map_of(keys, self._joined(values, node.optional, scope))
 
     def _logical(self, node: syntax.Logical, scope: Scope) -> Type:
         for operand in node.operands:
@@ -131,6 +147,19 @@ class _Checker:
     def _bind(self, node: syntax.Bind, scope: Scope) -> Type:
         value = self.check(node.value, scope)
         return self.check(node.body, {**scope, node.variable: value})
+
+    def _optionalmap(self, node: syntax.OptionalMap, scope: Scope) -> Type:
+        wanted = optional_of(self._types.fresh())
+        target = self.check(node.target, scope)
+        if not self._types.assignable([target], [wanted]):
+            raise RefusedError(f"optMap() needs an optional value, not a {target}")
+        value, _ = unwrapped(self._types.resolve(wanted))
+        body = self.check(node.body, {**scope, node.variable: value})
+        if not node.flat:
+            return optional_of(body)
+        if not self._types.assignable([body], [wanted := optional_of(self._types.fresh())]):
+            raise RefusedError(f"optFlatMap() needs an optional value, not a {body}")
+        return self._types.resolve(wanted)
 
     def _comprehension(self, node: syntax.Comprehension, scope: Scope) -> Type:
         item, whole = self._range(node, scope)
@@ -164,7 +193,7 @@ class _Checker:
         fitting = self._fitting(node.function, table[node.function], kinds)
         if len(fitting) == 1:
             self.overloads[id(node)] = fitting[0][0]
-        check_literals(node, operands, self.kind)
+        check_literals(node, operands, self.kind, self._budget)
         results = [result for _, result in fitting]
         return results[0] if all(each == results[0] for each in results) else DYN
 
@@ -174,7 +203,7 @@ class _Checker:
         """The overloads that the types fit, with the types of their results."""
         fitting: list[tuple[Overload, Type]] = []
         for overload in overloads:
-            *wanted, result = self._types.renamed([*overload.arguments, overload.result])
+            result, *wanted = self._types.renamed([overload.result, *overload.arguments])
             if self._types.assignable(kinds, wanted):
                 fitting.append((overload, self._types.resolve(result)))
         if not fitting:
@@ -192,14 +221,27 @@ class _Checker:
             return DYN, list_of(self._types.fresh()) if node.macro == "sortBy" else whole
         raise RefusedError(f"{node.macro}() cannot loop over a {whole}")
 
-    def _joined(self, nodes: tuple[Node, ...], scope: Scope) -> Type:
-        """The one type of all elements."""
+    def _joined(self, nodes: tuple[Node, ...], optional: frozenset[int], scope: Scope) -> Type:
+        """The one type of all elements, of optional ones of what they hold."""
         if not nodes:
             return self._types.fresh()
-        kinds = [self.check(node, scope) for node in nodes]
+        kinds = [self._element(node, n in optional, scope) for n, node in enumerate(nodes)]
         if not self._formats:
             self._literals.append(kinds)
-        return reduce(self._types.join, kinds)
+        return reduce(self._join, kinds)
+
+    def _join(self, previous: Type, current: Type) -> Type:
+        self._budget.spend(NODE)
+        return self._types.join(previous, current)
+
+    def _element(self, node: Node, optional: bool, scope: Scope) -> Type:
+        kind = self.check(node, scope)
+        if not optional:
+            return kind
+        held, is_optional = unwrapped(kind)
+        if not is_optional and kind != DYN:
+            raise RefusedError(f"an element with a question mark is optional, and not a {kind}")
+        return held
 
     def _expect(self, wanted: Type, given: Type, where: str) -> None:
         if not self._types.assignable([given], [wanted]):

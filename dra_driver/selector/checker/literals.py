@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from dra_driver.selector.errors import EvaluationError, RefusedError
+from dra_driver.selector.interpreter.budget import Budget
 from dra_driver.selector.library import LIBRARY
 from dra_driver.selector.library.formatting import SHOWN, clauses
 from dra_driver.selector.library.regex import PATTERN_METHODS, compiled
@@ -30,14 +31,17 @@ _CONVERSIONS: Final = frozenset(
 
 
 def check_literals(
-    call: syntax.Call, operands: tuple[Node, ...], kind: Callable[[Node], Type]
+    call: syntax.Call, operands: tuple[Node, ...], kind: Callable[[Node], Type], budget: Budget
 ) -> None:
     """Raise RefusedError for a literal that the function can do nothing with. The number and the
-    types of the operands have been checked; `kind` tells the type of a node below."""
+    types of the operands have been checked; `kind` tells the type of a node below. `budget` pays
+    for patterns."""
+    if not operands:
+        return
     first, *others = operands
     try:
         if call.function in PATTERN_METHODS and isinstance(others[0], syntax.Literal):
-            compiled(others[0].value)
+            compiled(budget, others[0].value)
         elif call.function == "format" and isinstance(first, syntax.Literal):
             _check_format(clauses(first.value), others[0], kind)
         elif call.function in _CONVERSIONS and isinstance(first, syntax.Literal):

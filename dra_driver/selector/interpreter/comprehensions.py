@@ -7,7 +7,8 @@ from typing import Final
 
 from dra_driver.selector.errors import EvaluationError
 from dra_driver.selector.interpreter.frame import Frame, Run
-from dra_driver.selector.library.lists import in_order
+from dra_driver.selector.library.lists import in_order, sorting
+from dra_driver.selector.library.optionals import reread
 from dra_driver.selector.values import Value, key_value, no_overload
 
 Loop = Callable[[Frame, Value], Value]
@@ -59,7 +60,7 @@ def _kept(macro: str, frame: Frame, over: Value, slot: int, body: Run) -> list[V
         if type(value) is not bool:
             raise no_overload(macro, value)
         if value:
-            kept.append(item)
+            kept.append(reread(item))
     return kept
 
 
@@ -88,6 +89,7 @@ def _sorted(slot: int, body: Run) -> Loop:
             items.append(item)
             keys.append(body(frame))
         frame.budget.weigh(keys)
+        frame.budget.spend(sorting(keys))
         return in_order(items, keys)
 
     return loop

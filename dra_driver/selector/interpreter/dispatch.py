@@ -23,7 +23,7 @@ from dra_driver.selector.types import (
     UINT,
     Type,
 )
-from dra_driver.selector.values import Duration, Timestamp, Uint, Value, no_overload
+from dra_driver.selector.values import Duration, Optional, Timestamp, Uint, Value, no_overload
 
 _CLASSES: Final[dict[str, type]] = {
     BOOL.name: bool,
@@ -36,8 +36,9 @@ _CLASSES: Final[dict[str, type]] = {
     TIMESTAMP.name: Timestamp,
     QUANTITY.name: Quantity,
     SEMVER.name: Semver,
+    "optional_type": Optional,
 }
-_SIZED: Final = (str, bytes, list, dict)
+_SIZED: Final = (str, bytes, list, dict, Optional)
 
 
 def caller(
@@ -62,6 +63,8 @@ def caller(
             values.append(value)
         for overload in candidates:
             if all(map(_fits, overload.accepts or overload.arguments, values)):
+                if overload.metered:
+                    return overload.compute(budget, *values)
                 if overload.work is not None:
                     budget.spend(overload.work(*values))
                 return overload.compute(*values)

@@ -5,26 +5,39 @@ An error is an exception, absorbed exactly where CEL absorbs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from dra_driver.selector.checker.checker import Overloads
-from dra_driver.selector.errors import EvaluationError, RefusedError
-from dra_driver.selector.interpreter.budget import Budget
+from dra_driver.selector.errors import EvaluationError
+from dra_driver.selector.interpreter.budget import NODE, Budget
+from dra_driver.selector.interpreter.collections import list_literal, map_literal
 from dra_driver.selector.interpreter.comprehensions import comprehension
 from dra_driver.selector.interpreter.dispatch import caller
 from dra_driver.selector.interpreter.frame import Frame, Run
+from dra_driver.selector.interpreter.selections import (
+    Step,
+    either,
+    optional_map,
+    or_value,
+    presence,
+    selection,
+    variable,
+)
 from dra_driver.selector.library import LIBRARY
-from dra_driver.selector.library.operators import index
+from dra_driver.selector.library.optionals import reread
 from dra_driver.selector.library.semver import Semver
 from dra_driver.selector.parser import syntax
 from dra_driver.selector.parser.syntax import Node
-from dra_driver.selector.values import DomainMap, Value, map_key, no_overload
+from dra_driver.selector.values import Value, no_overload
 
 Scope = Mapping[str, Run]
+Finish = Callable[[Run, Sequence[Step]], Run]
 
 _EMPTY: Final = syntax.ListOf(())
+_INDEXES: Final = frozenset({"_[_]", "_[?_]"})
+_OR: Final = {"or": either, "orValue": or_value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +53,22 @@ class Program:
         return self.run(Frame(budget, [device, *[None] * (self.variables - 1)]))
 
 
-def compile_program(node: Node, overloads: Overloads) -> Program:
-    """`overloads` are what the checker has found for the node."""
-    compiler = _Compiler(overloads)
+def compile_program(node: Node, overloads: Overloads, budget: Budget) -> Program:
+    """`overloads` are what the checker has found for the node. Raises RefusedError where `budget`
+    does not suffice."""
+    compiler = _Compiler(overloads, budget)
     run = compiler.run(node, {"device": lambda frame: frame.variables[0]})
     return Program(run, compiler.variables)
 
 
 class _Compiler:
-    def __init__(self, overloads: Overloads) -> None:
+    def __init__(self, overloads: Overloads, budget: Budget) -> None:
+        self._budget = budget
         self.variables = 1
         self._overloads = overloads
 
     def run(self, node: Node, scope: Scope) -> Run:
+        self._budget.spend(NODE)
         compiled: Run = getattr(self, f"_{type(node).__name__.lower()}")(node, scope)
         return compiled
 
@@ -64,53 +80,38 @@ class _Compiler:
         return scope[node.name]
 
     def _select(self, node: syntax.Select, scope: Scope) -> Run:
-        operand, field = self.run(node.operand, scope), node.field
+        if node.test:
+            return self._selection(node.operand, scope, presence, [Step(node.field)])
+        return self._selection(node, scope)
 
-        def select(frame: Frame) -> Value:
-            frame.budget.spend(1)
-            container = operand(frame)
-            if isinstance(container, dict):
-                return index(container, field)
-            raise no_overload(f".{field}", container)
-
-        def test(frame: Frame) -> Value:
-            frame.budget.spend(1)
-            container = operand(frame)
-            if type(container) is list:
-                raise no_overload("has", container)
-            # A domain is looked up, and so it is always there; other values have no fields.
-            return isinstance(container, DomainMap) or (
-                isinstance(container, dict) and field in container
-            )
-
-        return test if node.test else select
+    def _selection(
+        self, node: Node, scope: Scope, finish: Finish = selection, after: Sequence[Step] = ()
+    ) -> Run:
+        """The node with the steps `after` it; each branch of a ``?:`` gets them all, as upstream
+        plans it."""
+        steps = [*after]
+        while True:
+            match node:
+                case syntax.Select(operand, field, test=False):
+                    steps.insert(0, Step(field, optional=node.optional))
+                case syntax.Call(name, None, (operand, key)) if name in _INDEXES:
+                    steps.insert(0, Step("", self.run(key, scope), name == "_[?_]"))
+                case syntax.Conditional(condition, then, otherwise):
+                    return _conditional(
+                        self.run(condition, scope),
+                        self._selection(then, scope, finish, steps),
+                        self._selection(otherwise, scope, finish, steps),
+                    )
+                case _:
+                    return finish(self.run(node, scope), steps)
+            node = operand
 
     def _listof(self, node: syntax.ListOf, scope: Scope) -> Run:
-        elements = [self.run(each, scope) for each in node.elements]
-
-        def create(frame: Frame) -> Value:
-            created = []
-            for each in elements:
-                created.append(each(frame))  # noqa: PERF401 - a comprehension deepens the stack
-            frame.budget.spend(1 + len(created))
-            return created
-
-        return create
+        return list_literal([self.run(each, scope) for each in node.elements], node.optional)
 
     def _mapof(self, node: syntax.MapOf, scope: Scope) -> Run:
         entries = [(self.run(key, scope), self.run(value, scope)) for key, value in node.entries]
-
-        def create(frame: Frame) -> Value:
-            created: dict[Value, Value] = {}
-            for key, value in entries:
-                found = _literal_key(key(frame))
-                if found in created and not any(_same(found, each) for each in created):
-                    raise RefusedError(f"a map with an int and a uint {found} is not supported")
-                created[found] = value(frame)
-            frame.budget.spend(1 + len(created))
-            return created
-
-        return create
+        return map_literal(entries, node.optional)
 
     def _logical(self, node: syntax.Logical, scope: Scope) -> Run:
         operands = [self.run(each, scope) for each in node.operands]
@@ -135,16 +136,7 @@ class _Compiler:
         return logical
 
     def _conditional(self, node: syntax.Conditional, scope: Scope) -> Run:
-        condition = self.run(node.condition, scope)
-        then, otherwise = self.run(node.then, scope), self.run(node.otherwise, scope)
-
-        def conditional(frame: Frame) -> Value:
-            value = condition(frame)
-            if type(value) is not bool:
-                raise no_overload("?:", value)
-            return then(frame) if value else otherwise(frame)
-
-        return conditional
+        return self._selection(node, scope)
 
     def _bind(self, node: syntax.Bind, scope: Scope) -> Run:
         """The value is computed when it is first read, once, and so is its error."""
@@ -162,7 +154,7 @@ class _Compiler:
             found, failure = known
             if failure is not None:
                 raise failure.with_traceback(None)  # or it would grow with each read
-            return found
+            return reread(found)
 
         body = self.run(node.body, {**scope, node.variable: read})
 
@@ -172,9 +164,14 @@ class _Compiler:
 
         return bind
 
+    def _optionalmap(self, node: syntax.OptionalMap, scope: Scope) -> Run:
+        target, slot = self.run(node.target, scope), self._slot()
+        inner = {**scope, node.variable: variable(slot)}
+        return optional_map(target, slot, self.run(node.body, inner), flat=node.flat)
+
     def _comprehension(self, node: syntax.Comprehension, scope: Scope) -> Run:
         slot = self._slot()
-        inner = {**scope, node.variable: lambda frame: frame.variables[slot]}
+        inner = {**scope, node.variable: variable(slot)}
         body = self.run(node.body, inner)
         condition = None if node.condition is None else self.run(node.condition, inner)
         loop = comprehension(node.macro, slot, body, condition)
@@ -182,10 +179,12 @@ class _Compiler:
         return lambda frame: loop(frame, over(frame))
 
     def _call(self, node: syntax.Call, scope: Scope) -> Run:
+        if node.function in _INDEXES:
+            return self._selection(node, scope)
         operands = node.arguments if node.target is None else (node.target, *node.arguments)
         arguments = [self.run(each, scope) for each in operands]
-        if node.function == "_[_]":
-            return _index(*arguments)
+        if node.target is not None and node.function in _OR:
+            return _OR[node.function](*arguments)
         if node.function == "@in" and _constants(node.arguments[1]):
             return _in_constants(*arguments) if operands[1] != _EMPTY else _never
         table = LIBRARY.functions if node.target is None else LIBRARY.methods
@@ -197,24 +196,14 @@ class _Compiler:
         return self.variables - 1
 
 
-def _same(one: Value, other: Value) -> bool:
-    return type(one) is type(other) and bool(one == other)
+def _conditional(condition: Run, then: Run, otherwise: Run) -> Run:
+    def choose(frame: Frame) -> Value:
+        value = condition(frame)
+        if type(value) is not bool:
+            raise no_overload("?:", value)
+        return then(frame) if value else otherwise(frame)
 
-
-def _literal_key(key: Value) -> Value:
-    try:
-        return map_key(key)
-    except EvaluationError as error:
-        raise RefusedError(f"a map literal: {error}") from error
-
-
-def _index(container: Run, key: Run) -> Run:
-    # Not by dispatch, which would charge the whole container for one look into it.
-    def look(frame: Frame) -> Value:
-        frame.budget.spend(1)
-        return index(container(frame), key(frame))
-
-    return look
+    return choose
 
 
 def _never(_frame: Frame) -> Value:

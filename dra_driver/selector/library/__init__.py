@@ -8,6 +8,7 @@ from dra_driver.selector.library import (
     conversions,
     lists,
     operators,
+    optionals,
     quantity,
     regex,
     semver,
@@ -17,6 +18,7 @@ from dra_driver.selector.library.overload import Library, merge
 
 LIBRARY: Final[Library] = merge(
     operators.LIBRARY,
+    optionals.LIBRARY,
     conversions.LIBRARY,
     strings.LIBRARY,
     regex.LIBRARY,

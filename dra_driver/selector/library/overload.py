@@ -17,7 +17,8 @@ class Overload:
     choose all the same, as upstream's operators have one implementation for all types. `accepts`
     are the types that values must have, where those are less than what the checker asks. `work`
     tells, before it is done, what the call costs beyond the size of its arguments, in the units
-    of `dra_driver.selector.interpreter.budget`.
+    of `dra_driver.selector.interpreter.budget`. Where only the work itself shows its cost, the
+    function is `metered`: it is given the budget, and then the values.
     """
 
     arguments: tuple[Type, ...]
@@ -26,6 +27,7 @@ class Overload:
     dynamic: bool = False
     accepts: tuple[Type, ...] | None = None
     work: Callable[..., int] | None = None
+    metered: bool = False
 
 
 Functions = Mapping[str, tuple[Overload, ...]]

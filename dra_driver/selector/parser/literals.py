@@ -36,7 +36,7 @@ def number(text: str) -> int | float | Uint:
     else:
         # Python reads no decimal number of more than some thousand digits.
         value = int(digits) if len(digits) <= _MOST_DIGITS else high + 1
-    if not low <= value <= high:
+    if not low <= value <= high or (unsigned and text[0] == "-"):
         raise RefusedError(f"the number {text} is out of range")
     return Uint(value) if unsigned else value
 

@@ -19,11 +19,13 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """``operand.field``, or ``has(operand.field)`` where it is a `test`."""
+    """``operand.field``, ``operand.?field`` where it is `optional`, or ``has(operand.field)`` where
+    it is a `test`."""
 
     operand: Node
     field: str
     test: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
+    """A list literal; the elements at the places in `optional` are written ``?element``."""
+
     elements: tuple[Node, ...]
+    optional: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
+    """A map literal; the entries at the places in `optional` are written ``?key: value``."""
+
     entries: tuple[tuple[Node, Node], ...]
+    optional: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,26 @@ class Bind:
     body: Node
 
 
+@dataclass(frozen=True, slots=True)
+class OptionalMap:
+    """``target.optMap(variable, body)``, or ``optFlatMap`` where it is `flat`."""
+
+    target: Node
+    variable: str
+    body: Node
+    flat: bool
+
+
 Node = (
-    Literal | Name | Select | Call | ListOf | MapOf | Logical | Conditional | Comprehension | Bind
+    Literal
+    | Name
+    | Select
+    | Call
+    | ListOf
+    | MapOf
+    | Logical
+    | Conditional
+    | Comprehension
+    | Bind
+    | OptionalMap
 )

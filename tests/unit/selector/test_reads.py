@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.model.errors import InvalidValue
+from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.device import SelectorInput
+from dra_driver.selector.interpreter.budget import Budget
 from dra_driver.selector.parser.build import build
 from dra_driver.selector.parser.source import parse
 from dra_driver.selector.reads import Path, reads
@@ -39,10 +41,26 @@ ATTRIBUTES = ("attributes", DRIVER)
             (*ATTRIBUTES, "y"),
         },
         "[device].size() == 1": {()},
+        "GCU.?model.orValue('') == GCU[?'type'].orValue('')": {
+            (*ATTRIBUTES, "model"),
+            (*ATTRIBUTES, "type"),
+        },
+        "cel.bind(gcu, device.attributes[?'gcu.enflame.com'], gcu.model.hasValue())": {
+            (*ATTRIBUTES, "model")
+        },
+        "GCU.?model.optMap(m, m + GCU.type).hasValue()": {
+            (*ATTRIBUTES, "model"),
+            (*ATTRIBUTES, "type"),
+        },
+        "[?GCU.?x].size() == 1 && {?'a': GCU.?y}.size() == 1": {
+            (*ATTRIBUTES, "x"),
+            (*ATTRIBUTES, "y"),
+        },
     }.items(),
 )
 def test_paths(expression: str, paths: set[Path]) -> None:
-    assert reads(build(parse(spelled(expression)))) == paths
+    budget = Budget(Allowance())
+    assert reads(build(parse(spelled(expression), budget), budget)) == paths
 
 
 @pytest.mark.parametrize("theme", THEMES)

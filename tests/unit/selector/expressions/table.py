@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.unit.selector.expressions import functions, language
-from tests.unit.selector.expressions.functions import TOO_COSTLY
+from tests.unit.selector.expressions import functions, language, optionals
 from tests.unit.selector.expressions.theme import DEVICE, DRIVER, Theme, spelled
 
 __all__ = ["DEVICE", "DRIVER", "THEMES", "TOO_COSTLY", "Theme", "spelled"]
 
+TOO_COSTLY: Final = (*functions.TOO_COSTLY, *optionals.TOO_COSTLY)
 THEMES: Final = {
     "devices": language.DEVICES,
     "logic": language.LOGIC,
     "macros": language.MACROS,
     "numbers": language.NUMBERS,
     "equality": language.EQUALITY,
+    "optional values": optionals.OPTIONALS,
     "strings": functions.STRINGS,
     "regular expressions": functions.REGEX,
     "format": functions.FORMAT,
