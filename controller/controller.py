@@ -17,17 +17,31 @@ from controller.leadership.leader import LeaderElector, LeaseTimes
 from controller.settings import ControllerSettings
 from controller.wiring import Ports, wire
 from controller.work.inbox import Inbox, InboxHandler
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import Api, Keep
+from dra_driver.kube.event_filter import EventLimits
 from dra_driver.kube.events import EventRecorder
-from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES
+from dra_driver.kube.optional_watch import OptionalReflector
+from dra_driver.kube.resources import (
+    DEVICE_TAINT_RULES,
+    DEVICE_TAINT_RULES_V1BETA2,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_SLICES,
+    Resource,
+)
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.names import DRIVER, LABEL_MADE_FOR_LIMITS
+from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 from dra_driver.telemetry.program import Deadline
 
-_EVENT_SPACING = 30.0  # seconds between two different reasons told about one pod
+# Why a pod waits changes with every card that comes or goes.
+_EVENT_LIMITS = EventLimits(burst=1, spacing=30.0)
 # Of claim templates only our own are our business.
 _LABELS = {RESOURCE_CLAIM_TEMPLATES: f"{LABEL_MADE_FOR_LIMITS}=true"}
+# The server leaves out the slices of other drivers, which may be many.
+_FIELDS = {RESOURCE_SLICES: f"spec.driver={DRIVER}"}
+# Seconds. A decision is stopped after one, but the first reads all slices: ten for 15,000 nodes.
+_LONGEST_STEP = 120.0
 _END = 10.0  # seconds to stop, and for writes that are under way
 
 
@@ -49,12 +63,12 @@ class Controller:
         now: Callable[[], datetime] = _now,
     ) -> None:
         self._fence = Fence()
-        self._inbox = Inbox()
+        self._inbox = Inbox(clock)
         self._recorder = EventRecorder(
             api,
             controller=f"{DRIVER}/controller",
             instance=identity,
-            spacing=_EVENT_SPACING,
+            limits=_EVENT_LIMITS,
             clock=clock,
             now=now,
         )
@@ -67,7 +81,7 @@ class Controller:
             inbox=self._inbox,
             fence=self._fence,
             kept=kept,
-            selectors=Selectors(),
+            selectors=Selectors(Allowance(clock)),
         )
         self._writes = context.writes
         self._elector = LeaderElector(
@@ -82,16 +96,17 @@ class Controller:
             on_leading=self._inbox.wake,
             now=now,
         )
-        self._reflectors = [
-            Reflector(
-                api,
-                each,
-                InboxHandler(self._inbox, each),
-                label_selector=_LABELS.get(each, ""),
-                keep=kept.of(each),
-            )
-            for each in WATCHED
-        ]
+        self._reflectors = [self._reflector(api, each, kept.of(each)) for each in WATCHED]
+
+    def _reflector(self, api: Api, resource: Resource, keep: Keep) -> Reflector:
+        handler = InboxHandler(self._inbox, resource)
+        if resource is DEVICE_TAINT_RULES:
+            versions = (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2)
+            return OptionalReflector(api, versions, handler, keep=keep)
+        labels, fields = _LABELS.get(resource, ""), _FIELDS.get(resource, "")
+        return Reflector(
+            api, resource, handler, label_selector=labels, field_selector=fields, keep=keep
+        )
 
     def start(self) -> None:
         """Start all threads; returns at once."""
@@ -119,9 +134,12 @@ class Controller:
         return None if self._worker.is_synced() else "the first lists are not complete"
 
     def live(self) -> str | None:
-        """Which thread ended, which only a fault of ours can cause."""
+        """Which thread ended or hangs, which only a fault of ours can cause."""
         if not self._worker.is_alive():
             return "the worker ended"
+        lasting = self._worker.lasting()
+        if lasting > _LONGEST_STEP:
+            return f"a step of the worker has lasted {lasting:.0f} s"
         if not self._elector.is_alive():
             return "the leader election ended"
         if not all(reflector.is_alive() for reflector in self._reflectors):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from controller.leadership.leader import LONGEST
 from dra_driver.config.loader import Settings
 from dra_driver.model.packing import Packing
 
@@ -22,6 +23,11 @@ class ControllerSettings(Settings):
         description="What is served: claims (dra), or pods with limits, as a scheduler extender "
         "(device-plugin). auto: claims where the server has the DRA that is needed.",
     )
+    extender_host: str = Field(
+        "",
+        pattern=r"^[0-9a-fA-F.:]*$",
+        description="IP address at which the scheduler extender serves; all without it.",
+    )
     extender_port: int = Field(
         8443, ge=0, le=65535, description="HTTPS port of the scheduler extender; 0 takes any."
     )
@@ -33,6 +39,11 @@ class ControllerSettings(Settings):
         None,
         description="The authority of kube-scheduler's client certificate, a PEM file: whoever "
         "shows one that it signed may bind pods.",
+    )
+    extender_client_subject: str = Field(
+        "",
+        description="Common name that kube-scheduler's client certificate must have; any without "
+        "it.",
     )
     allocator: Literal["controller"] = Field(
         "controller",
@@ -55,7 +66,10 @@ class ControllerSettings(Settings):
     )
     lease_name: str = Field("gcu-dra-controller", description="Name of the Lease.")
     lease_duration: float = Field(
-        15.0, gt=0, description="Seconds after which another replica takes an unrenewed lease."
+        15.0,
+        gt=0,
+        le=LONGEST,
+        description="Seconds after which another replica takes an unrenewed lease.",
     )
     lease_renew_deadline: float = Field(
         10.0, gt=0, description="Seconds after a renewal in which the leader still writes."

@@ -14,14 +14,18 @@ from controller.allocator.policy import Policy
 from controller.cluster.cache import ClusterCache
 from controller.cluster.kept import Kept
 from controller.deciding.context import Context
+from controller.deciding.hints import QueueingHints
 from controller.deciding.narrator import Narrator
+from controller.deciding.quarantine import Quarantine
 from controller.deciding.reconciler import Reconciler
+from controller.deciding.steps import Steps
 from controller.deciding.takeover import Takeover
 from controller.deciding.triggers import Triggers
 from controller.deciding.worker import Worker
 from controller.deciding.writer import ClaimWriter
 from controller.leadership.fence import Fence, FencedApi
 from controller.rules.fairness import Fairness
+from controller.rules.overspending import Overspending
 from controller.rules.queue import Queue
 from controller.settings import ControllerSettings
 from controller.work.agenda import Agenda
@@ -60,8 +64,13 @@ def wire(
     """The thread, not started, and what its parts share. Has no effects."""
     api = FencedApi(ports.api, fence)
     narrator = Narrator(ports.recorder, registry)
-    cache = ClusterCache(selectors)
-    queue = Queue(cache.pod)
+    quarantine = Quarantine(narrator, ports.clock, ports.draw)
+    cache = ClusterCache(selectors, quarantine.isolate)
+    queue = Queue(cache.pod, ports.draw)
+    overspending = Overspending(ports.draw)
+    steps = Steps(selectors.allowance, overspending, narrator, ports.clock)
+    fairness = Fairness(cache.state(), patience=settings.fairness_patience)
+    policy = Policy(settings.pack_nodes, settings.pack_cards)
     context = Context(
         cache=cache,
         writer=ClaimWriter(api, now=ports.now, term=lambda: fence.term),
@@ -72,23 +81,33 @@ def wire(
             longest_retry=settings.node_retry_longest,
             draw=ports.draw,
         ),
-        agenda=Agenda(queue.rank),
+        agenda=Agenda(queue.rank, overspending.excess),
         queue=queue,
+        hints=QueueingHints(
+            cache,
+            queue,
+            fairness,
+            policy=policy,
+            steps=steps,
+            overspending=overspending,
+            clock=ports.clock,
+        ),
         narrator=narrator,
         clock=ports.clock,
         patience=settings.scheduling_patience,
-        policy=Policy(settings.pack_nodes, settings.pack_cards),
+        policy=policy,
     )
     keep_claim = kept.of(RESOURCE_CLAIMS)
     worker = Worker(
         inbox=inbox,
         cache=cache,
         agenda=context.agenda,
-        triggers=Triggers(cache, context.memory, queue),
+        hints=context.hints,
+        triggers=Triggers(context),
         reconciler=Reconciler(
             api,
             context,
-            Fairness(cache.state(), patience=settings.fairness_patience),
+            fairness,
             template_retention=settings.template_retention,
         ),
         takeover=Takeover(
@@ -99,10 +118,14 @@ def wire(
             state=cache.state(),
             for_each=context.writes.for_each,
             keep=lambda claim: cache.known(RESOURCE_CLAIMS, keep_claim(claim)),
+            isolate=quarantine.isolate,
         ),
         writes=context.writes,
         fence=fence,
         narrator=narrator,
+        quarantine=quarantine,
+        overspending=overspending,
+        steps=steps,
         clock=ports.clock,
         draw=ports.draw,
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -22,6 +23,7 @@ from controller.allocator.search import Grant, Grants, NodeSearch
 from controller.allocator.single import pick, score_single, single_request
 from controller.allocator.state import State
 from dra_driver.model.packing import Packing
+from dra_driver.selector.allowance import AllowanceSpent
 
 MOST_STEPS = 100_000
 NO_PEERS: Final[Mapping[CardKey, int]] = MappingProxyType({})
@@ -38,9 +40,14 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Unsatisfied:
-    """Nothing was allocated; `reason` says why, for people."""
+    """Nothing was allocated. `explain` says why, for people. It takes longer than the decision, so
+    it is called only if somebody reads it, and before the state changes."""
 
-    reason: str
+    explain: Callable[[], str]
+
+    @property
+    def reason(self) -> str:
+        return self.explain()
 
 
 def allocate(
@@ -56,20 +63,22 @@ def allocate(
     """Devices for all of `wanted` on one of `nodes`, or the reason why there are none.
 
     All or nothing. Finds an allocation whenever one exists, unless `steps` choices that turned
-    out wrong did not suffice, which the reason then says. `policy` is what holds where the claims
-    themselves say nothing. `peers` has the cards that replicas of the same workload use, each with
-    how many of them: what spreads keeps away from those cards and their nodes. `roomy`
-    nodes come before all others. A set of many `nodes` is quicker than a list of them.
+    out wrong did not suffice, which the reason then says. Raises AllowanceSpent where the allowance
+    of the state's selectors ends before; the next attempt gets further. `policy` is what holds
+    where the claims themselves say nothing. `peers` has the cards that replicas of the same
+    workload use, each with how many of them: what spreads keeps away from those cards and their
+    nodes. `roomy` nodes come before all others. A set of many `nodes` is quicker than a list.
     """
     state.settle()
     allowed = nodes if isinstance(nodes, AbstractSet) else frozenset(nodes)
     policy = (policy or Policy()).for_claims(wanted)
-    decision = _Decision(state, wanted, policy, peers, Budget(steps))
+    decision = _Decision(state, wanted, policy, peers, steps)
     for node in decision.roomy_first(allowed, roomy):
         grants = decision.grants(node)
         if grants is not None:
             return Allocation(node, grants)
-    return Unsatisfied(explain(state, wanted, allowed, decision.stopped(allowed)))
+    stopped = decision.stopped(allowed)
+    return Unsatisfied(partial(explain, state, wanted, allowed, stopped))
 
 
 def rank(
@@ -83,17 +92,39 @@ def rank(
     first."""
     state.settle()
     policy = (policy or Policy()).for_claims(wanted)
-    decision = _Decision(state, wanted, policy, NO_PEERS, Budget(MOST_STEPS))
+    decision = _Decision(state, wanted, policy, NO_PEERS)
     return list(decision.ordered(nodes))
 
 
-def catch_up(state: State) -> None:
-    """Take in what changed while nobody waits, so that the next claim like those asked last finds
-    the nodes ranked."""
+def can_serve(
+    state: State,
+    wanted: Sequence[Wanted],
+    nodes: Collection[str],
+    *,
+    policy: Policy | None = None,
+) -> bool:
+    """Whether `allocate` finds devices for all of `wanted` on one of `nodes`, or cannot tell,
+    because the search is stopped there."""
     state.settle()
-    for ranking in state.rankings.latest():
-        wanted, policy = ranking.asked
-        _Decision(state, wanted, policy, NO_PEERS, Budget(MOST_STEPS)).look(ranking)
+    policy = (policy or Policy()).for_claims(wanted)
+    decision = _Decision(state, wanted, policy, NO_PEERS)
+    return any(True for _ in decision.ordered(nodes)) or bool(decision.stopped(nodes))
+
+
+def catch_up(state: State) -> bool:
+    """Take in what changed while nobody waits, so that the next claim like those asked last finds
+    the nodes ranked. Whether to call it again, as the allowance has ended before all was done."""
+    state.settle()
+    latest = state.rankings.latest()
+    before = sum(len(ranking.unseen) for ranking in latest)
+    try:
+        for ranking in latest:
+            wanted, policy = ranking.asked
+            _Decision(state, wanted, policy, NO_PEERS).look(ranking)
+    except AllowanceSpent:
+        # Of a node that takes longer than all of the allowance nothing is found out here.
+        return sum(len(ranking.unseen) for ranking in latest) < before
+    return False
 
 
 class _Decision:
@@ -105,13 +136,14 @@ class _Decision:
         wanted: Sequence[Wanted],
         policy: Policy,
         peers: Mapping[CardKey, int],
-        budget: Budget,
+        steps: int = MOST_STEPS,
     ) -> None:
         self._state = state
         self._wanted = wanted
         self._policy = policy
         self._peers = peers
-        self._budget = budget
+        self._allowance = state.selectors.allowance
+        self._budget = Budget(steps, self._allowance)
         self._single = single_request(wanted)
         self._limited: set[str] = set()
 
@@ -181,6 +213,7 @@ class _Decision:
 
     def _score(self, node: str) -> Score | None:
         """Raises SearchLimitReached where nothing is left to spend on any node."""
+        self._allowance.check()
         if self._single is not None:
             return score_single(self._state, self._wanted[0], self._single, node, self._policy)
         self._limited.discard(node)

@@ -49,6 +49,16 @@ class Capacity:
         amount = (self.default or self.total) if asked is None else self._round_up(asked)
         return None if self._violates_policy(amount) else amount
 
+    @property
+    def most(self) -> Amount:
+        """The most that one request can get of an empty device."""
+        limits = [self.total]
+        if self.valid_range is not None and self.valid_range.maximum is not None:
+            limits.append(self.valid_range.maximum)
+        if self.valid_values:
+            limits.append(max(self.valid_values, key=_value))
+        return min(limits, key=_value)
+
     def _round_up(self, asked: Amount) -> Amount:
         if self.valid_range is not None:
             return _round_up_in(self.valid_range, asked)
@@ -78,6 +88,10 @@ def _violates_range(span: ValidRange, amount: Amount) -> bool:
     if span.maximum is not None and amount.value > span.maximum.value:
         return True
     return span.step is not None and (amount.units - span.minimum.units) % span.step.units != 0
+
+
+def _value(amount: Amount) -> int:
+    return amount.value
 
 
 def _optional(entry: Mapping[str, Any], key: str) -> Amount | None:

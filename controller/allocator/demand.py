@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from controller.allocator.amount import Amount
 from controller.allocator.device import DeviceKind, Taint
@@ -28,6 +29,14 @@ class Offer:
     share: frozenset[tuple[str, int]]
     left: int
     taints: tuple[Taint, ...]
+
+
+class Shortfall(NamedTuple):
+    """A capacity of which less can be had than is asked: at most `most`, or None where a device
+    does not have it at all."""
+
+    name: str
+    most: Amount | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +62,17 @@ class Demand:
         except KeyError:
             offer = self._offers[kind] = self._reckon(kind)
             return offer
+
+    def shortfalls(self, kind: DeviceKind) -> Iterator[Shortfall]:
+        """The capacities that a device of the kind can never give in the requested amount."""
+        for name, asked in self.capacity.items():
+            capacity = kind.capacity.get(name)
+            if capacity is None:
+                yield Shortfall(name, None)
+                continue
+            amount = capacity.consumed(asked)
+            if amount is None or amount.value > capacity.total.value:
+                yield Shortfall(name, capacity.most)
 
     def _reckon(self, kind: DeviceKind) -> Offer | None:
         if self.capacity.keys() - kind.capacity.keys():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,9 +12,11 @@ from controller.allocator.amount import Amount
 from controller.allocator.attribute import Attribute
 from controller.allocator.capacity import Capacity
 from controller.allocator.node_scope import NodeScope
+from controller.allocator.taint_rules import TaintRule
 from dra_driver.model import names
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.topology import CardPlace
 from dra_driver.selector.device import SelectorInput
 
 Entry = Mapping[str, Any]
@@ -36,11 +38,13 @@ class DeviceId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A device taint (resource.k8s.io/v1, DeviceTaint)."""
+    """A device taint (resource.k8s.io/v1, DeviceTaint). `rule` is the name of the DeviceTaintRule
+    that sets it; empty for a published one."""
 
     key: str
     value: str
     effect: str
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,14 +56,6 @@ class DeviceKind:
     multiple: bool
     capacity: Mapping[str, Capacity]
     taints: tuple[Taint, ...]
-
-
-class Place(NamedTuple):
-    """Where a card sits, from near to far; empty where that is not published."""
-
-    switch: str
-    root: str
-    numa: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +79,27 @@ class Device:
     kind: DeviceKind
     card: CardKey | None
     siblings: tuple[str, ...]
-    place: Place
+    place: CardPlace
     counters: tuple[CounterUse, ...]
     selector_input: SelectorInput
     entry: Entry
 
     @classmethod
     def parse(
-        cls, pool: str, scope: NodeScope, entry: Entry, siblings: tuple[str, ...] = ()
+        cls,
+        pool: str,
+        scope: NodeScope,
+        entry: Entry,
+        siblings: tuple[str, ...] = (),
+        rules: Sequence[TaintRule] = (),
     ) -> Device:
-        """Raises InvalidValue where a quantity is none."""
+        """`rules` are those that select the device. Raises InvalidValue where a quantity is
+        none."""
         card = card_of(entry)
         return cls(
             id=DeviceId(pool, entry["name"]),
             scope=scope,
-            kind=_kind(
-                json.dumps([entry.get(key) for key in _KIND_FIELDS], sort_keys=True),
-            ),
+            kind=_kind(_kind_content(entry, rules)),
             card=None if card is None else _card(pool, card),
             siblings=siblings,
             place=_place(*(_text(entry, name) for name in _PLACE_ATTRIBUTES)),
@@ -132,14 +132,32 @@ def card_of(entry: Entry) -> str | None:
 
 
 _KIND_FIELDS = ("allowMultipleAllocations", "capacity", "taints")
-_PLACE_ATTRIBUTES = (names.ATTR_PCIE_SWITCH, names.ATTR_PCIE_ROOT, names.ATTR_NUMA_NODE)
-_place = lru_cache(4096)(Place)
+_PLACE_ATTRIBUTES = (
+    names.ATTR_PCIE_BRIDGES,
+    names.ATTR_PCIE_SWITCH,
+    names.ATTR_PCIE_ROOT,
+    names.ATTR_NUMA_NODE,
+)
+
+
+# The cards of a node are where those of most others are.
+@lru_cache(4096)
+def _place(bridges: str, switch: str, root: str, numa: str) -> CardPlace:
+    number = int(numa) if numa.isdecimal() else None
+    return CardPlace.of(bridges=bridges, switch=switch, root=root, numa=number)
 
 
 # The devices of a card come one after the other.
 @lru_cache(64)
 def _card(pool: str, card: str) -> CardKey:
     return pool, card
+
+
+def _kind_content(entry: Entry, rules: Sequence[TaintRule]) -> str:
+    multiple, capacity, taints = (entry.get(key) for key in _KIND_FIELDS)
+    if rules:
+        taints = [*(taints or ()), *(rule.taint() for rule in rules)]
+    return json.dumps([multiple, capacity, taints], sort_keys=True)
 
 
 @lru_cache(1024)
@@ -149,7 +167,8 @@ def _kind(content: str) -> DeviceKind:
         multiple=bool(multiple),
         capacity={name: Capacity.parse(each) for name, each in (capacity or {}).items()},
         taints=tuple(
-            Taint(each["key"], each.get("value", ""), each["effect"]) for each in taints or ()
+            Taint(each["key"], each.get("value", ""), each["effect"], each.get("rule", ""))
+            for each in taints or ()
         ),
     )
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from controller.allocator.amount import Amount
 from controller.allocator.device import DeviceId
 from dra_driver.model.claim import Object, results
+from dra_driver.model.errors import InvalidValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,12 @@ def holds_of(claim: Object) -> tuple[Hold, ...]:
 
 # Tens of thousands of claims consume in a few ways: each has one object.
 @lru_cache(1024)
-def _consumption(entries: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
-    return MappingProxyType({name: Amount.parse(text).value for name, text in entries})
+def _consumption(entries: tuple[tuple[str, str], ...]) -> Mapping[str, int] | None:
+    """None where an amount is beyond all that a device has, such as 1e120, which upstream reads."""
+    try:
+        return MappingProxyType({name: Amount.parse(text).value for name, text in entries})
+    except InvalidValue:
+        return None
 
 
 @lru_cache(1024)

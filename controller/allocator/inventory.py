@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from controller.allocator.device import Device, DeviceId
 from controller.allocator.pool import Pool, Slice
+from controller.allocator.taint_rules import TaintRule
 from dra_driver.model.names import DRIVER
 
 _NONE: tuple[Device, ...] = ()
+Isolate = Callable[[Slice], AbstractContextManager[None]]
+
+
+def _not_isolated(_: Slice) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class Inventory:
-    """Devices of this driver. Reading settles what was put or removed before.
+    """Devices of this driver. Reading settles what was put or removed before. A pool that cannot
+    be read, `isolate` having ended the attempt, is one with a problem.
 
     Most devices belong to one node. *Roaming* ones, published for all nodes or by a selector,
     stand apart: on which nodes they can be used depends on the nodes' labels.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, isolate: Isolate = _not_isolated) -> None:
+        self._isolate = isolate
         self._slices: defaultdict[str, dict[str, Slice]] = defaultdict(dict)
-        self._unsettled: set[str] = set()
+        self._rules: dict[str, TaintRule] = {}
+        self._unsettled: dict[str, Slice] = {}
         self._pools: dict[str, Pool] = {}
         self._by_id: dict[DeviceId, Device] = {}
         self._pools_of_node: defaultdict[str, set[str]] = defaultdict(set)
@@ -48,14 +58,26 @@ class Inventory:
         known = self._slices[pool].get(name)
         self._slices[pool][name] = each
         if known is None or known["spec"] != spec:
-            self._unsettled.add(pool)
+            self._unsettled[pool] = each
 
     def remove(self, each: Slice) -> None:
         spec = each["spec"]
         if spec["driver"] == DRIVER:
             pool = spec["pool"]["name"]
             self._slices[pool].pop(each["metadata"]["name"], None)
-            self._unsettled.add(pool)
+            self._unsettled[pool] = each
+
+    def set_rule(self, name: str, rule: TaintRule | None) -> None:
+        """The DeviceTaintRule of that name is new, or another one than before; None for one that is
+        gone, or that selects no device of this driver."""
+        old = self._rules.pop(name, None)
+        if rule is not None:
+            self._rules[name] = rule
+        if rule != old:
+            changed = [each for each in (old, rule) if each is not None]
+            for pool, slices in self._slices.items():
+                if slices and any(each.selects_pool(pool) for each in changed):
+                    self._unsettled.setdefault(pool, next(iter(slices.values())))
 
     def watch(self, changed: set[str]) -> None:
         """From now on, put the names of nodes whose devices change into `changed`; the empty
@@ -126,17 +148,22 @@ class Inventory:
         return ""
 
     def settle(self) -> None:
-        """Read the pools anew whose slices changed."""
+        """Read the pools anew whose slices, or DeviceTaintRules, changed."""
         while self._unsettled:
-            name = self._unsettled.pop()
+            name, changed = self._unsettled.popitem()
             old = self._pools.pop(name, None)
             if old is not None:
                 self._forget(old)
             slices = self._slices[name]
-            if slices:
-                self._learn(Pool.build(name, list(slices.values())))
-            else:
+            if not slices:
                 del self._slices[name]
+                continue
+            pool = Pool.unreadable(name, list(slices.values()))
+            with self._isolate(changed):
+                rules = [self._rules[each] for each in sorted(self._rules)]
+                selecting = [rule for rule in rules if rule.selects_pool(name)]
+                pool = Pool.build(name, list(slices.values()), selecting)
+            self._learn(pool)
 
     def _learn(self, pool: Pool) -> None:
         self._pools[pool.name] = pool

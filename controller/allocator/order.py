@@ -2,30 +2,29 @@
 
 Devices that can be shared: with `binpack` those in use before free ones, the least left first,
 then those with most shares of the same size; with `spread` the other way round.
-Whole cards: of the nearest group (PCIe switch, root complex, NUMA node) that has enough of them;
-of several groups the one with the fewest free cards. Where no group has enough, those with the
-most free cards come first, so that few are broken.
+Whole cards: those that are nearest to each other (`dra_driver.model.topology`) come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from controller.allocator.attribute import Attribute
 from controller.allocator.candidates import Candidate, fitting
 from controller.allocator.demand import WHOLE, Demand, Offer
-from controller.allocator.device import CardKey, Device, DeviceKind, Place
+from controller.allocator.device import CardKey, Device, DeviceKind
 from controller.allocator.holdings import Use
 from controller.allocator.openings import NodeOpenings
 from controller.allocator.policy import Policy
-from controller.allocator.summary import NodeSummary, levels
+from controller.allocator.summary import NodeSummary
 from dra_driver.model.packing import Packing
 
-Key = tuple[int | str, ...]
+Key = tuple[int, ...]
 Fill = tuple[int, int, int]
 """Is the device free (1) or in use (0); how much of it is left after the grant, in thousandths;
 and minus the number of shares of the same size that it holds."""
-_NO_LEVEL = 3  # farther than any that `levels` gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +37,27 @@ class Order:
     peers: Mapping[CardKey, int] = field(default_factory=dict)
 
     def devices(
-        self, demand: Demand, candidates: Sequence[Candidate], count: int
+        self,
+        demand: Demand,
+        candidates: Sequence[Candidate],
+        count: int,
+        alike: Sequence[str] = (),
     ) -> list[Candidate]:
-        """`candidates` in the order in which they are tried, for a claim of `count` cards; of cards
-        that are shared, near places are kept for claims of several."""
+        """`candidates` in the order in which they are tried, for a claim of `count` cards that
+        must have the same values of the attributes `alike`; of cards that are shared, near places
+        are kept for claims of several."""
         if len(candidates) < 2:
             return list(candidates)
-        keys = self._keys(demand, candidates)
-        ranked = [
-            (key, self.near(each, 1 if each.device.multiple else count), n)
-            for n, (each, key) in enumerate(zip(candidates, keys, strict=True))
-        ]
-        return [candidates[n] for _, _, n in sorted(ranked)]
+        near = self._near(candidates, count, alike)
+        keys = zip(self._keys(demand, candidates), near, strict=True)
+        return [candidates[n] for _, n in sorted((key, n) for n, key in enumerate(keys))]
 
     def best(self, demand: Demand, candidates: Sequence[Candidate]) -> Candidate:
         """The first of `devices` for a claim of one card. `candidates` must not be empty."""
         keys = self._keys(demand, candidates)
         least = min(keys)
         ties = [each for each, key in zip(candidates, keys, strict=True) if key == least]
-        return ties[0] if len(ties) == 1 else min(ties, key=lambda each: self.near(each, 1))
+        return ties[0] if len(ties) == 1 else min(ties, key=self._alone)
 
     def heeds_peers(self, demand: Demand) -> bool:
         """Whether it matters to the demand which cards the replicas use."""
@@ -75,9 +76,25 @@ class Order:
     def _replicas(self, device: Device) -> int:
         return self.peers.get(device.card, 0) if device.card is not None else 0
 
-    def near(self, candidate: Candidate, count: int) -> Key:
-        """Sorts cards by the groups in which they stand."""
-        return near(self.summary, candidate.device, count)
+    def _near(self, candidates: Sequence[Candidate], count: int, alike: Sequence[str]) -> list[Key]:
+        """The cards that a claim of several takes come first, then those nearest to them. Where a
+        claim takes one, and where a card is shared, the one with the fewest free cards near it."""
+        whole = [each.device for each in candidates if not each.device.multiple]
+        if count == 1 or not whole:
+            return [self._alone(each) for each in candidates]
+        # Fewer than `count`: as requests are served that differ in what they select.
+        taken = self.summary.nearest(count, *_groups(whole, alike)) or self.summary.nearest(
+            min(count, len({self.summary.card(each) for each in whole})), whole
+        )
+        return [
+            self._alone(each)
+            if each.device.multiple
+            else (self.summary.distance(each.device, taken),)
+            for each in candidates
+        ]
+
+    def _alone(self, candidate: Candidate) -> Key:
+        return self.summary.neighbours(candidate.device)
 
 
 def best_fill(demand: Demand, openings: NodeOpenings, cards: Packing) -> Fill | None:
@@ -113,19 +130,11 @@ def _emptiest(fill: tuple[int, ...]) -> tuple[int, int]:
     return -fill[0], -fill[1]
 
 
-def near(summary: NodeSummary, device: Device, count: int) -> Key:
-    """First by the nearest group that has `count` free cards, then by how few it has. Cards of
-    one group stay together."""
-    groups = levels(device.place)
-    for nth, (level, group) in enumerate(groups):
-        cards = summary.free_at.get(group, 0)
-        if cards >= count:
-            return level, cards, *group, *_largest_first(summary, groups[:nth])
-    return _NO_LEVEL, *_largest_first(summary, groups)
-
-
-def _largest_first(summary: NodeSummary, groups: tuple[tuple[int, Place], ...]) -> Key:
-    key: list[int | str] = []
-    for _, group in reversed(groups):
-        key += [-summary.free_at.get(group, 0), *group]
-    return tuple(key)
+def _groups(devices: Sequence[Device], alike: Sequence[str]) -> Collection[list[Device]]:
+    """Devices by their values of the attributes; without those that lack one."""
+    if not alike:
+        return [list(devices)]
+    groups: dict[tuple[Attribute | None, ...], list[Device]] = defaultdict(list)
+    for device in devices:
+        groups[tuple(device.attribute(each) for each in alike)].append(device)
+    return [group for values, group in groups.items() if None not in values]

@@ -29,6 +29,12 @@ def is_ours(claim: Object, state: State) -> bool:
     )
 
 
+def serves_class(name: str, state: State) -> bool:
+    """Whether a request of the DeviceClass, without selectors of its own, is ours to serve."""
+    state.settle()
+    return _serves({"deviceClassName": name}, state)
+
+
 def _exact_requests(claim: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for request in (claim["spec"].get("devices") or {}).get("requests") or ():
         if request.get("exactly"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from controller.allocator.amount import Amount
 from controller.allocator.device import Device, card_of
 from controller.allocator.node_scope import NodeScope
+from controller.allocator.taint_rules import TaintRule
 from dra_driver.model.errors import InvalidValue
 
 Slice = Mapping[str, Any]
@@ -31,9 +32,9 @@ class Pool:
     problem: str = ""
 
     @classmethod
-    def build(cls, name: str, slices: Sequence[Slice]) -> Pool:
-        """From all known slices of the pool, at least one. Devices keep upstream's order: slices
-        by name, then as they are listed."""
+    def build(cls, name: str, slices: Sequence[Slice], rules: Sequence[TaintRule] = ()) -> Pool:
+        """From all known slices of the pool, at least one, and the `rules` that select the pool.
+        Devices keep upstream's order: slices by name, then as they are listed."""
         newest = max(each["spec"]["pool"]["generation"] for each in slices)
         current = [each for each in slices if each["spec"]["pool"]["generation"] == newest]
         current.sort(key=lambda each: str(each["metadata"]["name"]))
@@ -41,12 +42,18 @@ class Pool:
         scopes = frozenset(nodes) if all(nodes) else None
         try:
             _check_complete(name, current)
-            devices = tuple(_devices(name, current))
+            devices = tuple(_devices(name, current, rules))
             counters = _counters(name, current)
             _check_devices(name, devices, counters)
         except InvalidValue as error:
             return cls(name, scopes, problem=str(error))
         return cls(name, scopes, devices, counters or None)
+
+    @classmethod
+    def unreadable(cls, name: str, slices: Iterable[Slice]) -> Pool:
+        """Where `build` fails by a fault of ours."""
+        nodes = frozenset(node for each in slices if (node := each["spec"].get("nodeName")))
+        return cls(name, nodes, problem=f"pool {name} cannot be read: see the controller's log")
 
 
 def _check_complete(name: str, current: Sequence[Slice]) -> None:
@@ -67,7 +74,7 @@ def _scopes(each: Slice) -> Iterator[NodeScope]:
         yield NodeScope.parse(spec)
 
 
-def _devices(pool: str, slices: Sequence[Slice]) -> Iterator[Device]:
+def _devices(pool: str, slices: Sequence[Slice], rules: Sequence[TaintRule]) -> Iterator[Device]:
     on_card: dict[str, list[str]] = defaultdict(list)
     for each in slices:
         for entry in each["spec"].get("devices") or ():
@@ -81,7 +88,8 @@ def _devices(pool: str, slices: Sequence[Slice]) -> Iterator[Device]:
             scope = NodeScope.parse(entry) if spec.get("perDeviceNodeSelection") else shared_scope
             others = on_card.get(card_of(entry) or "", ())
             siblings = _alike(tuple(other for other in others if other != entry["name"]))
-            yield Device.parse(pool, scope, entry, siblings)
+            tainting = [rule for rule in rules if rule.selects(entry["name"])]
+            yield Device.parse(pool, scope, entry, siblings, tainting)
 
 
 @lru_cache(4096)

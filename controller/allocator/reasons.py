@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 from controller.allocator.attempt import Attempt
-from controller.allocator.demand import Demand
+from controller.allocator.demand import Demand, Shortfall
 from controller.allocator.device import Device
 from controller.allocator.request import MOST_RESULTS, ExactRequest, Wanted
 from controller.allocator.state import State, Verdict
@@ -20,15 +20,22 @@ from dra_driver.model.names import (
     DRIVER,
     TAINT_UNHEALTHY,
 )
+from dra_driver.selector.allowance import AllowanceSpent
 
 _MODES = {"whole": "held as a whole", "shared": "in shared mode", "drs": "in DRS mode"}
 
 
 def explain(state: State, wanted: Sequence[Wanted], nodes: Collection[str], stopped: str) -> str:
     """One sentence about all requests over all candidate `nodes`; `stopped` is empty unless the
-    search came to its bound."""
-    told = [*_about_requests(state, wanted, nodes), *state.inventory.problems.values(), stopped]
-    return "; ".join(filter(None, told))
+    search came to its bound. Where the decision's allowance ends, it is about those requests that
+    were counted by then."""
+    reasons: list[str] = []
+    try:
+        reasons.extend(_about_requests(state, wanted, nodes))
+    except AllowanceSpent:
+        reasons.append("to find out more would take too long")
+    reasons += [*state.inventory.problems.values(), stopped]
+    return "; ".join(filter(None, reasons))
 
 
 def _about_requests(
@@ -69,6 +76,7 @@ def _about(
     parts = [f"{n} {word}" for word, n in sorted(total.words.items(), key=_by_count) if n]
     text = f"{_plural(selected, _noun(total.types))}: {', '.join(parts)}"
     text += _why_not_free(wanted, exact, total, several=several)
+    text += "".join(_shortfalls(exact, total))
     return f"{text}; {error}" if error else text
 
 
@@ -101,10 +109,36 @@ def _why_not_free(wanted: Wanted, exact: ExactRequest, total: Total, *, several:
     return f"; {asked}, but not together" if most > 1 else f"; {asked}"
 
 
+def _shortfalls(exact: ExactRequest, total: Total) -> Iterator[str]:
+    """What was asked, and the most that the cards that are too small could give."""
+    noun = _noun(total.types)
+    found = +total.shortfalls
+    short = total.words[Verdict.TOO_SMALL]
+    for name in sorted({each.name for each in found}):
+        asked = f"; asks for {_amount(name, exact.demand.capacity[name].text)}, "
+        known = [each.most for each in found if each.name == name and each.most is not None]
+        most = max(known, key=lambda amount: amount.value, default=None)
+        if short < total.words.total():
+            has = "none" if most is None else f"at most {most.text}"
+            yield f"{asked}a {noun} that is too small has {has}"
+        elif most is None:
+            yield f"{asked}which no {noun} has"
+        else:
+            yield f"{asked}no {noun} has more than {most.text}"
+
+
+def _amount(name: str, text: str) -> str:
+    if name == CAPACITY_SLICES:
+        return "1 slice" if text == "1" else f"{text} slices"
+    return f"{text} of {name}"
+
+
 def _count(state: State, demand: Demand, node: str) -> Tally:
+    state.selectors.allowance.check()
     selected = state.selected(demand, node)
     fresh = Attempt(state)
     words: Counter[str] = Counter()
+    shortfalls: Counter[Shortfall] = Counter()
     free = 0
     for device in selected.devices:
         verdict = state.verdict(demand, device)
@@ -113,14 +147,14 @@ def _count(state: State, demand: Demand, node: str) -> Tally:
             continue
         words[_word(state, verdict, demand, device)] += 1
         free += verdict is Verdict.FREE
+        if verdict is Verdict.TOO_SMALL:
+            shortfalls.update(demand.shortfalls(device.kind))
     types = Counter(device.text(ATTR_TYPE) for device in selected.devices)
-    return Tally(words, free, types, selected.error)
+    return Tally(words, free, types, selected.error, shortfalls)
 
 
 def _word(state: State, verdict: Verdict, demand: Demand, device: Device) -> str:
     match verdict:
-        case Verdict.TOO_SMALL:
-            return "without the requested capacity"
         case Verdict.EXCLUDED:
             return _mode_of_holder(state, device)
         case Verdict.FULL:
@@ -152,8 +186,10 @@ def _too_full(state: State, demand: Demand, device: Device) -> str:
 def _taint(demand: Demand, device: Device) -> str:
     offer = demand.offer(device.kind)
     assert offer is not None  # or it would be too small
-    keys = [taint.key for taint in offer.taints]
-    return "unhealthy" if TAINT_UNHEALTHY in keys else f"tainted {keys[0]}"
+    if any(taint.key == TAINT_UNHEALTHY for taint in offer.taints):
+        return "unhealthy"
+    first = offer.taints[0]
+    return f"tainted {first.key}" + (f" by DeviceTaintRule {first.rule}" if first.rule else "")
 
 
 def _devices(state: State, node: str) -> tuple[Device, ...]:

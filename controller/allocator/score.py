@@ -13,18 +13,21 @@ from controller.allocator.state import State
 from controller.allocator.summary import NodeSummary
 from dra_driver.model.packing import Packing
 
+_TOGETHER = (0, 0)
+
 
 def score(state: State, order: Order, wanted: Sequence[Wanted], grants: Grants) -> Score:
     """The least is the best: first the earlier alternatives (the sum of their indices, as
     kube-scheduler scores them), then as the policy says, then how near the cards are."""
     whole, shared = _split(grants)
+    cards = [grant.device for grant in whole]
     return rate(
         order.policy.nodes,
         _cards(order.policy, shared),
         order.summary,
         _fill(state, shared),
         alternatives=_alternatives(wanted, grants),
-        spread_out=_spread_out(whole),
+        apart=order.summary.spread(cards) if len(cards) > 1 else _TOGETHER,
     )
 
 
@@ -35,14 +38,15 @@ def rate(
     fill: Fill,
     *,
     alternatives: int = 0,
-    spread_out: int = 0,
+    apart: tuple[int, int] = _TOGETHER,
 ) -> Score:
-    """The parts of a score in the order that the policies for nodes and cards give them."""
+    """The parts of a score in the order that the policies for nodes and cards give them. `apart`
+    is how far apart several cards are (`NodeSummary.spread`)."""
     if nodes is Packing.SPREAD:
-        return (alternatives, summary.load, -summary.free, *fill, spread_out)
+        return (alternatives, summary.load, -summary.free, *fill, *apart)
     if cards is Packing.SPREAD:
-        return (alternatives, summary.free, -summary.load, *fill, spread_out)
-    return (alternatives, *fill, summary.free, -summary.load, spread_out)
+        return (alternatives, summary.free, -summary.load, *fill, *apart)
+    return (alternatives, *fill, summary.free, -summary.load, *apart)
 
 
 def _cards(policy: Policy, shared: Sequence[Grant]) -> Packing:
@@ -79,14 +83,3 @@ def _fill(state: State, shared: Sequence[Grant]) -> Fill:
         is_free, rest, equal = fill_of(grant.device.kind, offer, use)
         opened, left, same = opened + is_free, left + rest, same + equal
     return opened, left, same
-
-
-def _spread_out(whole: Sequence[Grant]) -> int:
-    """Over how many switches, root complexes and NUMA nodes several cards are spread; the farther
-    the level, the more it weighs."""
-    if len(whole) < 2:
-        return 0
-    places = {grant.device.place for grant in whole}
-    roots = {place[1:] for place in places}
-    nodes = {place.numa for place in places}
-    return 10_000 * len(nodes) + 100 * len(roots) + len(places)

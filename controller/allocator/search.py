@@ -10,7 +10,7 @@ from controller.allocator.amount import Amount
 from controller.allocator.attempt import Asker, Attempt
 from controller.allocator.budget import Budget
 from controller.allocator.candidates import Candidate, all_devices, free_devices
-from controller.allocator.constraint import Standing
+from controller.allocator.constraint import MatchAttribute, Standing
 from controller.allocator.demand import Demand
 from controller.allocator.device import Device
 from controller.allocator.order import Order
@@ -76,6 +76,7 @@ class NodeSearch:
                     return None
                 options.append(tasks)
         for nth, combination in enumerate(product(*options)):
+            self._budget.check()
             if nth:
                 self._budget.spend()
             if self._is_within_limit(combination) and self._place(
@@ -105,19 +106,37 @@ class NodeSearch:
     def _candidates_for(self, demand: Demand) -> Sequence[Candidate] | None:
         """None where all devices are asked, and not all can be had."""
         if demand not in self._candidates:
+            self._budget.check()
             if demand.count is None:
                 self._candidates[demand] = all_devices(self._state, demand, self._node)
             else:
                 free = free_devices(self._state, demand, self._node)
                 free = [each for each in free if self._attempt.allows(each.device)]
-                self._candidates[demand] = self._order.devices(demand, free, self._whole_cards())
+                self._candidates[demand] = self._order.devices(
+                    demand, free, self._whole_cards(), self._alike(demand)
+                )
         return self._candidates[demand]
 
-    def _whole_cards(self) -> int:
-        """Of how many cards the node should have a near place for."""
-        return max(
-            sum(each.alternatives[0].demand.count or 1 for each in wanted.requests)
+    def _alike(self, demand: Demand) -> list[str]:
+        """The attributes of which all devices of the demand's requests must have the same value."""
+        names = {
+            constraint.attribute
             for wanted in self._wanted
+            for constraint in wanted.constraints
+            for request in wanted.requests
+            for exact in request.alternatives
+            if isinstance(constraint, MatchAttribute)
+            and exact.demand is demand
+            and constraint.applies(exact.name)
+        }
+        return sorted(names)
+
+    def _whole_cards(self) -> int:
+        """How many cards all claims together take, which are to be near each other."""
+        return sum(
+            each.alternatives[0].demand.count or 1
+            for wanted in self._wanted
+            for each in wanted.requests
         )
 
     def _is_within_limit(self, tasks: Sequence[Task]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,9 +58,16 @@ class Selection:
         if expressions not in self._anywhere:
             if len(self._anywhere) >= _MOST_ANSWERS:
                 self._anywhere.clear()
-            devices = tuple(self._inventory.by_id.values())
-            self._anywhere[expressions] = bool(self._select(expressions, devices).devices)
+            self._anywhere[expressions] = self._search_all(expressions)
         return self._anywhere[expressions]
+
+    def _search_all(self, expressions: tuple[str, ...]) -> bool:
+        for device in self._inventory.by_id.values():
+            self._selectors.allowance.check()
+            with suppress(InvalidValue):
+                if self._matches(expressions, device):
+                    return True
+        return False
 
     def _select(self, expressions: tuple[str, ...], devices: tuple[Device, ...]) -> Selected:
         selected: list[Device] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,30 +10,57 @@ from typing import NamedTuple
 
 from controller.allocator.changes import ALL_NODES, Changed
 from controller.allocator.demand import WHOLE
-from controller.allocator.device import Device, DeviceKind, Place
+from controller.allocator.device import Device, DeviceKind
 from controller.allocator.holdings import Holdings, Use
 from controller.allocator.taints import untolerated
+from dra_driver.model.topology import Topology, bits, topology
+
+
+class _Layout(NamedTuple):
+    """What of a node does not change while its slices stay as they are: where its cards are, how
+    many there are, which of them are marked by a taint (sets of cards are as in `Topology`), and
+    where each device is, by pool and name."""
+
+    topology: Topology
+    cards: int
+    marked: int
+    devices: Mapping[str, Mapping[str, tuple[int, Device]]]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:
-    """`free` cards have nothing held and no taint but our own. `load` is what is held, in
-    thousandths of a card. `free_at` counts free cards by the groups that they stand in."""
+    """`free` cards have nothing held and no taint but our own; `free_cards` is the set of them.
+    `load` is what is held, in thousandths of a card."""
 
     free: int
     load: int
-    free_at: Mapping[Place, int]
+    free_cards: int
+    _layout: _Layout
 
+    def neighbours(self, device: Device) -> tuple[int, ...]:
+        """How many free cards there are beside the device's own, by their distance."""
+        return self._layout.topology.neighbours(self.card(device), self.free_cards)
 
-class _Layout(NamedTuple):
-    """What of a node does not change while its slices stay as they are: its cards' groups, which
-    of them are marked by a taint, where each device is, by pool and name, and the summary of the
-    node when nothing is held."""
+    def nearest(self, count: int, *devices: Iterable[Device]) -> tuple[int, ...]:
+        """The cards to take for `count` devices of one of these groups; none where no group has as
+        many. Numbers are as `card` has them."""
+        available = [bits(self.card(each) for each in group) for group in devices]
+        return self._layout.topology.nearest(count, *available, free=self.free_cards) or ()
 
-    groups: tuple[tuple[Place, ...], ...]
-    marked: frozenset[int]
-    devices: Mapping[str, Mapping[str, tuple[int, Device]]]
-    empty: NodeSummary
+    def distance(self, device: Device, cards: tuple[int, ...]) -> int:
+        """From the device's card to the nearest of the cards; 0 if it is one of them."""
+        own = self.card(device)
+        if own in cards:
+            return 0
+        return min(self._layout.topology.distance(own, each) for each in cards)
+
+    def spread(self, devices: Iterable[Device]) -> tuple[int, int]:
+        """How far apart the devices' cards are: the largest distance and the sum of all."""
+        return self._layout.topology.spread(sorted({self.card(each) for each in devices}))
+
+    def card(self, device: Device) -> int:
+        """The number of the device's card on the node."""
+        return self._layout.devices[device.id.pool][device.id.name][0]
 
 
 class Summaries:
@@ -72,13 +99,8 @@ class Summaries:
                 if name in devices:
                     card, device = devices[name]
                     loads[card] = max(loads.get(card, 0), _load(device, use))
-        free, free_at = layout.empty.free, dict(layout.empty.free_at)
-        for card in loads:
-            if card not in layout.marked:
-                free -= 1
-                for group in layout.groups[card]:
-                    free_at[group] -= 1
-        return NodeSummary(free, sum(loads.values()), free_at)
+        free = (1 << layout.cards) - 1 & ~layout.marked & ~bits(loads)
+        return NodeSummary(free.bit_count(), sum(loads.values()), free, layout)
 
 
 def _lay_out(devices: Iterable[Device]) -> _Layout:
@@ -86,18 +108,14 @@ def _lay_out(devices: Iterable[Device]) -> _Layout:
     for device in devices:
         cards[device.card or device.id].append(device)
     found: dict[str, dict[str, tuple[int, Device]]] = defaultdict(dict)
-    free_at: Counter[Place] = Counter()
-    groups, marked = [], set()
-    for number, members in enumerate(cards.values()):
-        groups.append(tuple(group for _, group in levels(members[0].place)))
+    places, marked = [], 0
+    for number, (_, members) in enumerate(sorted(cards.items())):
+        places.append(members[0].place)
         for device in members:
             found[device.id.pool][device.id.name] = number, device
         if any(_is_marked(device.kind) for device in members):
-            marked.add(number)
-        else:
-            free_at.update(groups[-1])
-    empty = NodeSummary(len(groups) - len(marked), 0, free_at)
-    return _Layout(tuple(groups), frozenset(marked), found, empty)
+            marked |= 1 << number
+    return _Layout(topology(tuple(places)), len(places), marked, found)
 
 
 def _load(device: Device, use: Use) -> int:
@@ -110,14 +128,6 @@ def _load(device: Device, use: Use) -> int:
         if each.total.value
     ]
     return max(1, min(WHOLE, max(parts, default=WHOLE)))
-
-
-@lru_cache(4096)
-def levels(place: Place) -> tuple[tuple[int, Place], ...]:
-    """The groups that a card belongs to, with their levels: its switch (0), its root complex (1),
-    its NUMA node (2). What is not published groups nothing."""
-    groups = (place, Place("", place.root, place.numa), Place("", "", place.numa))
-    return tuple((n, group) for n, group in enumerate(groups) if place[n])
 
 
 @lru_cache(1024)

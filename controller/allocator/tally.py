@@ -6,10 +6,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from controller.allocator.changes import ALL_NODES, Changed
-from controller.allocator.demand import Demand
+from controller.allocator.demand import Demand, Shortfall
 from controller.allocator.inventory import Inventory
+
+T = TypeVar("T")
 
 _MOST_DISTINCT = 4096
 _MOST_TABLES = 16  # different demands; a table has an entry for each node
@@ -18,12 +21,14 @@ _MOST_TABLES = 16  # different demands; a table has an entry for each node
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
     """Of one node: devices that are selected by how they stand, the free ones among them, how
-    many there are of each type, and why a selector could not be evaluated."""
+    many there are of each type, why a selector could not be evaluated, and what those that are too
+    small have too little of."""
 
     words: Counter[str]
     free: int
     types: Counter[str]
     error: str
+    shortfalls: Counter[Shortfall] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -34,11 +39,12 @@ class Total:
     types: Counter[str] = field(default_factory=Counter)
     free: Counter[int] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
+    shortfalls: Counter[Shortfall] = field(default_factory=Counter)
 
     def add(self, tally: Tally, by: int = 1) -> None:
-        for counted, words in ((self.words, tally.words), (self.types, tally.types)):
-            for word, count in words.items():
-                counted[word] += by * count
+        _add(self.words, tally.words, by)
+        _add(self.types, tally.types, by)
+        _add(self.shortfalls, tally.shortfalls, by)
         self.free[tally.free] += by
         if tally.error:
             self.errors[tally.error] += by
@@ -60,6 +66,7 @@ class _Table:
             tally.free,
             frozenset(tally.types.items()),
             tally.error,
+            frozenset(tally.shortfalls.items()),
         )
         if len(self._distinct) >= _MOST_DISTINCT:
             self._distinct.clear()
@@ -80,7 +87,8 @@ class Tallies:
             table.unseen |= changed.nodes
 
     def total(self, demand: Demand, nodes: Collection[str], count: Callable[[str], Tally]) -> Total:
-        """Over `nodes`; `count` gives the tally of one that is not known."""
+        """Over `nodes`; `count` gives the tally of one that is not known. Where it raises, what
+        was counted before stays known."""
         if self._inventory.roams:
             return _sum(count(node) for node in nodes)
         table = self._complete(demand, count)
@@ -93,15 +101,21 @@ class Tallies:
         self._tables[demand] = found
         if len(self._tables) > _MOST_TABLES:
             self._tables.popitem(last=False)
-        for node in found.unseen:
+        for node in list(found.unseen):
+            new = found.the_one(count(node)) if node in self._inventory.nodes else None
             old = found.tallies.pop(node, None)
             if old is not None:
                 found.total.add(old, -1)
-            if node in self._inventory.nodes:
-                new = found.tallies[node] = found.the_one(count(node))
+            if new is not None:
+                found.tallies[node] = new
                 found.total.add(new)
-        found.unseen.clear()
+            found.unseen.discard(node)
         return found
+
+
+def _add(total: Counter[T], counted: Counter[T], by: int) -> None:
+    for each, count in counted.items():
+        total[each] += by * count
 
 
 def _sum(tallies: Iterable[Tally]) -> Total:

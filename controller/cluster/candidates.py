@@ -7,12 +7,15 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from hashlib import sha256
 
 from controller.cluster import nodes, pods
 from controller.cluster.node_index import NodeIndex
 from dra_driver.model.claim import Object, allocation
+from dra_driver.selector.allowance import Allowance
 
 _REMEMBERED = 256  # demands on nodes: pods of one workload make the same
+_LOOKS = 8  # nodes between two looks at the allowance: a demand of megabytes takes 20 ms for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +40,29 @@ class NodeFits:
     """Which nodes fit what pods, volumes and claims demand, remembered until a node changes.
 
     `known` has the nodes of the moment; `version` gives another number whenever what a demand
-    reads of them has changed.
+    reads of them has changed. A pod's demand may be of a hundred thousand parts: `allowance` is
+    looked at again and again.
     """
 
-    def __init__(self, known: Mapping[str, Object], version: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        known: Mapping[str, Object],
+        version: Callable[[], int],
+        allowance: Allowance | None = None,
+    ) -> None:
         self._known = known
         self._version = version
+        self._allowance = allowance or Allowance()
         self._settled_at = version()
-        self._fits: OrderedDict[str, Fit] = OrderedDict()
+        self._fits: OrderedDict[bytes, Fit] = OrderedDict()
         self._index = NodeIndex(known)
 
     def of(self, pod: Object) -> Fit:
-        """The nodes that fit the pod, as far as it and they say."""
+        """The nodes that fit the pod, as far as it and they say. Raises AllowanceSpent where it
+        takes too long to find that out."""
         self._settle()
-        demand = json.dumps(nodes.demand(pod), sort_keys=True)
+        text = json.dumps(nodes.demand(pod), sort_keys=True)
+        demand = sha256(text.encode()).digest()  # the text may be of megabytes
         found = self._fits.get(demand)
         if found is None:
             found = self._fits[demand] = self._look(pod)
@@ -72,7 +84,11 @@ class NodeFits:
             self._index = NodeIndex(self._known)
 
     def _look(self, pod: Object) -> Fit:
-        why = {name: nodes.misfit(pod, node) for name, node in self._known.items()}
+        why: dict[str, str | None] = {}
+        for number, (name, node) in enumerate(self._known.items()):
+            if number % _LOOKS == 0:
+                self._allowance.check()
+            why[name] = nodes.misfit(pod, node)
         fitting = frozenset(name for name, misfit in why.items() if misfit is None)
         return Fit(fitting, Counter(filter(None, why.values())))
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from dra_driver.kube.api import Keep
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
     NODES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
@@ -164,12 +165,17 @@ _SLICE: Final = _parts(
     ("spec.devices.*", "spec.devices.attributes.*"),
 )
 _CLASS: Final = _parts((*_IDENTITY, "spec"), ())
+_TAINT_RULE: Final = _parts(
+    (*_IDENTITY, "spec.deviceSelector", "spec.taint.effect", "spec.taint.key", "spec.taint.value"),
+    (),
+)
 _TEMPLATE: Final = _parts((*_IDENTITY, "metadata.labels"), _PLACE)
 _OTHERS: Final = {
     PODS: _POD,
     NODES: _NODE,
     RESOURCE_SLICES: _SLICE,
     DEVICE_CLASSES: _CLASS,
+    DEVICE_TAINT_RULES: _TAINT_RULE,
     RESOURCE_CLAIM_TEMPLATES: _TEMPLATE,
 }
 

@@ -49,6 +49,14 @@ def relevant(node: Node) -> tuple[Any, ...]:
     )
 
 
+def check(node: Node) -> None:
+    """Raises where `misfit` could not read the node: it would fail for every pod."""
+    relevant(node)
+    labels_of(node).items()
+    for taint in (node.get("spec") or {}).get("taints") or ():
+        assert {"key", "effect"} <= taint.keys()
+
+
 def _is_ready(node: Node) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

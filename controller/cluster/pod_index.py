@@ -20,11 +20,12 @@ class PodIndex:
 
     def replace(self, name: Name, old: Object | None, new: Object | None) -> None:
         """The pod of that name is another one than before; None where there was or is none."""
+        added = list(_terms(name, new))
         for term in _terms(name, old):
             self._pods[term].discard(name)
             if not self._pods[term]:
                 del self._pods[term]
-        for term in _terms(name, new):
+        for term in added:
             self._pods[term].add(name)
 
     def users(self, claim: Name) -> Collection[Name]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from controller.work.agenda import Key, Subject
-from dra_driver.model.names import LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
+from dra_driver.model.names import CLASS_LIMIT_PREFIX, LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
 
 Pod = Mapping[str, Any]
 _UNALLOCATED = "cannot allocate all claims"  # in kube-scheduler's words
@@ -30,8 +30,10 @@ def nominated_node(pod: Pod) -> str:
 
 
 def concerns_us(pod: Pod) -> bool:
-    """Whether the pod has any claims, or is held by our gate."""
-    return bool(pod["spec"].get("resourceClaims")) or has_our_gate(pod)
+    """Whether the pod has any claims, a limit named after a DeviceClass, or is held by our gate."""
+    return (
+        bool(pod["spec"].get("resourceClaims")) or has_our_gate(pod) or bool(limited_classes(pod))
+    )
 
 
 def claim_names(pod: Pod) -> dict[str, str | None]:
@@ -58,6 +60,20 @@ def template_names(pod: Pod) -> frozenset[str]:
     references = pod["spec"].get("resourceClaims") or ()
     names = (each.get("resourceClaimTemplateName") or "" for each in references)
     return frozenset(name for name in names if name.startswith(LIMITS_TEMPLATE_PREFIX))
+
+
+def limited_classes(pod: Pod) -> list[str]:
+    """Names of the DeviceClasses that containers request by a limit."""
+    spec = pod["spec"]
+    return sorted(
+        {
+            name.removeprefix(CLASS_LIMIT_PREFIX)
+            for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+            # The API server sets the request of such a limit.
+            for name in (container.get("resources") or {}).get("requests") or ()
+            if name.startswith(CLASS_LIMIT_PREFIX)
+        }
+    )
 
 
 def waits_for_template(pod: Pod, template: str) -> bool:

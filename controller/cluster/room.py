@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from controller.cluster import pods
-from controller.cluster.pod_index import Name
 from controller.cluster.pod_requests import NO_ROOM, Room, asked_by
 from dra_driver.model.claim import Object
 
@@ -32,7 +31,7 @@ class Rooms:
     def __init__(self) -> None:
         self._allocatable: dict[str, Room] = {}
         self._free: dict[str, Room] = {}
-        self._seats: dict[Name, _Seat] = {}
+        self._seats: dict[str, _Seat] = {}
         self._roomy: OrderedDict[Room, set[str]] = OrderedDict()
 
     def set_node(self, name: str, node: Object | None) -> None:
@@ -43,23 +42,23 @@ class Rooms:
         if node is not None:
             self._allocatable[name] = allocatable
 
-    def set_pod(self, name: Name, pod: Object | None, *, awaited_on: str = "") -> None:
-        """The pod as it is now; None where it is gone. `awaited_on` is the node where a pod that
-        waits has something already."""
-        old, new = self._seats.get(name), _seat_of(pod, awaited_on)
+    def set_pod(self, uid: str, pod: Object | None, *, awaited_on: str = "") -> None:
+        """The pod of that UID as it is now; None where it is gone. `awaited_on` is the node where a
+        pod that waits has something already."""
+        old, new = self._seats.get(uid), _seat_of(pod, awaited_on)
         if new == old:
             return
         if old is not None:
-            del self._seats[name]
+            del self._seats[uid]
             self._add(old.node, old.asked)
         if new is not None:
-            self._seats[name] = new
+            self._seats[uid] = new
             self._add(new.node, NO_ROOM.minus(new.asked))
 
-    def keep_pods(self, names: Collection[Name]) -> None:
+    def keep_pods(self, uids: Collection[str]) -> None:
         """These are all pods of the cluster."""
-        for name in self._seats.keys() - names:
-            self.set_pod(name, None)
+        for uid in self._seats.keys() - uids:
+            self.set_pod(uid, None)
 
     def roomy_for(self, pod: Object) -> AbstractSet[str]:
         """The nodes that can take the pod without another one's end. To be read, and not kept."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from controller.cluster import pods
@@ -27,12 +27,19 @@ _ZONE_LABELS: Final = (
 _SEPARATOR: Final = "__"
 
 LIFE: Final = 10.0  # seconds
+# Claims of one pod that are read, each by two calls. A pod may name tens of thousands, and who
+# reads them keeps others' writes waiting: the rest is kube-scheduler's to look at.
+MOST_READ: Final = 64
 
 
 class Volumes:
-    """What is known of pods' volumes. They are not watched: few pods with GCUs have some that tie
-    them to a place. So they are read when their pod is about to be served, in another thread, and
-    what was read holds for `LIFE`: a volume that is bound stays where it is."""
+    """Node selectors of the volumes of waiting pods. They are not watched: few pods with GCUs have
+    volumes that tie them to a place. They are read in another thread when their pod is about to be
+    served.
+
+    What was read serves at least one decision, however many pods are decided on before, and all
+    others within `LIFE` of the read: a volume that is bound stays where it is.
+    """
 
     def __init__(
         self, reader: BoundVolumes, writes: Writes, agenda: Agenda, clock: Callable[[], float]
@@ -41,38 +48,40 @@ class Volumes:
         self._writes = writes
         self._agenda = agenda
         self._clock = clock
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: dict[Key, _Known] = {}
 
     def selectors(self, key: Key, pod: Object) -> Sequence[Object] | None:
         """As `BoundVolumes.selectors` read them; None where the pod comes up again when they are
         read."""
         if not any(_claim_names(pod)):
             return ()
-        self._forget_old()
-        known = self._known.get(pods.uid_of(pod))
-        if known is not None:
+        uid, known = pods.uid_of(pod), self._known.get(key)
+        if known is not None and known.serves(uid, self._clock()):
+            known.used = True
             return known.selectors
-        uid = pods.uid_of(pod)
         read = partial(self._reader.selectors, pod)
         self._writes.begin(key, [uid], read, partial(self._learn, key, uid))
         return None
 
+    def forget(self, key: Key) -> None:
+        """The pod waits no longer."""
+        self._known.pop(key, None)
+
     def _learn(self, key: Key, uid: str, selectors: Sequence[Object]) -> None:
         now = self._clock()
-        self._known[uid] = _Known(now + LIFE, selectors)
-        self._agenda.add(key, now)
-
-    def _forget_old(self) -> None:
-        """The oldest stand first."""
-        now = self._clock()
-        while self._known and next(iter(self._known.values())).until <= now:
-            self._known.popitem(last=False)
+        self._known[key] = _Known(uid, now + LIFE, selectors)
+        self._agenda.add(key, now)  # if the pod is gone, this forgets what was read
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Known:
+    uid: str
     until: float
     selectors: Sequence[Object]
+    used: bool = False
+
+    def serves(self, uid: str, now: float) -> bool:
+        return self.uid == uid and (not self.used or now < self.until)
 
 
 class BoundVolumes:
@@ -85,7 +94,7 @@ class BoundVolumes:
         """A NodeSelector (core/v1) for each requirement of a bound volume; all must match."""
         return [
             selector
-            for name in _claim_names(pod)
+            for name in islice(dict.fromkeys(_claim_names(pod)), MOST_READ)
             for selector in self._of_claim(name, pod["metadata"]["namespace"])
         ]
 

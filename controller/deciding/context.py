@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from controller.allocator.policy import Policy
 from controller.cluster import pods
 from controller.cluster.cache import ClusterCache
+from controller.deciding.hints import QueueingHints
 from controller.deciding.narrator import Narrator
 from controller.deciding.writer import ClaimWriter
-from controller.rules.queue import Queue
+from controller.rules.queue import Cause, Queue
 from controller.work.agenda import Agenda, Key
 from controller.work.memory import Memory
 from controller.work.writes import Writes
@@ -28,6 +29,7 @@ class Context:
     memory: Memory
     agenda: Agenda
     queue: Queue
+    hints: QueueingHints
     narrator: Narrator
     clock: Callable[[], float]
     patience: float
@@ -46,7 +48,8 @@ class Context:
                 self.agenda.add(key, at)
 
     def wake_queue(self, *, after: float = 0.0) -> None:
-        """Look at all pods that wait for devices, `after` so many seconds."""
+        """Look at all pods that wait for devices, `after` so many seconds, those later that were
+        looked at in vain when the cluster changed before."""
         at = self.clock() + after
         for key in self.queue:
-            self.agenda.add(key, at)
+            self.agenda.add(key, self.queue.wake(key, at, Cause.CLUSTER_CHANGED))

@@ -27,7 +27,7 @@ class Grants:
     def __init__(self, context: Context, live_pods: LivePods) -> None:
         self._context = context
         self._live_pods = live_pods
-        self._uncertain: dict[Key, Object] = {}
+        self._uncertain: dict[str, Object] = {}  # by UID: a name may be another claim's by now
 
     def begin(
         self,
@@ -54,6 +54,8 @@ class Grants:
             [pods.uid_of(pod), *(each.ref.uid for each in wanted)],
             partial(context.writer.allocate, planned, gated, only_for=only_for),
             partial(self._written, key, pod, planned),
+            # Nobody knows what was written before that.
+            partial(self._hold_uncertain, planned),
         )
 
     def lift_gate(self, key: Key, pod: Object) -> None:
@@ -65,38 +67,38 @@ class Grants:
             partial(self._lifted, key),
         )
 
-    def is_uncertain(self, key: Key) -> bool:
+    def is_uncertain(self, claim: Object) -> bool:
         """Whether an earlier write to the claim may still arrive at the server."""
-        return key in self._uncertain
+        return _uid(claim) in self._uncertain
 
     def settle(self, key: Key) -> None:
-        """Find out what became of it."""
-        claim = self._uncertain[key]
-        if self._context.writes.is_busy([_uid(claim)]):
-            return
-        self._context.writes.begin(
-            key,
-            [_uid(claim)],
-            partial(self._context.writer.settle, claim),
-            partial(self._settled, key, claim),
-        )
+        """Find out what became of writes to claims of this name, where that is not known."""
+        for claim in [each for each in self._uncertain.values() if Key.of_claim(each) == key]:
+            if not self._context.writes.is_busy([_uid(claim)]):
+                self._context.writes.begin(
+                    key,
+                    [_uid(claim)],
+                    partial(self._context.writer.settle, claim),
+                    partial(self._settled, key, claim),
+                )
 
     def _written(self, key: Key, pod: Object, planned: Sequence[Object], stored: Stored) -> None:
         context, now = self._context, self._context.clock()
         self._learn_claims(stored)
         # Others would try in turn, each at once when another one has failed.
         pause = 0.0 if stored.error is None else _FAILED_RETRY
-        for claim in stored.uncertain:
-            self._uncertain[Key.of_claim(claim)] = claim
-            context.agenda.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
+        self._hold_uncertain(stored.uncertain)
         for claim in planned:
-            if Key.of_claim(claim) not in self._uncertain:
+            if not self.is_uncertain(claim):
                 context.cache.forget(claim)
                 # Its pod may have gone meanwhile, and then nobody else brings the claim up.
                 context.agenda.add(Key.of_claim(claim), now)
+        for claim in planned:
             context.wake_users(claim, but=key, after=pause)
-        if stored.late or stored.error is not None:
+        if stored.error is not None:
             context.wake_queue(after=pause)  # what was found for the pod is free again
+        else:
+            context.hints.freed(each for each in planned if not self._is_allocated(each))
         if stored.late:
             self._live_pods.learn(pod, stored.pod)
             context.agenda.add(key, now)
@@ -110,16 +112,30 @@ class Grants:
             context.memory.granted(pods.uid_of(pod), uids, now, pods.verdict(pod))
         context.agenda.add(key, now)
 
+    def _hold_uncertain(self, claims: Sequence[Object]) -> None:
+        """These writes may still arrive: what they give out is held until that is known."""
+        at = self._context.clock() + _UNCERTAIN_RETRY
+        for claim in claims:
+            self._uncertain[_uid(claim)] = claim
+            self._context.agenda.add(Key.of_claim(claim), at)
+
     def _settled(self, key: Key, claim: Object, stored: Stored) -> None:
         context = self._context
         if not stored.uncertain:
-            del self._uncertain[key]
+            del self._uncertain[_uid(claim)]
             self._learn_claims(stored)
             context.cache.forget(claim)
             context.agenda.add(key, context.clock())  # it may be nobody's by now
             context.wake_users(claim)
-            context.wake_queue()
+            context.hints.freed([claim])
         self._learn(stored)
+
+    def _is_allocated(self, claim: Object) -> bool:
+        """Whether it still is, or may be."""
+        known = self._context.cache.claim(Key.of_claim(claim))
+        if self.is_uncertain(claim):
+            return True
+        return known is not None and _uid(known) == _uid(claim) and allocation(known) is not None
 
     def _lifted(self, key: Key, stored: Stored) -> None:
         self._learn(stored)

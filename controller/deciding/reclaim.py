@@ -119,14 +119,14 @@ class Reclaimer:
             uid = claim["metadata"]["uid"]
             context.cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, claim)
             context.wake_users(claim)
-            if allocation(claim) is not None:
-                continue  # it was reserved in the meantime, and read again
-            node = nodes.get(uid)
+            if uid not in nodes or allocation(claim) is not None:
+                continue  # it was reserved or made anew in the meantime, and read again
+            node = nodes[uid]
             context.memory.released(uid, now)
             if node is not None and context.has_pod(key, failed_for):
                 context.memory.failed(failed_for, node, now)
             context.narrator.released()
-            context.wake_queue()
+            context.hints.freed(each for each in claims if each["metadata"]["uid"] == uid)
         for claim in claims:
             # Its pod may have gone meanwhile; what failed for itself is tried more slowly.
             if Key.of_claim(claim) != key:

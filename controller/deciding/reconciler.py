@@ -18,13 +18,18 @@ from controller.deciding.live_pods import LivePods
 from controller.deciding.reclaim import Reclaimer
 from controller.deciding.templates import TemplateKeeper
 from controller.rules import admin_access
+from controller.rules.class_limits import unserved
 from controller.rules.crowding import crowded_out
 from controller.rules.fairness import Fairness
 from controller.rules.usage import check_allocated, check_asked, differs
 from controller.work.agenda import Key, Subject
 from dra_driver.kube.api import Api
+from dra_driver.kube.events import Note
 from dra_driver.model.claim import Object, allocation, reserved_for, results
 from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.selector.allowance import AllowanceSpent
+
+_FEW = 16  # nodes of which a waiting pod has a set of its own
 
 
 class Reconciler:
@@ -39,8 +44,8 @@ class Reconciler:
     ) -> None:
         self._fairness = fairness
         self._volumes = Volumes(BoundVolumes(api), context.writes, context.agenda, context.clock)
-        cache = context.cache
-        self._fits = NodeFits(cache.nodes, lambda: cache.nodes_version)
+        cache, allowance = context.cache, context.cache.state().selectors.allowance
+        self._fits = NodeFits(cache.nodes, lambda: cache.nodes_version, allowance)
         self._context = context
         self._live_pods = LivePods()
         self._grants = Grants(context, self._live_pods)
@@ -59,21 +64,24 @@ class Reconciler:
 
     def _reconcile_claim(self, key: Key) -> None:
         claim = self._context.cache.claim(key)
-        if self._grants.is_uncertain(key):
-            self._grants.settle(key)
-        elif claim is not None and not self._context.writes.is_busy([_uid(claim)]):
+        self._grants.settle(key)
+        if claim is not None and not self._is_in_hand(claim):
             self._reclaimer.release_orphan(key, claim)
         self._context.narrator.written_past_us(key, claim)
+
+    def _is_in_hand(self, claim: Object) -> bool:
+        """Whether it is being written, or may have been."""
+        return self._context.writes.is_busy([_uid(claim)]) or self._grants.is_uncertain(claim)
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
         pod = self._live_pods.newest(key, context.cache.pod(key))
         if pod is None or not _may_wait(pod):
-            self._leave_line(key)
+            self.leave_line(key)
             return
         claims = context.cache.claims_of(pod)
         if claims is None:
-            self._leave_line(key)  # nothing can be kept for it, perhaps for ever
+            self.leave_line(key)  # nothing can be kept for it, perhaps for ever
             return  # the claim that is missing brings the pod up again
         if context.writes.is_busy([pods.uid_of(pod), *map(_uid, claims.values())]):
             return
@@ -88,11 +96,12 @@ class Reconciler:
                 admin_access.check_asked(wanted)
                 check_asked(pod, ours)
         except (Refused, InvalidValue) as error:
-            self._leave_line(key)  # no node can serve it, so none is kept for it
-            self._wait(key, pod, claims.values(), str(error))
+            self._give_node_back(key)  # no node can serve it, so none is kept for it
+            context.queue.refuse(key, context.clock())
+            self._report(key, pod, claims.values(), str(error))
             return
         if not todo:
-            self._leave_line(key)
+            self.leave_line(key)
             self._leave_to_scheduler(key, pod, ours)
         elif self._is_undisturbed(key, todo):
             self._serve(key, pod, wanted, claims, ours)
@@ -100,6 +109,8 @@ class Reconciler:
     def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
         if not pods.node_name(pod):
             self._tell_of_sharing(pod, ours)
+            if (problem := unserved(pod, self._context.cache.state())) is not None:
+                self._context.narrator.limit_unserved(pod, problem)
         if pods.has_our_gate(pod):
             self._grants.lift_gate(key, pod)
         else:
@@ -131,7 +142,7 @@ class Reconciler:
 
     def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
         context, now = self._context, self._context.clock()
-        if any(self._grants.is_uncertain(Key.of_claim(claim)) for claim in todo):
+        if any(self._grants.is_uncertain(claim) for claim in todo):
             return False  # settling it brings the pod up again
         until = max(context.memory.quiet_until(_uid(claim)) for claim in todo)
         if until > now:
@@ -175,9 +186,10 @@ class Reconciler:
             context.agenda.add(key, until)
         why = "another claim of the pod cannot be allocated"
         if not self._reclaimer.release_all(key, pod, allocated, why):
+            since = context.queue.wait(key, context.clock(), wanted, self._may_serve(pod, where))
             todo = [each.claim for each in wanted]
-            self._wait(key, pod, todo, _words(outcome.reason, where))
-            self._wait_in_line(key, pod, wanted, where.fitting)
+            self._report(key, pod, todo, partial(_words, outcome, where))
+            self._stay_in_line(key, pod, since, wanted, where.fitting)
 
     def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
         """What matters of the pod's replicas to the decision."""
@@ -199,19 +211,42 @@ class Reconciler:
         words = {kept.node: f"kept for {kept.key}"} if kept is not None else {}
         return dict.fromkeys(avoided, "refused by the scheduler lately") | words
 
-    def _wait_in_line(
-        self, key: Key, pod: Object, wanted: list[Wanted], nodes: Collection[str]
+    def _may_serve(self, pod: Object, where: Candidates) -> frozenset[str]:
+        """The nodes on which freed devices may help the pod: at least those of `where`. Where there
+        are many, it is one set for all pods that demand the same of a node."""
+        if len(where.fitting) > _FEW:
+            return self._fits.of(pod).fitting
+        kept = self._fairness.kept_from(pod)
+        return frozenset(where.fitting) | ({kept.node} if kept is not None else frozenset())
+
+    def _stay_in_line(
+        self, key: Key, pod: Object, since: float, wanted: list[Wanted], nodes: Collection[str]
     ) -> None:
         context, now = self._context, self._context.clock()
-        since = context.queue.enter(key, now)
-        if self._fairness.waits(pod, since, now, wanted, nodes):
-            context.wake_queue()
+        opened = self._fairness.waits(pod, since, now, wanted, nodes)
+        if opened is not None:
+            context.hints.opened(opened)
         context.agenda.add(key, self._fairness.look_again_at(since, now))
 
-    def _leave_line(self, key: Key) -> None:
+    def stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
+        """The pod waits on, but no freed device brings it up before the decision goes on."""
+        context = self._context
+        if (pod := context.cache.pod(key)) is not None:
+            context.queue.wait(key, context.clock(), (), frozenset())
+            claims = context.cache.claims_of(pod) or {}
+            context.narrator.stopped(pod, claims.values(), spent, again_in)
+            context.narrator.waiting(len(context.queue))
+
+    def leave_line(self, key: Key) -> None:
+        """The pod waits for no devices any more, whatever is free; a node kept for it is not."""
         self._context.queue.leave(key)
-        if self._fairness.leaves(key):
-            self._context.wake_queue()
+        self._volumes.forget(key)
+        self._give_node_back(key)
+
+    def _give_node_back(self, key: Key) -> None:
+        opened = self._fairness.leaves(key)
+        if opened is not None:
+            self._context.hints.opened(opened)
 
     def _grant(
         self,
@@ -221,18 +256,20 @@ class Reconciler:
         granted: Allocation,
         ours: dict[str, Object],
     ) -> None:
-        self._leave_line(key)  # it may have it or not: there is enough for it
         try:
             admin_access.check_granted(wanted, granted)
             check_allocated(pod, ours, wanted, granted)
         except Refused as error:
-            self._wait(key, pod, [each.claim for each in wanted], str(error))
+            self._give_node_back(key)  # there is enough for it
+            nodes = self._fits.of(pod).fitting  # where something else may be found for it
+            self._context.queue.refuse(key, self._context.clock(), wanted, nodes)
+            self._report(key, pod, [each.claim for each in wanted], str(error))
             return
+        self.leave_line(key)
         self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
 
-    def _wait(self, key: Key, pod: Object, claims: Iterable[Object], reason: str) -> None:
+    def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:
         context = self._context
-        context.queue.enter(key, context.clock())
         untold_for = context.narrator.unsatisfied(pod, claims, reason)
         if untold_for:
             context.agenda.add(key, context.clock() + untold_for)
@@ -252,9 +289,10 @@ def _decide(
     return decide(where.fitting)
 
 
-def _words(reason: str, where: Candidates) -> str:
+def _words(outcome: Unsatisfied, where: Candidates) -> str:
     if not where.fitting:
         return f"no node fits the pod: {where.reason}"
+    reason = outcome.reason
     return f"{reason} (of {where.reason})" if where.reason else reason
 
 

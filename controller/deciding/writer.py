@@ -139,6 +139,8 @@ class ClaimWriter:
         """Make sure that no earlier write of ours to the claim can still arrive."""
         try:
             live = self._read(claim)
+            if live["metadata"]["uid"] != claim["metadata"]["uid"]:
+                return Stored((live,))  # what was written for another one meets a conflict
             marked = self.fence(live, f"{self._term()}.{next(self._marks)}")
         except NotFound:
             return Stored()

@@ -11,7 +11,7 @@ from typing import Final
 from controller.allocator.policy import Policy
 from controller.cluster import pods
 from controller.extender.annotations import describe
-from controller.extender.asked import asked_of
+from controller.extender.asked import asked_of, concerns_us
 from controller.extender.decide import place
 from controller.extender.view import View
 from controller.extender.wire import Bind
@@ -90,6 +90,8 @@ class Binder:
         who = f"pod {call.namespace}/{call.name}"
         if pods.uid_of(pod) != call.uid:
             raise Refused(f"{who} is another one by now")
+        if not concerns_us(pod):
+            raise Refused(f"{who} has no limit for GCUs: its own scheduler binds it")
         if pods.is_deleting(pod):
             raise Refused(f"{who} is being deleted")
         if pods.node_name(pod) not in {"", call.node}:

@@ -14,7 +14,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
     ATTR_CARD,
     ATTR_NUMA_NODE,
-    ATTR_PCIE_SWITCH,
+    ATTR_PCIE_BRIDGES,
+    ATTR_PCIE_ROOT,
     ATTR_TYPE,
     CAPACITY_SIZE,
     CAPACITY_SLICES,
@@ -67,8 +68,10 @@ def _devices(card: NodeCard) -> Iterator[Object]:
 
 def _device(card: NodeCard, mode: Mode, **more: str) -> Object:
     texts = {ATTR_TYPE: mode.value, ATTR_CARD: str(card.address), **more}
-    if card.switch:
-        texts[ATTR_PCIE_SWITCH] = card.switch
+    if card.bridges:
+        texts[ATTR_PCIE_BRIDGES] = card.bridges
+    if card.root:
+        texts[ATTR_PCIE_ROOT] = card.root
     attributes: dict[str, Any] = {name: {"string": text} for name, text in texts.items()}
     if card.numa is not None:
         attributes[ATTR_NUMA_NODE] = {"int": card.numa}

@@ -16,6 +16,7 @@ from controller.extender.assigned import Assignments
 from controller.extender.binder import Binder
 from controller.extender.certificates import CertificateFiles, Certificates
 from controller.extender.decide import fits
+from controller.extender.expiry import Expiry
 from controller.extender.metrics import Metrics
 from controller.extender.refusals import Refusals
 from controller.extender.server import ExtenderServer
@@ -28,10 +29,12 @@ from controller.leadership.leader import LeaderElector, LeaseTimes
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
+from dra_driver.kube.events import EventRecorder
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.model.names import DRIVER
 from dra_driver.model.node_cards import NodeCard
 from dra_driver.telemetry.program import Deadline
 
@@ -79,8 +82,19 @@ class Extender:
             metrics=self._metrics,
             check=self._check,
         )
+        certificates = Certificates(_files(settings), settings.extender_client_subject)
         self._server = ExtenderServer(
-            settings.extender_port, Certificates(_files(settings)), service.answers
+            settings.extender_port, certificates, service.answers, host=settings.extender_host
+        )
+        self._recorder = EventRecorder(api, controller=f"{DRIVER}/controller", instance=identity)
+        self._expiry = Expiry(
+            certificates.ends,
+            self._metrics,
+            self._recorder,
+            api,
+            namespace=settings.lease_namespace,
+            name=identity,
+            now=lambda: now_ns() / 1e9,
         )
         self._assignments = Assignments(fenced, self._cards, clock=clock)
         pods = PodHandler(
@@ -117,6 +131,7 @@ class Extender:
     def start(self) -> None:
         """Start all threads. Raises InvalidValue where certificate or port are not to be had."""
         self._server.start()
+        self._recorder.start()
         for reflector in self._reflectors:
             reflector.start()
         self._elector.start()
@@ -132,6 +147,7 @@ class Extender:
         self._elector.stop(deadline.left())
         for reflector in self._reflectors:
             reflector.stop(deadline.left())
+        self._recorder.stop(deadline.left())
 
     def ready(self) -> str | None:
         """None where calls are answered: one replica at a time."""
@@ -147,6 +163,7 @@ class Extender:
             "the server": self._server.is_alive(),
             "the leader election": self._elector.is_alive(),
             "the looks at what waits": self._looks.is_alive(),
+            "the writer of events": self._recorder.is_alive(),
             "a watch": all(each.is_alive() for each in self._reflectors),
         }
         return next((f"{name} ended" for name, lives in alive.items() if not lives), None)
@@ -201,6 +218,7 @@ class Extender:
     def _run(self) -> None:
         while not self._stopped.wait(_LOOK_EVERY):
             self.look()
+            self._expiry.look()
 
 
 def _files(settings: ControllerSettings) -> CertificateFiles:

@@ -24,19 +24,22 @@ _CAPACITIES = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """A pod that is bound to the node, or is being bound to it. `name` is ``namespace/name``;
-    `cards` are those that it was placed for, none where it was bound past the extender. `static`
-    is the kubelet's own UID of a static pod, of which the API server has but a mirror."""
+    `cards` are those that it was placed for, none where it was bound past the extender.
+
+    `static` is None but for a mirror pod, which the kubelet never runs. It is the UID of the static
+    pod that the mirror stands for, empty where the mirror names none.
+    """
 
     uid: str
     name: str
     asked: Asked
     cards: tuple[PciAddress, ...]
-    static: str = ""
+    static: str | None = None
 
     @property
     def recorded(self) -> str:
         """The UID by which the kubelet, and so the agent, knows it."""
-        return self.static or self.uid
+        return self.uid if self.static is None else self.static
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,9 @@ def held_on(
     taken = {card.address for card in cards if card.mode is Mode.WHOLE}
     unplaced = []
     for tenant in tenants:
-        its = told[tenant.recorded]
+        if tenant.static is not None:
+            continue  # the static pod's devices are told of, and anybody can make a mirror of none
+        its = told[tenant.uid]
         missing = _untold(node, tenant, _rest(tenant, its, unowned), its, taken)
         if missing is None:
             unplaced.append(tenant.name)

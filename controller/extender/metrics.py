@@ -11,7 +11,8 @@ class Metrics:
     """`seconds` by verb; `calls` by verb and outcome: served (also when no node has room), refused
     (this replica does not lead or has not read the cluster yet, or the node of a bind has no room
     any more), failed. `refused_by_node` counts pods that came to a node which did not admit them:
-    a view that was not up to date."""
+    a view that was not up to date. `certificate_ends` is
+    Unix time by certificate: server, client, authority."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.seconds = Histogram(
@@ -31,4 +32,10 @@ class Metrics:
         )
         self.waiting = Gauge(
             "gcu_extender_waiting_pods", "Pods that no node could take.", registry=registry
+        )
+        self.certificate_ends = Gauge(
+            "gcu_extender_certificate_expiration_timestamp_seconds",
+            "When the certificates of extender (server), kube-scheduler (client) and CA expire.",
+            ["certificate"],
+            registry=registry,
         )

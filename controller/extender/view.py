@@ -5,6 +5,7 @@ Not safe for several threads: whoever shares it holds a lock around each use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,9 +27,13 @@ from dra_driver.model.node_cards import NodeCard, parse_cards
 from dra_driver.model.pci import PciAddress
 from dra_driver.selector.selector import Selectors
 
-# On the mirror of a static pod, the UID that the kubelet gave it (1.36.3, pkg/kubelet/pod/
-# mirror_client.go and pkg/kubelet/config/common.go).
+# On the mirror of a static pod, the UID that the kubelet gave it: MD5 of the manifest (1.36.3,
+# pkg/kubelet/pod/mirror_client.go and pkg/kubelet/config/common.go). Who may create pods can set
+# it, to any value: the API server only asks that such a pod names a node from the start, and then
+# keeps the value (pkg/apis/core/validation). Whatever it is, no kubelet runs a pod that has it
+# (pkg/kubelet/types, `IsMirrorPod`).
 _MIRROR: Final = "kubernetes.io/config.mirror"
+_STATIC_UID: Final = re.compile(r"[0-9a-f]{32}")
 
 UNTOLD = "the node's agent has not reported its cards"
 
@@ -124,7 +129,8 @@ class View:
         if not node:
             return
         if pods.is_done(pod):
-            self._end(uid, node, _static(pod) or uid)
+            static = _static(pod)
+            self._end(uid, node, uid if static is None else static)
             return
         tenant = _tenant(pod)
         if tenant is not None:
@@ -175,16 +181,15 @@ class View:
         self._places[tenant.uid] = node
         if known.tenants.get(tenant.uid) != tenant:
             known.tenants[tenant.uid] = tenant
-            known.ended.discard(tenant.recorded)  # a mirror was deleted, and is made anew
             self._count(node)
 
     def _end(self, uid: str, node: str, recorded: str) -> None:
         self._gone.add(uid)
+        self._remove(uid)
         known = self._nodes.get(node)
-        if known is not None:
+        if known is not None and recorded:
             known.ended.add(recorded)
             self._count(node)
-        self._remove(uid)
 
     def _remove(self, uid: str) -> None:
         self._assumed.discard(uid)
@@ -202,6 +207,9 @@ class View:
         self._version += 1
         # An agent tells of an ended pod until it has taken notice; later nobody asks any more.
         known.ended &= {each.pod for card in known.cards for each in card.held}
+        # Nor is a pod at its end that is here: the mirror that ended was another one of it, or no
+        # kubelet's.
+        known.ended -= {each.recorded for each in known.tenants.values()}
         for hold in known.holds:
             self._holdings.remove(hold)
         found = held_on(name, known.cards, known.tenants.values(), known.ended)
@@ -234,8 +242,12 @@ def _tenant(pod: Object) -> Tenant | None:
     )
 
 
-def _static(pod: Object) -> str:
-    return str((pod["metadata"].get("annotations") or {}).get(_MIRROR, ""))
+def _static(pod: Object) -> str | None:
+    """`Tenant.static` of the pod."""
+    text = (pod["metadata"].get("annotations") or {}).get(_MIRROR)
+    if text is None:
+        return None
+    return str(text) if _STATIC_UID.fullmatch(str(text)) else ""
 
 
 def _addresses(texts: Iterable[str]) -> Iterator[PciAddress]:

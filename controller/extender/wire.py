@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from controller.extender.decide import Filtered
 from dra_driver.kube.decode import decode
@@ -47,7 +47,8 @@ def parse_question(body: bytes) -> Question:
     """Raises InvalidValue, for whoever wrote the scheduler's configuration."""
     raw = _object(body)
     names = _by_name(raw.get("NodeNames"), "nodes")
-    return Question(_pod(raw, "ExtenderArgs"), tuple(str(each) for each in names))
+    # Each node once: a pod is judged on each under the lock that all calls share.
+    return Question(_pod(raw, "ExtenderArgs"), tuple(dict.fromkeys(str(each) for each in names)))
 
 
 def parse_bind(body: bytes) -> Bind:
@@ -104,9 +105,25 @@ def _by_name(found: Any, what: str) -> Any:
 
 def _pod(raw: Mapping[str, Any], kind: str) -> Object:
     pod = raw.get("Pod")
-    if not isinstance(pod, dict) or "metadata" not in pod or "spec" not in pod:
+    if not _is_pod(pod):
         raise InvalidValue("the call names no pod", remedy=f"call it as {kind} has it")
     return pod
+
+
+def _is_pod(found: Any) -> TypeGuard[Object]:
+    """Whether it has all that is read of it later: a pod that fits nowhere is kept, and an error in
+    the thread that has it tried again would end that thread."""
+    try:
+        metadata, spec = found["metadata"], found["spec"]
+        texts = [metadata[key] for key in ("namespace", "name", "uid")]
+        for key in ("initContainers", "containers"):
+            texts += [each["name"] for each in spec.get(key) or ()]
+        priority = spec.get("priority") or 0
+    except (AttributeError, LookupError, TypeError):
+        return False
+    return isinstance(priority, int) and all(
+        isinstance(each, str) and each.isascii() for each in texts
+    )
 
 
 def _render(answer: object) -> bytes:

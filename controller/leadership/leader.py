@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
+from typing import Final
 
 from controller.leadership.fence import Fence, boottime
 from dra_driver.background import Background
@@ -16,6 +17,11 @@ from dra_driver.kube.resources import LEASES
 from dra_driver.model.claim import Object
 
 logger = logging.getLogger(__name__)
+
+LONGEST: Final = 600.0
+"""Seconds that a lease may last. Nobody waits longer for one, whatever stands in it: a stolen token
+can write anything there."""
+_MOST_TRANSITIONS: Final = 2**31 - 1  # coordination.k8s.io/v1, an int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +162,12 @@ class LeaderElector(Background):
 
     def _expiry(self, lease: Object) -> float:
         duration = lease["spec"].get("leaseDurationSeconds") or self._times.duration
-        return self._seen_at + float(duration)
+        return self._seen_at + min(float(duration), LONGEST)
 
     def _spec(self, lease: Object) -> Object:
         spec = lease.get("spec") or {}
         mine = self._has_led and spec.get("holderIdentity") == self._identity
+        transitions = int(spec.get("leaseTransitions") or 0)
         now = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {
             "holderIdentity": self._identity,
@@ -168,5 +175,5 @@ class LeaderElector(Background):
             "leaseDurationSeconds": ceil(self._times.duration),
             "acquireTime": spec.get("acquireTime", now) if mine else now,
             "renewTime": now,
-            "leaseTransitions": int(spec.get("leaseTransitions") or 0) + (0 if mine else 1),
+            "leaseTransitions": transitions if mine else transitions % _MOST_TRANSITIONS + 1,
         }

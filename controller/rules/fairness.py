@@ -61,30 +61,34 @@ class Fairness:
         now: float,
         wanted: Sequence[Wanted],
         nodes: Collection[str],
-    ) -> bool:
-        """The pod has waited `since` then and cannot be served on any of `nodes` now; gives whether
-        a node is free for others again."""
+    ) -> str | None:
+        """The pod has waited `since` then and cannot be served on any of `nodes` now; gives the
+        node that is free for others again, if one is."""
         key, rank, kept = pods.key_of(pod), pods.urgency(pod), self._kept
         if now < since + self._patience:
-            return False
+            return None
         if kept is not None:
             if kept.key != key and kept.rank <= rank:
-                return False
+                return None
             if kept.key == key and kept.node in nodes and now < kept.at + self._patience:
-                return False
+                return None
         node = self._emptiest(wanted, nodes)
         if node is not None:
             self._kept = SetAside(node, key, rank, now)
         elif kept is not None and kept.key == key:
             self._kept = None  # not even an empty node could serve it any more
-        return kept is not None and (self._kept is None or self._kept.node != kept.node)
+        if kept is None or (self._kept is not None and self._kept.node == kept.node):
+            return None
+        return kept.node
 
-    def leaves(self, key: Key) -> bool:
-        """The pod waits no longer; gives whether its node is free for others again."""
-        had_one = self._kept is not None and self._kept.key == key
-        if had_one:
-            self._kept = None
-        return had_one
+    def leaves(self, key: Key) -> str | None:
+        """The pod waits no longer; gives the node that was kept for it, if one was: it is free for
+        others again."""
+        kept = self._kept
+        if kept is None or kept.key != key:
+            return None
+        self._kept = None
+        return kept.node
 
     def _emptiest(self, wanted: Sequence[Wanted], nodes: Iterable[str]) -> str | None:
         for node in sorted(nodes, key=lambda name: (self._in_use(name), name)):

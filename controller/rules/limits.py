@@ -1,8 +1,10 @@
-"""Claim templates for pods that ask by the vendor's limits; the name says all. Pure.
+"""Claim templates for pods that ask by limits; the name says all. Pure.
 
 Admission turns a pod's limits into a reference to a template (charts/gcu-dra-driver,
 policy-legacy-resources.yaml): ``enflame-shared-gcu-2-1`` is for a pod with two containers, of which
-the first has ``enflame.com/shared-gcu: 2`` and the second 1. docs/adr/0015 has the scheme.
+the first has ``enflame.com/shared-gcu: 2`` and the second 1. ``enflame-shared-gcu-devices-2`` is
+for the limit ``deviceclass.resource.kubernetes.io/shared-gcu.enflame.com: 2``, two devices of the
+class. docs/adr/0015 has the scheme.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from dra_driver.model.names import (
     LABEL_MADE_FOR_LIMITS,
 )
 
-_MOST_CARDS: Final = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
-_NAME: Final = re.compile(r"enflame-(gcu|shared-gcu|drs-gcu)((?:-[1-9][0-9]{0,2}){1,32})")
+_MOST_DEVICES: Final = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
+_NAME: Final = re.compile(
+    r"enflame-(?:(gcu)|(shared-gcu|drs-gcu)(-devices)?)((?:-[1-9][0-9]{0,2}){1,32})"
+)
 _CLASSES: Final[Mapping[str, str]] = MappingProxyType(
     {"gcu": CLASS_WHOLE, "shared-gcu": CLASS_SHARED, "drs-gcu": CLASS_DRS}
 )
@@ -38,16 +42,18 @@ def template_for(namespace: str, name: str) -> Object | None:
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    amounts = [int(each) for each in match[2][1:].split("-")]
-    device_class = _CLASSES[match[1]]
-    if device_class == CLASS_WHOLE and sum(amounts) > _MOST_CARDS:
+    amounts = [int(each) for each in match[4][1:].split("-")]
+    device_class = _CLASSES[match[1] or match[2]]
+    counts_devices = bool(match[1] or match[3])
+    if counts_devices and sum(amounts) > _MOST_DEVICES:
         return None
+    exactly = _devices if counts_devices else _part
     requests = [
-        {"name": f"gcu-{i}", "exactly": _exactly(device_class, amount)}
+        {"name": f"gcu-{i}", "exactly": exactly(device_class, amount)}
         for i, amount in enumerate(amounts)
     ]
     devices: dict[str, Any] = {"requests": requests}
-    if len(requests) > 1 and device_class != CLASS_WHOLE:
+    if len(requests) > 1 and not counts_devices:
         # The vendor's rule: a pod's slices, and its instances, are of one card.
         devices["constraints"] = [{"matchAttribute": f"{DRIVER}/{ATTR_CARD}"}]
     return {
@@ -68,9 +74,11 @@ def is_ours(template: Object) -> bool:
     return bool(labels.get(LABEL_MADE_FOR_LIMITS) == "true")
 
 
-def _exactly(device_class: str, amount: int) -> Object:
-    if device_class == CLASS_WHOLE:
-        return {"deviceClassName": device_class, "count": amount}
+def _devices(device_class: str, count: int) -> Object:
+    return {"deviceClassName": device_class, "count": count}
+
+
+def _part(device_class: str, amount: int) -> Object:
     name = CAPACITY_SLICES if device_class == CLASS_SHARED else CAPACITY_SIZE
     exactly: Object = {
         "deviceClassName": device_class,

@@ -8,7 +8,7 @@ refuses the same as the last resort (`dra_driver.node.usage`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from controller.allocator.allocate import Allocation
 from controller.allocator.request import Wanted
@@ -16,7 +16,7 @@ from dra_driver.model.claim import ClaimRef, Object, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ATTR_TYPE, CLASS_DRS
-from dra_driver.model.usage_sets import UsageSet, Use, usage_sets
+from dra_driver.model.usage_sets import UsageSet, Use, usage_sets, used_by_containers
 
 _Devices = Mapping[Use, Sequence[str]]  # the modes of a request's devices
 
@@ -88,26 +88,19 @@ def _together(pod: Object, claims: Mapping[str, Object], uid: str) -> set[UsageS
 def _check(pod: Object, ours: Mapping[str, Object], devices: _Devices) -> None:
     requests = {_uid(claim): _requests(claim) for claim in ours.values()}
     names = {name: _uid(claim) for name, claim in ours.items()}
-    for used in set(usage_sets(pod, names, requests).values()):
+    usage_sets(pod, names, requests)
+    users: defaultdict[UsageSet, list[str]] = defaultdict(list)
+    for container, used in used_by_containers(pod, names, requests):
+        users[used].append(container)
+    for used, using in users.items():
         modes = [mode for use in used for mode in devices.get(use, ())]
-        containers = sorted(_containers(pod, names, used))
-        if containers and len(modes) > 1 and Mode.DRS.value in modes:
+        if len(modes) > 1 and Mode.DRS.value in modes:
             raise Refused(
-                f"{_listed(containers)} of pod {pod['metadata']['namespace']}/"
+                f"{_listed(sorted(using))} of pod {pod['metadata']['namespace']}/"
                 f"{pod['metadata']['name']} would have {len(modes)} GCU devices of which one is a "
                 "DRS instance, and a container's variables can name one instance only",
                 remedy="let each container use one DRS request, and no other GCU request beside it",
             )
-
-
-def _containers(pod: Object, names: Mapping[str, str], used: UsageSet) -> Iterable[str]:
-    """Those that use the set: as sets are equal or disjoint, one use tells."""
-    for container in [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]:
-        for entry in (container.get("resources") or {}).get("claims") or ():
-            uid, request = names.get(entry["name"]), entry.get("request")
-            if any(use.claim == uid and request in {None, "", use.request} for use in used):
-                yield container["name"]
-                break
 
 
 def _requests(claim: Object) -> frozenset[str]:

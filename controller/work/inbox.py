@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -41,15 +42,21 @@ News = Replaced | Event | Finished
 
 
 class Inbox:
-    """News in the order in which they came; `take` waits for them."""
+    """News in the order in which they came; `take` waits for them. `since` is when the first of
+    those came that were taken last."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.since = 0.0
+        self._clock = clock
+        self._first_at = 0.0
         self._news: list[News] = []
         self._awake = False
         self._condition = threading.Condition()
 
     def put(self, news: News) -> None:
         with self._condition:
+            if not self._news:
+                self._first_at = self._clock()
             self._news.append(news)
             self._condition.notify()
 
@@ -69,6 +76,7 @@ class Inbox:
             self._condition.wait_for(lambda: self._news or self._awake, timeout)
             news, self._news = self._news, []
             self._awake = False
+            self.since = self._first_at
             return news
 
 

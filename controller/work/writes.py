@@ -44,16 +44,24 @@ class Writes:
         return not self._busy.isdisjoint(uids)
 
     def begin(
-        self, key: Key, uids: Collection[str], work: Callable[[], T], done: Callable[[T], None]
+        self,
+        key: Key,
+        uids: Collection[str],
+        work: Callable[[], T],
+        done: Callable[[T], None],
+        failed: Callable[[], None] = lambda: None,
     ) -> None:
         """Do `work` in another thread, and then in the deciding thread `done` with what it gave;
-        what it raised counts as a failure of `key`. The objects `uids` must not be busy."""
+        what it raised counts as a failure of `key`, after `failed` was called instead. The objects
+        `uids` must not be busy."""
         assert not self.is_busy(uids)
         self._busy.update(uids)
         self._under_way[key] += 1
         future = self._executor.submit(contextvars.copy_context().run, work)
         future.add_done_callback(
-            lambda ended: self._inbox.put(Finished(key, partial(self._end, key, uids, ended, done)))
+            lambda ended: self._inbox.put(
+                Finished(key, partial(self._end, key, uids, ended, done, failed))
+            )
         )
 
     def for_each(self, call: Callable[[Object], None], items: Iterable[Object]) -> None:
@@ -70,8 +78,15 @@ class Writes:
         return not ended.is_alive()
 
     def _end(
-        self, key: Key, uids: Collection[str], ended: Future[T], done: Callable[[T], None]
+        self,
+        key: Key,
+        uids: Collection[str],
+        ended: Future[T],
+        done: Callable[[T], None],
+        failed: Callable[[], None],
     ) -> None:
         self._busy.difference_update(uids)
         self._under_way -= Counter([key])
+        if ended.exception() is not None:
+            failed()
         done(ended.result())

@@ -24,7 +24,7 @@ def card(bus: int) -> Card:
         virtualization=None,
         numa_node=0,
         pcie_root="pci0000:00",
-        pcie_switch="0000:02:00.0",
+        pcie_bridges=("0000:00:01.0", "0000:02:00.0", "0000:03:00.0"),
         nodes=(),
     )
 

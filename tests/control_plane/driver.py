@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from dra_driver.model.claim import Object
 from dra_driver.model.names import CLASS_WHOLE, TAINT_ALLOCATED_BY
 from tests.chart.helm import CHART, RELEASE
@@ -46,7 +48,7 @@ class Driver:
 
     def user(self, program: str) -> str:
         """The name by which the API server knows the account of `agent` or `controller`."""
-        return f"system:serviceaccount:{DRIVER_NAMESPACE}:{_account(program)}"
+        return f"system:serviceaccount:{DRIVER_NAMESPACE}:{account(program)}"
 
     def kubeconfig(self, program: str, path: Path, *, node: str = "") -> Path:
         """Write a kubeconfig for the account of a program, with a token of its own: that of a pod
@@ -56,7 +58,7 @@ class Driver:
             pod_of_it = self._pod(program, node)
             bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod_of_it}")
         scope = ("--namespace", DRIVER_NAMESPACE)
-        token = self._cluster.kubectl("create", "token", _account(program), *scope, *bound)
+        token = self._cluster.kubectl("create", "token", account(program), *scope, *bound)
         admin = json.loads(self._cluster.kubectl("config", "view", "--raw", "--output=json"))
         content: dict[str, Any] = {
             "apiVersion": "v1",
@@ -72,8 +74,9 @@ class Driver:
 
     def _pod(self, program: str, node: str) -> str:
         """The name of a pod of a program on `node`, where nothing runs it."""
-        made = pod(f"{program}-{node}", DRIVER_NAMESPACE, nodeName=node)
-        made["spec"]["serviceAccountName"] = _account(program)
+        name = f"{program}-{node}"[:60].rstrip(".-")
+        made = pod(name, DRIVER_NAMESPACE, nodeName=node)
+        made["spec"]["serviceAccountName"] = account(program)
         self._cluster.apply(made)
         return str(made["metadata"]["name"])
 
@@ -90,8 +93,18 @@ class Driver:
         return False
 
 
-def _account(program: str) -> str:
+def account(program: str) -> str:
+    """The name of a program's service account."""
     return f"{RELEASE}-{program}"
+
+
+def rendered(cluster: Cluster, folder: Path, template: str, values: Object) -> list[Object]:
+    """What helm makes of one file of the chart's templates with these values."""
+    file = folder / "values.json"
+    file.write_text(json.dumps(values))
+    scope = (f"--namespace={DRIVER_NAMESPACE}", f"--show-only=templates/{template}")
+    text = cluster.helm("template", RELEASE, str(CHART), *scope, f"--values={file}")
+    return [each for each in yaml.safe_load_all(text) if each]
 
 
 def _tolerating_claim() -> Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import signal
 from collections import Counter
@@ -40,8 +41,9 @@ from tests.control_plane.program_process import ProgramProcess
 
 SCHEDULER = "gcushare-scheduler"
 SLICES = 6
-_NAME = f"{RELEASE}-extender"
-SERVICE = f"{_NAME}.{DRIVER_NAMESPACE}.svc"
+NAME = f"{RELEASE}-extender"
+SERVICE = f"{NAME}.{DRIVER_NAMESPACE}.svc"
+_AS_BEFORE = ("--reuse-values", "--force-conflicts")
 NONE: Mapping[str, Mapping[str, bytes]] = MappingProxyType({})
 
 
@@ -65,7 +67,9 @@ class ExtenderWorld:
 
     def __init__(self, folder: Path, secrets: Mapping[str, Mapping[str, bytes]] = NONE) -> None:
         self._folder = folder
-        settings = Settings("extender", kubernetes=OLD_KUBERNETES, keep_nodes_ready=True)
+        settings = Settings(
+            f"extender-{os.getpid()}", kubernetes=OLD_KUBERNETES, keep_nodes_ready=True
+        )
         self.cluster = Cluster.up(settings, owner=own_process())
         self.api: Client = connect(self.cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
         self.cluster.kubectl("create", "namespace", DRIVER_NAMESPACE)
@@ -78,11 +82,21 @@ class ExtenderWorld:
         scope = f"--namespace={DRIVER_NAMESPACE}"
         self.cluster.helm("install", RELEASE, str(CHART), scope, f"--values={values}")
         self._kubeconfig = Driver(self.cluster).kubeconfig("controller", folder / "kubeconfig")
-        names = tuple(secrets) or (_NAME, f"{_NAME}-client")
+        names = tuple(secrets) or (NAME, f"{NAME}-client")
         self.ours, self.theirs = (self._mounted(name) for name in names)
         self.extender: ProgramProcess | None = None
         self.port = 0
         self._logs = 0
+
+    def secret(self, name: str) -> Object:
+        return self.cluster.get("secret", name, "--namespace", DRIVER_NAMESPACE)
+
+    def upgrade(self) -> None:
+        """`helm upgrade` with the values of the install, whatever else wrote its objects; the
+        extender finds its Secret's files."""
+        scope = f"--namespace={DRIVER_NAMESPACE}"
+        self.cluster.helm("upgrade", RELEASE, str(CHART), scope, *_AS_BEFORE)
+        self.ours.update(_files_of(self.secret(NAME)))
 
     def down(self) -> None:
         self.end_extender()
@@ -126,7 +140,7 @@ class ExtenderWorld:
 
     def start_scheduler(self) -> None:
         """The chart's, with its configuration; only addresses and files are this machine's."""
-        data = self.cluster.get("configmap", _NAME, "--namespace", DRIVER_NAMESPACE)["data"]
+        data = self.cluster.get("configmap", NAME, "--namespace", DRIVER_NAMESPACE)["data"]
         config: dict[str, Any] = yaml.safe_load(data["scheduler.yaml"])
         [entry] = config["extenders"]
         path = urlsplit(entry["urlPrefix"]).path
@@ -146,8 +160,9 @@ class ExtenderWorld:
         count = len(cards)
         totals = {Mode.WHOLE: count, Mode.SHARED: SLICES * count, Mode.DRS: 6 * count}
         capacity = {RESOURCES[mode]: str(total) for mode, total in totals.items()}
-        self.cluster.add_node_object(name, labels={"machine": name}, capacity=capacity)
-        self.tell(name, *cards)
+        # At once: the extender has a watch of its own, which may be behind that of kube-scheduler.
+        annotations = {ANNOTATION_CARDS: render_cards(cards)}
+        self.cluster.add_node_object(name, {"machine": name}, capacity, annotations)
 
     def tell(self, name: str, *cards: NodeCard) -> None:
         """What the node's agent would write."""
@@ -206,9 +221,11 @@ class ExtenderWorld:
         return found
 
     def _mounted(self, secret: str) -> MountedSecret:
-        data = self.cluster.get("secret", secret, "--namespace", DRIVER_NAMESPACE)["data"]
-        files = {key: base64.b64decode(value) for key, value in data.items()}
-        return MountedSecret(self._folder / secret, files)
+        return MountedSecret(self._folder / secret, _files_of(self.secret(secret)))
+
+
+def _files_of(secret: Object) -> dict[str, bytes]:
+    return {key: base64.b64decode(value) for key, value in secret["data"].items()}
 
 
 def _tls_secret(name: str, files: Mapping[str, bytes]) -> Object:

@@ -74,11 +74,11 @@ def place(
     control_plane: Cluster,
     driver: Driver,
     api: Client,
-    tmp_path_factory: pytest.TempPathFactory,
+    short_folder: Path,
 ) -> Iterator[Place]:
     name = f"served-{secrets.token_hex(3)}"
     control_plane.add_node_object(name)
-    root = tmp_path_factory.mktemp("n")  # a short path, as sockets lie below it
+    root = short_folder
     for folder in ("plugins", "plugins_registry"):
         (root / "kubelet" / folder).mkdir(parents=True)
     described = [{"bdf": bdf, "model": "S60"} for bdf in CARDS]

@@ -133,6 +133,8 @@ def test_a_list_of_many_pages(api: Client, namespace: str) -> None:
 
 
 def test_a_watch_tells_what_happens(api: Client, namespace: str) -> None:
+    # kube-controller-manager puts one into each namespace.
+    wait_until(lambda: api.list(CONFIG_MAPS, namespace=namespace).items, 60.0, "its own object")
     listed = api.list(CONFIG_MAPS, namespace=namespace)
     api.create(CONFIG_MAPS, config_map("new", namespace))
     api.delete(CONFIG_MAPS, "new", namespace=namespace)

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from dra_driver.agent.slices import dropped_fields
 from dra_driver.kube.client import Client
-from dra_driver.kube.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.kube.errors import Forbidden
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.device import whole_device
 from dra_driver.model.device_shares import MAX_SLICES, drs_device, shared_device
 from dra_driver.model.instance import Instance
+from dra_driver.model.names import CLASS_SHARED
 from dra_driver.model.profile import ProfileTable
 from dra_driver.node.records import Hold
 from dra_driver.node.status import device_statuses
+from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import PATIENCE, wait_until
+from tests.cluster.workloads import pod
 from tests.control_plane.cards import card, table
-from tests.control_plane.objects import claim, resource_slice
+from tests.control_plane.objects import claim, resource_slice, shared, whole
 
 pytestmark = pytest.mark.control_plane
 
+INSTALL: Final = Path(__file__).parents[2] / "docs/user/install.md"
 NOW = "2026-05-01T10:00:00Z"
 
 
@@ -38,6 +50,26 @@ def test_the_server_keeps_every_form_of_a_card(api: Client) -> None:
     sent = resource_slice("node-of-devices", devices)
     kept = api.create(RESOURCE_SLICES, sent, dry_run=True)
     assert dropped_fields(sent["spec"], kept["spec"]) == []
+
+
+def test_the_server_takes_every_version_of_the_driver(api: Client) -> None:
+    """With every kind of build metadata that is made."""
+    versions = ["1.5.20260710", "1.4.0.3", "1.4.0-rc1", "1.04.0", f"1.4.0.{'9' * 80}", "none"]
+    devices = [
+        whole_device(replace(card(at), driver_version=each), allocator="controller")
+        for at, each in enumerate(versions)
+    ]
+    sent = resource_slice("node-of-devices", devices)
+    kept = api.create(RESOURCE_SLICES, sent, dry_run=True)
+    assert dropped_fields(sent["spec"], kept["spec"]) == []
+    found = [each["attributes"].get("driverVersion") for each in kept["spec"]["devices"]]
+    assert found[1:] == [
+        {"version": "1.4.0+3"},
+        {"version": "1.4.0+rc1"},
+        {"version": "1.4.0"},
+        {"version": f"1.4.0+{'9' * 58}"},
+        None,
+    ]
 
 
 def test_the_server_keeps_what_is_told_of_a_claims_devices(api: Client, namespace: str) -> None:
@@ -72,3 +104,74 @@ def test_the_server_keeps_what_is_told_of_a_claims_devices(api: Client, namespac
     sent = {**made, "status": {**made["status"], "devices": told}}
     kept = api.replace(RESOURCE_CLAIMS, sent, subresource="status")
     assert kept["status"]["devices"] == told
+
+
+@pytest.fixture
+def published(api: Client) -> Iterator[None]:
+    """Slices of two nodes that are nothing else."""
+    devices = {"node-a": [whole(3), shared(3)], "node-b": [shared(5)]}
+    made = [
+        api.create(RESOURCE_SLICES, resource_slice(node, each)) for node, each in devices.items()
+    ]
+    yield
+    for each in made:
+        api.delete(RESOURCE_SLICES, each["metadata"]["name"])
+
+
+@pytest.mark.usefixtures("published")
+def test_the_page_lists_the_devices_of_each_node(control_plane: Cluster) -> None:
+    """`kubectl get resourceslices` without more shows no device."""
+    listed = control_plane.kubectl(*command("kubectl get resourceslices --field-selector"))
+    taint = "gcu.enflame.com/allocated-by"
+    assert f"node-b\n  shared-0000-05-00-0\t\t{taint}\n" in listed
+    assert (
+        f"node-a\n  whole-0000-03-00-0\tS60\t{taint}\n  shared-0000-03-00-0\t\t{taint}\n" in listed
+    )
+    assert "-0000-" not in control_plane.kubectl("get", "resourceslices")
+
+
+def test_the_page_lists_who_has_what(control_plane: Cluster, api: Client, namespace: str) -> None:
+    made = api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    # Others than pods that exist are removed from reservedFor.
+    train = api.create(PODS, pod("train-0", namespace))
+    pool, device = "gcu.enflame.com/node-a", "whole-0000-03-00-0"
+    result = {"request": "gcu", "driver": "gcu.enflame.com", "pool": pool, "device": device}
+    consumer = {"resource": "pods", "name": "train-0", "uid": train["metadata"]["uid"]}
+    status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [consumer]}
+    api.replace(RESOURCE_CLAIMS, {**made, "status": status}, subresource="status")
+    listed = control_plane.kubectl(*command("kubectl get resourceclaims -A"))
+    rows = [line.split() for line in listed.splitlines()]
+    assert rows[0] == ["NAMESPACE", "CLAIM", "POOLS", "DEVICES", "PODS"]
+    assert [namespace, "one", pool, device, "train-0"] in rows
+
+
+def test_a_quota_counts_devices_and_not_slices(api: Client, namespace: str) -> None:
+    counted = f"{CLASS_SHARED}.deviceclass.resource.k8s.io/devices"
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gcus", "namespace": namespace},
+        "spec": {"hard": {counted: "2"}},
+    }
+    quotas = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
+    api.create(quotas, quota)
+
+    def used() -> str:
+        found = api.get(quotas, "gcus", namespace=namespace)
+        return str(found.get("status", {}).get("used", {}).get(counted))
+
+    wait_until(lambda: used() == "0", PATIENCE, "the quota to be counted")
+    exactly = {"deviceClassName": CLASS_SHARED, "capacity": {"requests": {"slices": "6"}}}
+    six = {"devices": {"requests": [{"name": "gcu", "exactly": exactly}]}}
+    api.create(RESOURCE_CLAIMS, {**claim("first", namespace), "spec": six})
+    assert used() == "1"
+    api.create(RESOURCE_CLAIMS, {**claim("second", namespace), "spec": six})
+    with pytest.raises(Forbidden, match="exceeded quota"):
+        api.create(RESOURCE_CLAIMS, {**claim("third", namespace), "spec": six})
+
+
+def command(begin: str) -> list[str]:
+    """The arguments of the command of the user's page that begins so."""
+    lines = map(str.strip, INSTALL.read_text(encoding="utf-8").splitlines())
+    [line] = [each for each in lines if each.startswith(begin)]
+    return shlex.split(line)[1:]

@@ -10,16 +10,22 @@ from dataclasses import replace
 import pytest
 
 from controller.extender.service import PREFIX
+from dra_driver.kube.resources import PODS
+from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
 from dra_driver.model.node_cards import Hold
 from dra_driver.model.plugin_device import RESOURCES
+from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import wait_until
-from tests.control_plane.extender_world import SLICES, ExtenderWorld, card
+from tests.cluster.workloads import pod
+from tests.control_plane.extender_world import NAME, SLICES, ExtenderWorld, card
 
 pytestmark = pytest.mark.control_plane
 
 WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in (Mode.WHOLE, Mode.SHARED, Mode.DRS))
+MIRROR = "kubernetes.io/config.mirror"
+ISSUED = "gcu.enflame.com/issued"
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +74,31 @@ def test_a_pod_goes_where_one_card_has_room(world: ExtenderWorld, namespace: str
     # Best fit: not the free card, nor the other node, where less would be left.
     world.create(namespace, "two", {SHARED: 2})
     assert world.bound(namespace, "two") == "free"
+
+
+@pytest.mark.parametrize("stays", [False, True], ids=["of another pod", "of none, for good"])
+def test_a_mirror_that_a_tenant_makes_takes_nobody_the_node(
+    world: ExtenderWorld, namespace: str, stays: bool
+) -> None:
+    """The API server takes it of anybody, and a finalizer keeps it."""
+    for name in ("other", "mirror"):
+        made = pod(name, namespace, nodeName="only", automountServiceAccountToken=False)
+        made["spec"]["containers"][0]["resources"] = {"limits": {SHARED: "1"}}
+        if name == "mirror":
+            uid = world.pod(namespace, "other")["metadata"]["uid"]
+            made["metadata"]["annotations"] = {MIRROR: secrets.token_hex(16) if stays else uid}
+            made["metadata"]["finalizers"] = ["example.com/stay"] if stays else []
+        world.api.create(PODS, made)
+    uid = world.pod(namespace, "other")["metadata"]["uid"]
+    world.node("only", replace(card(1, Mode.SHARED), held=(Hold(uid, "main", 1),)))
+    scope = ("--namespace", namespace, "--force", "--grace-period=0", "--wait=false")
+    world.cluster.kubectl("delete", "pod", "mirror", *scope)
+    try:
+        world.create(namespace, "next", {SHARED: 4})
+        assert world.bound(namespace, "next") == "only"
+    finally:
+        if stays:
+            world.api.patch(PODS, "mirror", {"metadata": {"finalizers": None}}, namespace=namespace)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +165,7 @@ def test_others_are_preempted_for_processors_and_not_for_a_card(
     world.create(namespace, "urgent", {SHARED: 4}, **urgent)
     world.waits_because(namespace, "urgent", "no candidate node for preemption")
     assert not any(world.is_ending(namespace, name) for name in names)
+    world.api.delete(PODS, "urgent", namespace=namespace)  # it would take the next node
     world.node("busy", card(1))
     world.create(namespace, "computes", {"cpu": 60}, nodeSelector={"machine": "busy"})
     world.bound(namespace, "computes")
@@ -205,3 +237,32 @@ def test_while_it_hangs_pods_wait_with_the_reason_and_others_do_not(
     [bound] = set(waiting) - set(refused)
     assert world.bound(namespace, bound) == "one"
     assert [*world.taken(namespace, ("before", *waiting)).values()] == [SLICES]
+
+
+def test_an_upgrade_renews_certificates_that_are_older_than_a_month(
+    world: ExtenderWorld, namespace: str
+) -> None:
+    """kube-scheduler, which goes on with those that it has read, is served before and after."""
+    names = [f"{NAME}{each}" for each in ("", "-client", "-authority")]
+    ours, theirs, authority = names
+
+    def data() -> dict[str, Object]:
+        return {name: world.secret(name)["data"] for name in names}
+
+    first = data()
+    world.upgrade()
+    assert data() == first
+    scope = ("--namespace", DRIVER_NAMESPACE, "--overwrite", f"{ISSUED}=2026-01-02")
+    world.cluster.kubectl("annotate", "secrets", *names, *scope)
+    world.upgrade()
+    renewed = data()
+    assert renewed[authority] == first[authority]
+    for name in (ours, theirs):
+        assert renewed[name]["ca.crt"] == first[name]["ca.crt"]
+        assert renewed[name]["tls.crt"] != first[name]["tls.crt"]
+    issued = {world.secret(name)["metadata"]["annotations"][ISSUED] for name in names}
+    assert len(issued) == 1
+    assert issued != {"2026-01-02"}
+    world.node("one", card(1))
+    world.create(namespace, "after", {SHARED: 2})
+    assert world.bound(namespace, "after") == "one"

@@ -11,7 +11,9 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object, Result, results
+from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from dra_driver.model.names import (
+    CLASS_SHARED,
     LABEL_MADE_FOR_LIMITS,
     RESOURCE_DRS,
     RESOURCE_SHARED,
@@ -62,6 +64,10 @@ GIVEN: dict[str, tuple[list[dict[str, str]], list[str]]] = {
     "two whole cards": ([{RESOURCE_WHOLE: "2"}], ["whole", "whole"]),
     "two slices of one card": ([{RESOURCE_SHARED: "2"}], ["shared"]),
     "an instance": ([{RESOURCE_DRS: "3"}], ["drs"]),
+    "devices of a class, which are of two cards": (
+        [{OF_CLASS + CLASS_SHARED: "2"}],
+        ["shared"] * 2,
+    ),
     "containers with an instance each": ([{RESOURCE_DRS: "1"}, {RESOURCE_DRS: "3"}], ["drs"] * 2),
 }
 
@@ -75,7 +81,7 @@ def test_a_pod_gets_what_its_limits_say(
     held = held_by(scene, "legacy")
     assert [each.device.partition("-")[0] for each in held] == kinds
     amounts = [next(iter(each.values())) for each in limits]
-    if RESOURCE_WHOLE not in limits[0]:
+    if not limits[0].keys() & {RESOURCE_WHOLE, OF_CLASS + CLASS_SHARED}:
         assert len({each.device for each in held}) == 1
         assert [next(iter(each.consumed.values())) for each in held] == amounts
 

@@ -12,7 +12,15 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
-from dra_driver.model.names import RESOURCE_DRS, RESOURCE_SHARED, RESOURCE_WHOLE
+from dra_driver.model.names import (
+    CLASS_DRS,
+    CLASS_SHARED,
+    CLASS_WHOLE,
+    RESOURCE_DRS,
+    RESOURCE_SHARED,
+    RESOURCE_WHOLE,
+)
+from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from tests.control_plane.driver import Driver
 from tests.control_plane.legacy import GCUSHARE, asking, wait_until_heeded
 
@@ -124,6 +132,15 @@ TRANSLATED = {
             ]
         },
     ),
+    "cards of the class": Case([{OF_CLASS + CLASS_WHOLE: "2"}], "enflame-gcu-2", ONE),
+    "devices of the class for slices": Case(
+        [{OF_CLASS + CLASS_SHARED: "2"}, {OF_CLASS + CLASS_SHARED: "1"}],
+        "enflame-shared-gcu-devices-2-1",
+        {"c0": "gcu-0", "c1": "gcu-1"},
+    ),
+    "devices of the class for instances": Case(
+        [{OF_CLASS + CLASS_DRS: "1"}], "enflame-drs-gcu-devices-1", ONE
+    ),
     "no limits of ours": Case([{"cpu": "1"}], None, {}),
 }
 
@@ -173,6 +190,14 @@ REFUSED = {
     "less than zero": ([{RESOURCE_SHARED: "-1"}], "must be greater than or equal to 0"),
     "a part": ([{RESOURCE_SHARED: "500m"}], "must be an integer"),
     "more than a claim can hold": ([{RESOURCE_WHOLE: "33"}], "32 whole cards at most"),
+    "more devices than a claim can hold": (
+        [{OF_CLASS + CLASS_SHARED: "33"}],
+        "32 devices of a DeviceClass",
+    ),
+    "the vendor's limit beside that of a class": (
+        [{RESOURCE_SHARED: "1"}, {OF_CLASS + CLASS_SHARED: "1"}],
+        "asks for enflame.com/shared-gcu and deviceclass.resource.kubernetes.io/shared-gcu",
+    ),
     "an absurd amount": ([{RESOURCE_SHARED: "1000"}], "each limit 999 at most"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -18,7 +19,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import RELEASES
+from tests.cluster.versions import OLD_KUBERNETES, chosen_with_dra
 from tests.cluster.waiting import wait_until
 from tests.control_plane.driver import NOWHERE
 from tests.control_plane.legacy import GCUSHARE, asking
@@ -33,14 +34,15 @@ def starting(**limits: str) -> Object:
     return {"name": "before", "image": "none", "resources": {"limits": limits}}
 
 
-@pytest.fixture(scope="module", params=sorted(RELEASES))
+@pytest.fixture(scope="module", params=["without DRA", "with DRA"])
 def api(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     cluster_report: Callable[[str], None],
 ) -> Iterator[Client]:
-    """Of a server of each version, once the chart's policies are heeded there."""
-    settings = Settings("one-kind", kubernetes=request.param)
+    """Of a server without DRA and of one with it, once the chart's policies are heeded there."""
+    version = chosen_with_dra() if request.param == "with DRA" else OLD_KUBERNETES
+    settings = Settings(f"one-kind-{os.getpid()}", kubernetes=version)
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
     try:
         values = tmp_path_factory.mktemp("values") / "values.json"

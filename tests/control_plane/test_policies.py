@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.names import CLASS_WHOLE, TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
-from tests.control_plane.driver import Driver
+from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import wait_until
+from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.objects import TEMPLATES
 
 pytestmark = pytest.mark.control_plane
@@ -109,3 +112,54 @@ def test_other_requests_are_taken(
 
 def test_a_claim_without_requests_is_none_of_its_business(api: Client, driver: Driver) -> None:
     create(api, RESOURCE_CLAIMS, claim("default") | {"spec": {}})
+
+
+OWN_CLASS = "inference.example.com"
+
+
+@pytest.fixture(scope="module")
+def named(
+    control_plane: Cluster, api: Client, driver: Driver, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The policy of a release that names an administrator's class, beside the installed one."""
+    folder = tmp_path_factory.mktemp("own-classes")
+    policy, binding = rendered(
+        control_plane, folder, "policy-tolerations.yaml", {"ownDeviceClasses": [OWN_CLASS]}
+    )
+    name = "own-classes.example.com"
+    policy["metadata"] = {"name": name}
+    binding |= {"metadata": {"name": name}, "spec": binding["spec"] | {"policyName": name}}
+    control_plane.apply(policy, binding)
+    tried = claim("default", exactly(BY_NAME, device_class=OWN_CLASS))
+
+    def is_heeded() -> bool:
+        try:
+            create(api, RESOURCE_CLAIMS, tried)
+        except KubeError as error:
+            return name in str(error)
+        return False
+
+    wait_until(is_heeded, 60.0, "the policy to be heeded")
+    yield
+    for each in (binding, policy):
+        control_plane.kubectl("delete", each["kind"], name)
+
+
+OF_OWN_CLASS = {
+    "by name": exactly(BY_NAME, device_class=OWN_CLASS),
+    "without a key": exactly(KEYLESS, device_class=OWN_CLASS),
+    "in an alternative": first_available(wanted(KEYLESS, name="a", device_class=OWN_CLASS)),
+}
+
+
+@pytest.mark.usefixtures("named")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("request_", OF_OWN_CLASS.values(), ids=OF_OWN_CLASS)
+def test_so_is_one_of_a_class_that_the_administrator_names(
+    api: Client, kind: str, request_: Object
+) -> None:
+    resource, make = KINDS[kind]
+    with pytest.raises(KubeError, match="request gcu: a request for a GCU must not tolerate"):
+        create(api, resource, make("default", request_))
+    create(api, resource, make("default", exactly(UNHEALTHY, device_class=OWN_CLASS)))
+    create(api, resource, make("default", exactly(KEYLESS, device_class=OTHER_CLASS)))

@@ -6,7 +6,6 @@ not decide about, or that would hurt most.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER, SCHEDULING_GATE
 from tests.cluster.cluster import Cluster
-from tests.control_plane.attempts import CONFIG_MAPS, SECRETS, Stage, set_up
+from tests.control_plane.attempts import CONFIG_MAPS, SECRETS, Stage, staged
 from tests.control_plane.driver import Driver
 from tests.control_plane.objects import resource_slice, whole
 
@@ -308,24 +307,11 @@ def stages(
 ) -> Iterator[dict[str, Stage]]:
     """By program; what is refused leaves no trace, so that all attempts share them."""
     folder = tmp_path_factory.mktemp("refusals")
-    made: dict[str, Stage] = {}
-    for program in ("agent", "controller"):
-        own, other, namespace = (f"{program}-{secrets.token_hex(3)}" for _ in range(3))
-        for node in (own, other):
-            control_plane.add_node_object(node)
-        control_plane.kubectl("create", "namespace", namespace)
-        kubeconfig = driver.kubeconfig(
-            program, folder / program, node=own if program == "agent" else ""
-        )
-        thief = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
-        made[program] = set_up(api, thief, namespace, own, other)
-    yield made
-    for stage in made.values():
-        stage.thief.close()
-        api.delete(RESOURCE_SLICES, f"{stage.other}-0")
-        for node in (stage.own, stage.other):
-            api.delete(NODES, node)
-        control_plane.kubectl("delete", "namespace", stage.namespace, "--wait=false")
+    with (
+        staged(control_plane, api, driver, folder, "agent") as agent,
+        staged(control_plane, api, driver, folder, "controller") as controller,
+    ):
+        yield {"agent": agent, "controller": controller}
 
 
 @pytest.mark.parametrize(("attempt", "refusal"), (BOTH | AGENT).values(), ids=BOTH | AGENT)

@@ -159,6 +159,7 @@ WANTED_BY_NOBODY = [
     Access("get create update patch", "apps/daemonsets", DRIVER_NAMESPACE),
     Access("get create update patch", "apps/deployments", DRIVER_NAMESPACE),
     Access("create update patch delete", "resource.k8s.io/deviceclasses"),
+    Access("create update patch delete", "resource.k8s.io/devicetaintrules"),
     Access("create patch delete deletecollection", "resource.k8s.io/resourceclaims", "default"),
     Access("patch", "resource.k8s.io/resourceclaims/binding", "default"),
     Access(
@@ -180,6 +181,7 @@ WANTED_BY_ANOTHER = {
         Access("list watch", "/nodes"),
         Access("list watch patch", "/pods", "default"),
         Access("get list watch", "resource.k8s.io/deviceclasses"),
+        Access("get list watch", "resource.k8s.io/devicetaintrules"),
         Access("list watch update", "resource.k8s.io/resourceclaims", "default"),
         Access("update", "resource.k8s.io/resourceclaims/status", "default"),
         Access("update", "resource.k8s.io/resourceclaims/binding", "default"),

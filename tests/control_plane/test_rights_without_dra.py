@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from dra_driver.device_plugin.node_report import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
 from dra_driver.device_plugin.reporter import Reporter
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
-from dra_driver.kube.resources import NODES, PODS
+from dra_driver.kube.resources import BINDINGS, NODES, PODS
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, DRIVER
 from dra_driver.uninstall.cleanup import clean
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
@@ -30,7 +31,8 @@ from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pod
-from tests.control_plane.driver import NOWHERE, Driver
+from tests.control_plane.attempts import Stage, is_refused
+from tests.control_plane.driver import NOWHERE, Driver, rendered
 from tests.unit.device_plugin.test_node_report import view
 
 pytestmark = pytest.mark.control_plane
@@ -45,8 +47,8 @@ def told(**metadata: object) -> Object:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    settings = Settings("rights", kubernetes=OLD_KUBERNETES, keep_nodes_ready=True)
+def old_control_plane() -> Iterator[Cluster]:
+    settings = Settings(f"rights-{os.getpid()}", kubernetes=OLD_KUBERNETES, keep_nodes_ready=True)
     found = Cluster.up(settings, owner=own_process())
     try:
         for name in (OWN, OTHER):
@@ -58,45 +60,49 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def user(cluster: Cluster) -> str:
+def user(old_control_plane: Cluster) -> str:
     """The name of a pod of somebody's."""
     made = pod("user", NAMESPACE, schedulingGates=[{"name": "a.example/wait"}])
     made["metadata"]["annotations"] = {"theirs": "1"}
-    cluster.apply(made)
+    old_control_plane.apply(made)
     return "user"
 
 
+def bind(client: Client, pod: str, **metadata: object) -> object:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod, "namespace": NAMESPACE, **metadata},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": OTHER},
+    }
+    return client.create(BINDINGS, body, dry_run=True)
+
+
 @pytest.fixture(scope="module")
-def driver(cluster: Cluster, user: str, tmp_path_factory: pytest.TempPathFactory) -> Driver:
+def driver(
+    old_control_plane: Cluster, user: str, tmp_path_factory: pytest.TempPathFactory
+) -> Driver:
     """The chart, once its policies are heeded."""
     values = tmp_path_factory.mktemp("values") / "values.json"
     values.write_text(json.dumps({"agent": NOWHERE, "controller": NOWHERE}))
     scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
-    cluster.helm("install", RELEASE, str(CHART), *scope, f"--values={values}")
-    made = Driver(cluster)
+    old_control_plane.helm("install", RELEASE, str(CHART), *scope, f"--values={values}")
+    made = Driver(old_control_plane)
 
-    folder = values.parent
-    trials = (("agent", NODES, OTHER, "", "status"), ("controller", PODS, user, NAMESPACE, ""))
-    for program, resource, name, namespace, subresource in trials:
-        kubeconfig = made.kubeconfig(program, folder / program)
-        client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
-
-        def refused(tries: Callable[[], object]) -> bool:
-            try:
-                tries()
-            except KubeError as error:
-                return "ValidatingAdmissionPolicy" in str(error)
-            return False
-
-        trial = partial(
-            client.patch,
-            resource,
-            name,
-            told(annotations={"tried": "1"}),
-            namespace=namespace,
-            subresource=subresource,
-        )
-        wait_until(partial(refused, trial), 60.0, f"the policy for {resource.plural} to be heeded")
+    agent, controller = (
+        connect(made.kubeconfig(each, values.parent / each), effects=Effects(), user_agent="tests")
+        for each in ("agent", "controller")
+    )
+    tried = told(annotations={"tried": "1"})
+    trials: dict[str, Callable[[], object]] = {
+        "nodes": lambda: agent.patch(NODES, OTHER, tried, subresource="status"),
+        "events": lambda: Stage(agent, NAMESPACE, OWN, OTHER).report("anybody"),
+        "pods": lambda: controller.patch(PODS, user, tried, namespace=NAMESPACE),
+        "bindings": lambda: bind(controller, user, annotations={"tried": "1"}),
+    }
+    for kind, trial in trials.items():
+        wait_until(partial(is_refused, trial), 60.0, f"the policy for {kind} to be heeded")
+    for client in (agent, controller):
         client.close()
     return made
 
@@ -111,17 +117,11 @@ def agent(driver: Driver, tmp_path: Path) -> Iterator[Client]:
 
 
 @pytest.fixture
-def cleanup(cluster: Cluster, driver: Driver, tmp_path: Path) -> Iterator[Client]:
+def cleanup(old_control_plane: Cluster, driver: Driver, tmp_path: Path) -> Iterator[Client]:
     """Our client with the account that the chart makes after an uninstall."""
-    shown = cluster.helm(
-        "template",
-        RELEASE,
-        str(CHART),
-        f"--namespace={DRIVER_NAMESPACE}",
-        "--show-only=templates/uninstall/cleanup.yaml",
-    )
-    made = [each for each in yaml.safe_load_all(shown) if each["kind"] != "Job"]
-    cluster.apply(*made)
+    shown = rendered(old_control_plane, tmp_path, "uninstall/cleanup.yaml", {})
+    made = [each for each in shown if each["kind"] != "Job"]
+    old_control_plane.apply(*made)
     kubeconfig = driver.kubeconfig("cleanup", tmp_path / "cleanup")
     client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
     yield client
@@ -147,11 +147,13 @@ def test_the_agent_tells_of_its_node(agent: Client) -> None:
 
 
 @pytest.mark.parametrize("theirs", [False, True], ids=["ours alone", "somebody else's, too"])
-def test_the_label_goes_with_the_cards(cluster: Cluster, agent: Client, theirs: bool) -> None:
+def test_the_label_goes_with_the_cards(
+    old_control_plane: Cluster, agent: Client, theirs: bool
+) -> None:
     """Unless somebody else has put it there before."""
-    cluster.kubectl("label", "node", OWN, f"{GCUSHARE}-")
+    old_control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}-")
     if theirs:
-        cluster.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
+        old_control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
     views = iter((view(), view(cards=())))
     reporter = Reporter(
         agent, OWN, view=lambda: next(views), recorded=lambda: (), clock=time.monotonic
@@ -164,12 +166,12 @@ def test_the_label_goes_with_the_cards(cluster: Cluster, agent: Client, theirs: 
 
 @pytest.mark.parametrize("theirs", [False, True], ids=["ours alone", "somebody else's, too"])
 def test_an_uninstall_takes_away_what_the_agent_told(
-    cluster: Cluster, agent: Client, cleanup: Client, theirs: bool
+    old_control_plane: Cluster, agent: Client, cleanup: Client, theirs: bool
 ) -> None:
     """And nothing else: others have annotated and labelled the Node, too."""
-    cluster.kubectl("label", "node", OWN, f"{GCUSHARE}-")
+    old_control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}-")
     if theirs:
-        cluster.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
+        old_control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
     before = agent.get(NODES, OWN)["metadata"]
     Reporter(agent, OWN, view=view, recorded=lambda: (), clock=time.monotonic).look()
     told = agent.get(NODES, OWN)["metadata"]
@@ -217,6 +219,31 @@ def test_a_token_that_is_bound_to_no_node_tells_nothing(driver: Driver, tmp_path
     client.close()
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(told(annotations={"rack": "two"}), "changes nothing", id="annotation"),
+        pytest.param(told(annotations={"rack": None}), "and nothing else", id="removed"),
+        pytest.param(told(labels={"rack": None}), "and nothing else", id="label removed"),
+        pytest.param(told(labels={"new": "1"}), "adds nothing", id="label added"),
+        pytest.param({"status": {"capacity": {"cpu": "9"}}}, "changes nothing", id="status"),
+    ],
+)
+def test_the_cleanup_takes_nothing_else_from_nodes(
+    cleanup: Client, body: Object, words: str
+) -> None:
+    numbers = count()
+
+    def is_heeded() -> bool:
+        # Another value each time: a patch that changes nothing passes every policy.
+        tried = told(annotations={"tried": str(next(numbers))})
+        return is_refused(partial(cleanup.patch, NODES, OTHER, tried, subresource="status"))
+
+    wait_until(is_heeded, 60.0, "the policy for the cleanup to be heeded")
+    with pytest.raises(KubeError, match=words):
+        cleanup.patch(NODES, OTHER, body, subresource="status")
+
+
 def test_the_controller_writes_what_a_pod_was_given(controller: Client, user: str) -> None:
     given = {ANNOTATION_ASSIGNED: "0000:0d:00.0", "enflame.com/gcu-assigned": "true"}
     body = told(annotations={**given, "assigned-containers": "{}"})
@@ -246,3 +273,82 @@ def test_the_controller_writes_nothing_else_of_pods(
     kind = PatchType.JSON if isinstance(body, list) else PatchType.MERGE
     with pytest.raises(KubeError, match=words):
         controller.patch(PODS, user, body, namespace=NAMESPACE, patch_type=kind)
+
+
+@pytest.fixture
+def scheduler(old_control_plane: Cluster) -> Iterator[None]:
+    """The controller's account has the rights of the chart's kube-scheduler, too."""
+    name, role = "rights-scheduler", "system:kube-scheduler"
+    bound = (f"--clusterrole={role}", f"--serviceaccount={DRIVER_NAMESPACE}:{RELEASE}-controller")
+    old_control_plane.kubectl("create", "clusterrolebinding", name, *bound)
+    yield
+    old_control_plane.kubectl("delete", "clusterrolebinding", name)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(told(annotations={"theirs": "2"}), "writes annotations", id="annotation"),
+        pytest.param(told(labels={"app": "other"}), REFUSED, id="label"),
+    ],
+)
+def test_a_pods_status_is_no_way_to_its_metadata(
+    controller: Client, user: str, scheduler: None, body: Object, words: str
+) -> None:
+    def tried() -> object:
+        return controller.patch(PODS, user, body, namespace=NAMESPACE, subresource="status")
+
+    wait_until(lambda: not is_forbidden(tried), 60.0, "the role to be heeded")
+    with pytest.raises(KubeError, match=words):
+        tried()
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Tried"}
+    status: Object = {"status": {"conditions": [condition]}}
+    controller.patch(
+        PODS,
+        user,
+        status,
+        namespace=NAMESPACE,
+        patch_type=PatchType.STRATEGIC_MERGE,
+        subresource="status",
+    )
+
+
+def is_forbidden(attempt: Callable[[], object]) -> bool:
+    """Whether RBAC refuses it."""
+    try:
+        attempt()
+    except Forbidden as error:
+        return "cannot patch resource" in str(error)
+    except KubeError:
+        return False
+    return False
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        pytest.param(
+            {"annotations": {"theirs": "2"}}, "annotations about GCUs only", id="annotation"
+        ),
+        pytest.param({"labels": {"app": "other"}}, "gives pods no labels", id="label"),
+    ],
+)
+def test_the_controller_binds_with_nothing_else(
+    controller: Client, user: str, metadata: dict[str, object], words: str
+) -> None:
+    with pytest.raises(KubeError, match=words):
+        bind(controller, user, **metadata)
+
+
+def test_the_controller_binds_with_cards(old_control_plane: Cluster, controller: Client) -> None:
+    old_control_plane.apply(pod("waits", NAMESPACE, schedulerName="nobody"))
+    bind(controller, "waits", annotations={ANNOTATION_ASSIGNED: "0000:0d:00.0"})
+
+
+@pytest.mark.parametrize("program", ["agent", "controller"])
+def test_a_program_reports_in_its_own_name(agent: Client, controller: Client, program: str) -> None:
+    client = {"agent": agent, "controller": controller}[program]
+    stage = Stage(client, NAMESPACE, OWN, OTHER)
+    stage.report(f"{DRIVER}/{program}")
+    with pytest.raises(KubeError, match=rf"has the reportingController {DRIVER}/{program}"):
+        stage.report("kubelet")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.node.damage import SMALL, open_cut, open_flipped
+from tests.unit.node.damage import SMALL, open_cut, open_flipped, open_torn
 
 
 @pytest.mark.parametrize("place", range(len(SMALL) + 1))
@@ -17,3 +17,8 @@ def test_any_flipped_byte_costs_at_most_its_record(fast_path: Path, place: int) 
 @pytest.mark.parametrize("length", range(len(SMALL)))
 def test_a_file_that_was_cut_anywhere_keeps_what_is_before(fast_path: Path, length: int) -> None:
     open_cut(fast_path, length)
+
+
+@pytest.mark.parametrize("length", range(len(SMALL)))
+def test_a_record_that_was_cut_anywhere_is_the_end(fast_path: Path, length: int) -> None:
+    open_torn(fast_path, length)

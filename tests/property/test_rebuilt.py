@@ -67,7 +67,13 @@ def cut(content: bytes) -> Iterator[bytes]:
     yield from (content[:length] for length in range(0, len(content), 11))
 
 
-@pytest.mark.parametrize("damage", [flipped, cut], ids=["flipped", "cut"])
+def zeroed(content: bytes) -> Iterator[bytes]:
+    """What was synced when the file was made is no torn record."""
+    for length in range(0, len(content), 11):
+        yield content[:length].ljust(len(content) + 1, b"\0")
+
+
+@pytest.mark.parametrize("damage", [flipped, cut, zeroed], ids=["flipped", "cut", "zeroed"])
 def test_damage(before: Before, damage: Damage) -> None:
     for damaged in damage(before.content):
         before.check(damaged)

@@ -62,6 +62,19 @@ def test_without_the_writer_of_events_it_is_not_alive(silent: Silent) -> None:
     controller.stop(within=0.5)
 
 
+def test_with_a_step_that_does_not_end_it_is_not_alive(
+    silent: Silent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ControllerSettings(lease_namespace="default")
+    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
+    controller.start()
+    monkeypatch.setattr(controller._worker, "lasting", lambda: 119.0)
+    assert controller.live() is None
+    monkeypatch.setattr(controller._worker, "lasting", lambda: 121.4)
+    assert controller.live() == "a step of the worker has lasted 121 s"
+    controller.stop(within=0.5)
+
+
 @pytest.mark.parametrize("answered", [True, False], ids=["written", "under way"])
 def test_the_lease_is_given_back_only_when_all_is_written(
     silent: Silent, answered: bool, monkeypatch: pytest.MonkeyPatch

@@ -352,3 +352,24 @@ def test_a_heartbeat_wakes_nobody() -> None:
     world.put(NODES, beating)
     world.settle()
     assert len(world.ears.told) == told
+
+
+def test_labels_and_annotations_bring_no_waiting_pod_up() -> None:
+    """A tenant may change them all the time, and of a claim that many pods name."""
+    world = World(pool("a", [device("whole", 0)]))
+    asked = claim("c", [request(count=2)])
+    world.put(RESOURCE_CLAIMS, asked)
+    for number in range(5):
+        world.put(PODS, pod(f"p{number}", "c"))
+    world.settle()
+    before = world.metric("gcu_controller_unsatisfied_total")
+    for number in range(5):
+        noted = {"annotations": {"note": str(number)}, "labels": {"nth": str(number)}}
+        world.put(RESOURCE_CLAIMS, asked | {"metadata": asked["metadata"] | noted})
+        user = pod("p1", "c")
+        world.put(PODS, user | {"metadata": user["metadata"] | noted})
+        world.settle()
+    assert world.metric("gcu_controller_unsatisfied_total") == before == 5
+    world.put(RESOURCE_CLAIMS, asked | {"spec": claim("c")["spec"]})
+    world.settle()
+    assert world.node_of("c") == "a"

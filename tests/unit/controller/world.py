@@ -24,9 +24,10 @@ from controller.wiring import Ports, wire
 from controller.work.inbox import Event, Inbox, Replaced
 from dra_driver.kube.api import NOTHING, Api, Change, Keep, Listing, whole
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from dra_driver.kube.events import EventType
+from dra_driver.kube.events import EventType, Note
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
     NODES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
@@ -35,7 +36,7 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claim import Object, allocation
-from dra_driver.model.errors import GcuError
+from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, device, pool
 
@@ -64,7 +65,7 @@ class Port:
         self.live: dict[tuple[Resource, str], Object] = {}
         self.writes: list[str] = []
         self.reads: list[str] = []
-        self.refuse: list[GcuError] = []
+        self.refuse: list[Exception] = []
         self.meanwhile: Callable[[], object] = lambda: None
         self.refuse_lists: list[KubeError] = []
         self.after_list: Callable[[], object] = lambda: None
@@ -169,7 +170,7 @@ class Hands(Executor):
         def work() -> None:
             try:
                 future.set_result(fn(*args, **kwargs))
-            except GcuError as error:
+            except Exception as error:  # noqa: BLE001 - as an executor of threads does it
                 future.set_exception(error)
 
         self.given.append(work)
@@ -193,11 +194,12 @@ class Ears:
         self.deaf_for = 0.0
 
     def record(
-        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
+        self, regarding: Object, *, kind: EventType, reason: str, note: Note, action: str
     ) -> float:
         if self.deaf_for:
             return self.deaf_for
-        self.told.append(f"{regarding['kind']} {regarding['metadata']['name']}: {note}")
+        text = note if isinstance(note, str) else note()
+        self.told.append(f"{regarding['kind']} {regarding['metadata']['name']}: {text}")
         return 0.0
 
 
@@ -213,10 +215,11 @@ class World:
         policy: Policy = POLICY,
     ) -> None:
         self.time = 1000.0
+        self.look_takes = 0.0  # seconds that pass with each look at the clock within a decision
         self.port = port or Port()
         self.ears = Ears()
         self.kept = Kept()
-        self.inbox = Inbox()
+        self.inbox = Inbox(lambda: self.time)
         self.fence = Fence(lambda: self.time)
         self.lead()
         self._registry = CollectorRegistry()
@@ -229,6 +232,7 @@ class World:
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
             draw=lambda: 0.0,
         )
+        _SELECTORS.allowance = Allowance(self.look)
         self.worker, context = wire(
             SETTINGS.model_copy(update={"pack_nodes": policy.nodes, "pack_cards": policy.cards}),
             ports,
@@ -246,6 +250,7 @@ class World:
             ]
         for resource, items in (
             (RESOURCE_SLICES, slices),
+            (DEVICE_TAINT_RULES, []),
             (DEVICE_CLASSES, [*CLASSES.values(), OTHER_CLASS]),
             (NODES, [node("a"), node("b")]),
             (RESOURCE_CLAIM_TEMPLATES, []),
@@ -257,6 +262,11 @@ class World:
                 keep = self.kept.of(resource)
                 self.inbox.put(Replaced(resource, [keep(each) for each in listed_ones]))
         self.worker.turn(0)  # it leads, and begins its term
+
+    def look(self) -> float:
+        """A decision looks at the clock."""
+        self.time += self.look_takes
+        return self.time
 
     def lead(self, term: str = "1") -> None:
         """The lease was won."""

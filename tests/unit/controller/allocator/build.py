@@ -124,6 +124,12 @@ OTHER_CLASS: Object = {
 ALL_CLASSES = CLASSES | {"gpu.example.com": OTHER_CLASS, ANY: ANY_CLASS}
 
 
+def taint_rule(name: str, selector: Object | None, taint: Object) -> Object:
+    """A DeviceTaintRule; without a selector where that is None."""
+    spec: Object = {"taint": taint} | ({} if selector is None else {"deviceSelector": selector})
+    return {"metadata": {"name": name}, "spec": spec}
+
+
 def plain(
     name: str,
     *,

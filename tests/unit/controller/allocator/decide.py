@@ -44,8 +44,8 @@ def decide(
             return node, [
                 grant.device.id.name.removesuffix("-00-0") for each in grants for grant in each
             ]
-        case Unsatisfied(reason):
-            return reason
+        case Unsatisfied() as outcome:
+            return outcome.reason
 
 
 def whole(*buses: int) -> list[str]:

@@ -137,13 +137,34 @@ REASONS = {
         pool("a", cards(1, *MODES)),
         [],
         [claim("c", [request(cls=DRS, capacity={"size": "7"})])],
-        "1 card: 1 without the requested capacity; 1 requested",
+        "1 card: 1 too small; 1 requested; asks for 7 of size, no card has more than 6",
     ),
     "a capacity that no device has": (
         pool("a", cards(1)),
         [],
         [claim("c", [request(capacity={"slices": "1"})])],
-        "1 card: 1 without the requested capacity; 1 requested",
+        "1 card: 1 too small; 1 requested; asks for 1 slice, which no card has",
+    ),
+    "more slices than any card has": (
+        [*pool("a", cards(2, *MODES)), *pool("b", [device("shared", 0, slices=4)])],
+        [],
+        [claim("c", [request(cls=SHARED, capacity={"slices": "8"})])],
+        "3 cards: 3 too small; 1 requested; asks for 8 slices, no card has more than 6",
+    ),
+    "more slices than some cards have": (
+        pool("a", [device("shared", 0, slices=12), device("shared", 1)]),
+        [allocated("x", "a", *names("shared", 0), consumed={"slices": "6"})],
+        [claim("c", [request(cls=SHARED, capacity={"slices": "8"})])],
+        (
+            "2 cards: 1 too small, 1 with fewer than 8 free slices; 1 requested; "
+            "asks for 8 slices, a card that is too small has at most 6"
+        ),
+    ),
+    "more memory than any card has": (
+        pool("a", cards(1)),
+        [],
+        [claim("c", [request(capacity={"memory": "80Gi"})])],
+        "1 card: 1 too small; 1 requested; asks for 80Gi of memory, no card has more than 42976Mi",
     ),
     "a vanished device still holds its card": (
         pool("a", [device("whole", 0)]),

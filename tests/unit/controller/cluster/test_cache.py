@@ -192,3 +192,49 @@ def on_a(name: str) -> Object:
     selector = {"nodeSelectorTerms": [{"matchFields": fields}]}
     written = found["status"]["allocation"] | {"nodeSelector": selector}
     return found | {"status": found["status"] | {"allocation": written}}
+
+
+def test_of_two_claims_of_one_name_each_is_assumed_and_forgotten_by_itself(
+    cache: ClusterCache,
+) -> None:
+    """The first was being written when it was deleted and made again."""
+    other = DeviceId(CARD.pool, "whole-0000-01-00-0")
+    cache.assume(at(1, held(), "first"))
+    cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(2, claim("c"), "second"))
+    cache.assume(at(2, allocated("c", "a", other.name), "second"))
+    assert cache.state().holdings.holds(CARD)
+    assert cache.state().holdings.holds(other)
+    cache.forget(at(1, held(), "first"))
+    assert not cache.state().holdings.holds(CARD)
+    assert cache.state().holdings.holds(other)
+    cache.forget(at(2, held(), "second"))
+    assert not cache.state().holdings.holds(other)
+
+
+def test_no_word_of_an_older_object_replaces_a_newer_one_of_its_name(cache: ClusterCache) -> None:
+    cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(7, held(), "second"))
+    assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(5, claim("c"), "first")) is None
+    assert cache.apply(RESOURCE_CLAIMS, Change.DELETED, at(6, claim("c"), "first")) is None
+    assert cache.state().holdings.holds(CARD)
+
+
+def test_a_list_tells_of_what_has_the_name_of_another_object(cache: ClusterCache) -> None:
+    """Of pods, too, of which the new one is none of our business."""
+    put_node(cache)
+    cache.apply(PODS, Change.ADDED, at(1, pod("p", "c", nodeName="a"), "first"))
+    [changed] = cache.replace(PODS, [at(2, pod("p"), "second")])
+    assert changed.new is None
+    assert cache.pods_of(claim("c")) == []
+    assert not is_taken(cache)
+
+
+def test_a_pod_that_went_gives_its_room_back_and_not_its_namesakes(cache: ClusterCache) -> None:
+    put_node(cache)
+    cache.apply(PODS, Change.ADDED, at(2, pod("p", nodeName="a"), "second"))
+    cache.apply(PODS, Change.DELETED, at(1, pod("p"), "first"))
+    assert is_taken(cache)
+    cache.apply(PODS, Change.DELETED, at(3, pod("p"), "second"))
+    assert not is_taken(cache)
+    cache.apply(PODS, Change.ADDED, at(4, pod("p", "c", nodeName="a"), "third"))
+    cache.apply(PODS, Change.ADDED, at(5, pod("p", "c"), "fourth"))
+    assert not is_taken(cache)

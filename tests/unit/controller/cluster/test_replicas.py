@@ -187,13 +187,14 @@ def test_what_the_pod_itself_holds_keeps_it_from_nothing() -> None:
 
 
 class History:
-    """Pods p to s and claims c to f come, change and go by chance."""
+    """Pods p to s and claims c to f come, change, go and are replaced by chance."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._told: dict[str, Object] = {}
         self._assumed: dict[str, Object] = {}
         self._version = 0
+        self._uids = {name: name for name in "pqrscdef"}
         self.cache = ClusterCache(Selectors())
 
     def step(self) -> None:
@@ -221,7 +222,9 @@ class History:
 
     def _put(self, name: str) -> None:
         made = self._pod(name) if name in "pqrs" else self._claim(name)
-        made["metadata"] |= {"uid": name, "resourceVersion": str(self._version)}
+        if self._chance.random() < 0.1:
+            self._uids[name] = f"{name}{self._version}"
+        made["metadata"] |= {"uid": self._uids[name], "resourceVersion": str(self._version)}
         if name not in "pqrs" and self._chance.random() < 0.3:
             self.cache.assume(self._assumed.setdefault(name, made))
         else:

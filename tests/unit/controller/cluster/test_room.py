@@ -25,7 +25,7 @@ def pod(name: str, cpu: str, on: str = "", status: Object | None = None) -> Obje
 
 
 def put(rooms: Rooms, found: Object, **more: Any) -> None:
-    rooms.set_pod(("default", found["metadata"]["name"]), found, **more)
+    rooms.set_pod(found["metadata"]["name"], found, **more)
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def test_a_pod_that_changes_is_counted_once(rooms: Rooms) -> None:
     for cpu in ("3", "2", "1"):
         put(rooms, pod("o", cpu, "a"))
     assert "a" in rooms.roomy_for(pod("p", "3"))
-    rooms.set_pod(("default", "o"), None)
-    rooms.set_pod(("default", "o"), None)
+    rooms.set_pod("o", None)
+    rooms.set_pod("o", None)
     assert "a" in rooms.roomy_for(pod("p", "4"))
     assert "a" not in rooms.roomy_for(pod("p", "5"))
 
@@ -106,6 +106,6 @@ def test_pods_may_be_told_before_their_node_and_outlive_it(rooms: Rooms) -> None
 def test_a_list_tells_which_pods_are_left(rooms: Rooms) -> None:
     put(rooms, pod("o", "2", "a"))
     put(rooms, pod("n", "1", "a"))
-    rooms.keep_pods({("default", "n")})
+    rooms.keep_pods({"n"})
     assert "a" in rooms.roomy_for(pod("p", "3"))
     assert "a" not in rooms.roomy_for(pod("p", "4"))

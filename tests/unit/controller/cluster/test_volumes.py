@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from controller.cluster.volumes import LIFE, BoundVolumes
+from controller.cluster.volumes import LIFE, MOST_READ, BoundVolumes
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import (
@@ -18,7 +18,7 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claim import Object
-from tests.unit.controller.allocator.build import claim
+from tests.unit.controller.allocator.build import claim, request
 from tests.unit.controller.world import World, node, pod
 
 IN_B = {
@@ -82,6 +82,34 @@ def test_what_was_read_holds_for_a_while() -> None:
     world.after(LIFE / 2)
     assert len(world.port.reads) == 2
     assert world.node_of(waiting) is None
+
+
+def test_what_was_read_serves_however_long_the_backlog_is() -> None:
+    """More urgent pods come up for longer than what was read holds."""
+    world = zoned()
+    while not world.port.reads:
+        world.worker.turn(0)
+    for name in ("urgent0", "urgent1", "urgent2"):
+        world.put(RESOURCE_CLAIMS, claim(name, [request(count=3)]))
+        world.put(PODS, pod(name, name, priority=1))
+        world.worker.turn(0)
+        world.time += 2 * LIFE
+    assert world.node_of("c0") is None
+    world.settle()
+    assert world.node_of("c0") == "b"
+    assert len(world.port.reads) == 2
+
+
+def test_what_was_read_for_a_pod_is_not_kept_for_its_successor() -> None:
+    world = zoned(0)
+    world.put(RESOURCE_CLAIMS, claim("c", [request(count=3)]))
+    made = pod("p", "c", volumes=BY_CLAIM)
+    world.put(PODS, made)
+    world.settle()
+    world.remove(PODS, "p")
+    world.put(PODS, made | {"metadata": made["metadata"] | {"uid": "another"}})
+    world.settle()
+    assert len(world.port.reads) == 2 * 2
 
 
 def test_a_bound_pod_needs_no_look_at_its_volumes() -> None:
@@ -150,3 +178,16 @@ def test_an_unbound_claim_ties_to_nothing() -> None:
     world = World()
     world.hide(PERSISTENT_VOLUME_CLAIMS, volume(name="data"))
     assert BoundVolumes(cast("Api", world.port)).selectors(pod("p", volumes=BY_CLAIM)) == []
+
+
+def test_of_a_pod_with_thousands_of_volumes_a_few_are_read() -> None:
+    """Reads are made where others' claims are written."""
+    world = World()
+    names = [f"v{number}" for number in range(5_000)]
+    volumes = [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names]
+    twice = [{"name": f"again-{n}", "persistentVolumeClaim": {"claimName": n}} for n in names]
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c", volumes=[*twice[:1], *volumes]))
+    world.settle()
+    assert world.port.reads == [f"persistentvolumeclaims {n}" for n in names[:MOST_READ]]
+    assert world.node_of("c") is not None

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.kube.errors import Conflict, Forbidden, Invalid, KubeError, Unavailable
+from dra_driver.kube.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    Unavailable,
+    from_response,
+)
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from dra_driver.model.names import ANNOTATION_TERM
@@ -109,6 +116,9 @@ def test_a_conflict_reads_the_claim_and_marks_it_unless_it_is_allocated() -> Non
         Invalid("metadata.annotations: too long", status=422),
         Forbidden("a policy of the namespace denied the request", status=403),
         KubeError("an admission webhook denied the request", status=400),
+        from_response(
+            "PUT /", 500, b'{"code": 500, "message": "etcdserver: request is too large"}'
+        ),
     ],
     ids=str,
 )

@@ -103,6 +103,14 @@ def test_a_call_that_is_repeated_is_done_already() -> None:
     assert len(world.api.bindings) == 1
 
 
+def test_a_pod_without_our_limits_is_not_bound() -> None:
+    """kube-scheduler asks about none: it is somebody who has its certificate."""
+    world = World(pod("a", {"cpu": 1}))
+    with pytest.raises(Refused, match="pod default/a has no limit for GCUs"):
+        world.bind()
+    assert world.api.bindings == []
+
+
 def test_a_pod_that_asks_for_nothing_is_bound_all_the_same() -> None:
     world = World(pod("a", {SHARED: 0}))
     world.bind()

@@ -53,7 +53,7 @@ def chosen(found: View, asking: Object, on: str = "n") -> list[int]:
             pod("p", {DRS: 2}),
             "no profile has size 2; those of its cards are 1g.6gb, 3g.20gb, 6g.40gb",
         ),
-        ((card(1),), pod("p", {SHARED: 7}), "without the requested capacity"),
+        ((card(1),), pod("p", {SHARED: 7}), "asks for 7 slices, no card has more than 6"),
         ((card(1, problem="lost"),), pod("p", {SHARED: 1}), "1 unhealthy"),
         ((card(1, whole=False),), pod("p", {WHOLE: 1}), "none selected by"),
         (
@@ -94,7 +94,7 @@ def test_a_node_that_cannot_take_the_pod_says_why(
         ((HALF, IN_DRS, card(4)), pod("p", {WHOLE: 1}), [4]),
         ((card(4), HALF), pod("p", {SHARED: 1}, {SHARED: 1}), [1]),
         (
-            (card(4, switch="a"), card(5, switch="b"), card(6, switch="b")),
+            (card(4, bridges="a"), card(5, bridges="b"), card(6, bridges="b")),
             pod("p", {WHOLE: 2}),
             [5, 6],
         ),

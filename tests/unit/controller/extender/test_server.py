@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
+from contextlib import suppress
 from ipaddress import IPv4Address
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -19,7 +19,9 @@ import pytest
 from controller.extender.certificates import CertificateFiles, Certificates
 from controller.extender.server import MOST_STRANGERS, ExtenderServer
 from dra_driver.model.errors import InvalidValue
+from dra_driver.telemetry.http_server import HttpServer
 from tests.cluster.pki import SCHEDULER, Authority, KeyPair
+from tests.descriptors import readable
 
 LOCAL = IPv4Address("127.0.0.1")
 
@@ -142,13 +144,13 @@ def test_a_burst_of_connections_waits_to_be_accepted(
 ) -> None:
     """Linux would tell the others a second later, at the earliest."""
     accepting = threading.Lock()
-    verify = ThreadingHTTPServer.verify_request
+    verify = HttpServer.verify_request
 
-    def late(self: ThreadingHTTPServer, *call: Any) -> bool:
+    def late(self: HttpServer, *call: Any) -> bool:
         with accepting:
             return verify(self, *call)
 
-    monkeypatch.setattr(ThreadingHTTPServer, "verify_request", late)
+    monkeypatch.setattr(HttpServer, "verify_request", late)
     with accepting:
         for each in strangers(server, 100):
             each.close()
@@ -211,3 +213,83 @@ def test_without_any_certificate_it_does_not_start(files: CertificateFiles) -> N
 def test_a_taken_port_is_said(server: ExtenderServer, files: CertificateFiles) -> None:
     with pytest.raises(InvalidValue, match=f"port {server.port} of the scheduler extender"):
         ExtenderServer(server.port, Certificates(files), {}).start()
+
+
+def test_a_body_that_comes_byte_by_byte_is_ended(
+    server: ExtenderServer, talk: http.client.HTTPSConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dra_driver.telemetry.http_server.LONGEST_REQUEST", 0.3)
+    talk.putrequest("POST", "/filter")
+    talk.putheader("Content-Length", "1000")
+    talk.endheaders(b"x")
+    assert talk.sock is not None
+    for _ in range(1000):
+        if readable(talk.sock, within=0.02):
+            break
+        talk.sock.sendall(b"x")
+    assert talk.sock.recv(1) == b""
+
+
+def test_a_call_that_ends_in_the_middle_is_not_answered(
+    files: CertificateFiles, authority: Authority, scheduler: KeyPair
+) -> None:
+    calls: list[bytes] = []
+
+    def note(body: bytes) -> bytes:
+        calls.append(body)
+        return b"{}"
+
+    server = ExtenderServer(0, Certificates(files), {"/bind": note})
+    server.start()
+    try:
+        made = connection(server, authority, scheduler)
+        made.putrequest("POST", "/bind")
+        made.putheader("Content-Length", "1000")
+        made.endheaders(b"{")
+        assert isinstance(made.sock, ssl.SSLSocket)
+        socket.socket.shutdown(made.sock, socket.SHUT_WR)
+        with suppress(ssl.SSLError):  # an end without TLS' own farewell
+            assert made.sock.recv(1) == b""
+        made.close()
+        assert calls == []
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("subject", [SCHEDULER.user, "", "kube-schedule"])
+def test_a_subject_of_the_client_can_be_required(
+    files: CertificateFiles,
+    authority: Authority,
+    scheduler: KeyPair,
+    caplog: pytest.LogCaptureFixture,
+    subject: str,
+) -> None:
+    is_served = subject in ("", SCHEDULER.user)
+    certificates = Certificates(files, subject)
+    server = ExtenderServer(0, certificates, {"/filter": lambda body: body})
+    server.start()
+    try:
+        with caplog.at_level(logging.INFO):
+            if is_served:
+                assert answer(connection(server, authority, scheduler)) == b"x"
+            else:
+                with pytest.raises((ssl.SSLError, ConnectionError)):
+                    answer(connection(server, authority, scheduler))
+    finally:
+        server.stop()
+    assert ("client" in certificates.ends()) is is_served
+    assert (f"is of {SCHEDULER.user}, and" in caplog.text) is not is_served
+
+
+def test_strangers_fill_no_log(
+    server: ExtenderServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.extender.server._TELL_EVERY", 600.0)
+    with caplog.at_level(logging.INFO):
+        for stranger in strangers(server, 20):
+            stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            with suppress(ConnectionError):
+                while stranger.recv(100):
+                    pass
+            stranger.close()
+    assert len([each for each in caplog.messages if "was not served" in each]) == 1

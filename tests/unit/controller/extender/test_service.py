@@ -111,7 +111,7 @@ def test_a_node_that_did_not_admit_a_pod_is_no_place_for_the_next_one(world: Wor
 def test_a_pod_without_a_place_waits_with_the_reason(world: World) -> None:
     found = world.call("filter", Pod=LARGE, NodeNames=["n"])
     assert found["NodeNames"] == []
-    assert "without the requested capacity" in found["FailedAndUnresolvableNodes"]["n"]
+    assert "asks for 7 slices, no card has more than 6" in found["FailedAndUnresolvableNodes"]["n"]
     assert len(world.waiting) == 1
 
 

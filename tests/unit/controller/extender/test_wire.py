@@ -29,6 +29,35 @@ def test_a_question_has_a_pod_and_names_of_nodes() -> None:
     assert (found.pod, found.nodes) == (POD, ("n", "m"))
 
 
+def test_a_node_is_asked_about_once() -> None:
+    """Each is judged under the lock that all calls share."""
+    body = json.dumps({"Pod": POD, "NodeNames": ["n", "m", "n", "n"]}).encode()
+    assert parse_question(body).nodes == ("n", "m")
+
+
+ODD_METADATA: dict[str, object] = {"null": None, "number": 1, "half a character": "\ud800"}
+
+
+@pytest.mark.parametrize("value", ODD_METADATA.values(), ids=ODD_METADATA)
+@pytest.mark.parametrize("key", ["namespace", "name", "uid"])
+def test_a_pod_that_cannot_be_written_to_is_none(key: str, value: object) -> None:
+    """It would be kept where it fits nowhere, and end the thread that has such pods tried again."""
+    odd = {**POD, "metadata": {**POD["metadata"], key: value}}
+    with pytest.raises(InvalidValue, match="names no pod"):
+        parse_question(json.dumps({"Pod": odd, "NodeNames": ["n"]}).encode())
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"priority": "high"}, {"containers": [{"name": {}}]}, {"initContainers": [1]}, []],
+    ids=["priority", "name of a container", "container", "spec"],
+)
+def test_a_pod_that_cannot_be_judged_later_is_none(spec: object) -> None:
+    odd = {**POD, "spec": POD["spec"] | spec if isinstance(spec, dict) else spec}
+    with pytest.raises(InvalidValue, match="names no pod"):
+        parse_question(json.dumps({"Pod": odd, "NodeNames": ["n"]}).encode())
+
+
 def test_a_bind_names_one_very_pod_and_a_node() -> None:
     body = {"PodName": "a", "PodNamespace": "default", "PodUID": "u", "Node": "n"}
     assert parse_bind(json.dumps(body).encode()) == Bind("default", "a", "u", "n")

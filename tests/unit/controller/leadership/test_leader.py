@@ -102,6 +102,20 @@ def test_the_first_one_leads_and_renews() -> None:
     assert leases.lease["spec"]["leaseTransitions"] == 1
 
 
+def test_a_lease_for_ever_ends() -> None:
+    """Whoever had the controller's token once could otherwise stop allocation for good."""
+    leases = Leases()
+    Replica(leases, "thief").after(0)
+    assert leases.lease is not None
+    last = 2**31 - 1  # both are an int32
+    leases.lease["spec"] |= {"leaseDurationSeconds": last, "leaseTransitions": last}
+    replica = Replica(leases, "a")
+    assert not replica.after(0)
+    assert not replica.after(599)
+    assert replica.after(2)
+    assert leases.lease["spec"]["leaseTransitions"] == 1
+
+
 def test_another_waits_for_the_whole_duration_since_it_saw_a_renewal() -> None:
     leases = Leases()
     first, second = Replica(leases, "a"), Replica(leases, "b")

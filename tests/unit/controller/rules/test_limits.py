@@ -9,6 +9,7 @@ from dra_driver.model.claim import Object
 
 WHOLE = {"deviceClassName": "gcu.enflame.com"}
 SHARED = {"deviceClassName": "shared-gcu.enflame.com"}
+DRS = {"deviceClassName": "drs-gcu.enflame.com"}
 ON_ONE_CARD = [{"matchAttribute": "gcu.enflame.com/card"}]
 
 
@@ -32,6 +33,8 @@ ASKED = {
     "enflame-shared-gcu-2-1": ([slices("2"), slices("1")], ON_ONE_CARD),
     "enflame-drs-gcu-3": ([instance("3")], None),
     "enflame-drs-gcu-1-6": ([instance("1"), instance("6")], ON_ONE_CARD),
+    "enflame-shared-gcu-devices-2": ([SHARED | {"count": 2}], None),
+    "enflame-drs-gcu-devices-1-2": ([DRS | {"count": 1}, DRS | {"count": 2}], None),
 }
 
 
@@ -61,6 +64,9 @@ def test_what_a_template_asks(name: str) -> None:
         "enflame-gcu-1000",
         "enflame-gcu-33",
         "enflame-gcu-32-1",
+        "enflame-gcu-devices-1",
+        "enflame-shared-gcu-devices-32-1",
+        "enflame-shared-gcu-devices",
         "enflame-tpu-1",
         "my-enflame-gcu-1",
         "enflame-gcu-1-" + "-".join("1" * 32),

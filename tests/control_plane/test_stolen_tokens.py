@@ -1,0 +1,293 @@
+"""What RBAC allows the chart's accounts, and only admission policies narrow: tried with their
+tokens on a real server, beside what the programs themselves do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from controller.deciding.writer import ClaimWriter
+from dra_driver.agent.slices import desired_slices
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.errors import KubeError
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.model.claim import Object, allocation
+from dra_driver.model.effects import Effects
+from dra_driver.model.names import ANNOTATION_TERM, DRIVER, FINALIZER
+from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import wait_until
+from tests.control_plane.attempts import Stage, is_refused, staged
+from tests.control_plane.driver import Driver
+from tests.control_plane.objects import TAINT, claim, resource_slice, whole
+
+pytestmark = pytest.mark.control_plane
+
+Attempt = Callable[[Stage], object]
+Cases = dict[str, tuple[Attempt, str]]
+
+OTHERS_DRIVER = "gpu.example.com"
+RESERVED = {"resource": "pods", "name": "pod", "uid": "1"}
+BARE: Object = {key: value for key, value in whole(0x0D).items() if key != "taints"}
+
+UNTAINTED = rf"publishes devices with the taint {DRIVER}/allocated-by=controller:NoSchedule only"
+NOT_ITS_NAME = r"may not write the slice '.*': its slices are .*000 to 015"
+OWN_DRIVER = "allocates and releases devices of its own driver only"
+IN_STATUS = "changes neither reservedFor nor devices in the status of an allocated claim"
+
+
+def in_own_name(program: str) -> str:
+    return rf"an event of this account has the reportingController {DRIVER}/{program}"
+
+
+def tainted(**changes: str) -> Object:
+    return {**BARE, "taints": [TAINT | changes]}
+
+
+def numbered(ending: str) -> Attempt:
+    return lambda s: s.make_slice(name=f"{s.own}-{DRIVER}-{ending}")
+
+
+AGENT: Cases = {
+    "report as the kubelet": (lambda s: s.report("kubelet"), in_own_name("agent")),
+    "report as the controller": (
+        lambda s: s.report(f"{DRIVER}/controller"),
+        in_own_name("agent"),
+    ),
+    "report with another source": (
+        lambda s: s.report(f"{DRIVER}/agent", deprecatedSource={"component": "kubelet"}),
+        "source: Invalid value: .* needs to be unset",
+    ),
+    "publish a device without taints": (lambda s: s.make_slice(devices=[BARE]), UNTAINTED),
+    "publish one among others": (
+        lambda s: s.make_slice(devices=[whole(0x0E), {**BARE, "name": "second"}]),
+        UNTAINTED,
+    ),
+    "publish for another allocator": (
+        lambda s: s.make_slice(devices=[tainted(value="scheduler")]),
+        UNTAINTED,
+    ),
+    "publish with another taint": (
+        lambda s: s.make_slice(devices=[tainted(key="example.com/any")]),
+        UNTAINTED,
+    ),
+    "publish with another effect": (
+        lambda s: s.make_slice(devices=[tainted(effect="NoExecute")]),
+        UNTAINTED,
+    ),
+    "publish a seventeenth slice": (numbered("016"), NOT_ITS_NAME),
+    "publish a slice of another number": (numbered("100"), NOT_ITS_NAME),
+    "publish a slice of more digits": (numbered("0000"), NOT_ITS_NAME),
+    "publish a slice without a number": (numbered("x"), NOT_ITS_NAME),
+    "publish a slice of another name": (lambda s: s.make_slice(name="any"), NOT_ITS_NAME),
+    "take a name of another node": (
+        lambda s: s.make_slice(name=f"{s.other}-{DRIVER}-000"),
+        NOT_ITS_NAME,
+    ),
+}
+
+
+def result(driver: str = DRIVER) -> Object:
+    return {"request": "gcu", "driver": driver, "pool": f"{driver}/any", "device": "any"}
+
+
+def allocated(*drivers: str) -> Object:
+    return {"devices": {"results": [result(driver) for driver in drivers]}}
+
+
+CONTROLLER: Cases = {
+    "report as kube-scheduler": (
+        lambda s: s.report("default-scheduler"),
+        in_own_name("controller"),
+    ),
+    "allocate another driver's device": (
+        lambda s: s.replace_status("free", allocation=allocated(OTHERS_DRIVER)),
+        OWN_DRIVER,
+    ),
+    "allocate it beside one of its own": (
+        lambda s: s.replace_status("free", allocation=allocated(DRIVER, OTHERS_DRIVER)),
+        OWN_DRIVER,
+    ),
+    "allocate nothing": (
+        lambda s: s.replace_status("free", allocation={"devices": {}}),
+        OWN_DRIVER,
+    ),
+    "release another driver's device": (
+        lambda s: s.replace_status("theirs", allocation=None),
+        OWN_DRIVER,
+    ),
+    "release it beside one of its own": (
+        lambda s: s.replace_status("mixed", allocation=None),
+        OWN_DRIVER,
+    ),
+    "allocate and reserve": (
+        lambda s: s.replace_status("free", allocation=allocated(DRIVER), reservedFor=[RESERVED]),
+        IN_STATUS,
+    ),
+    "reserve": (lambda s: s.replace_status("held", reservedFor=[RESERVED]), IN_STATUS),
+    "take a reservation away": (
+        lambda s: s.replace_status("reserved", reservedFor=None),
+        IN_STATUS,
+    ),
+    "label a claim": (lambda s: s.replace_metadata("free", labels={"a": "b"}), "nor its labels"),
+    "own a claim": (
+        lambda s: s.replace_metadata(
+            "free",
+            ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "1"}],
+        ),
+        "nor its labels or owners",
+    ),
+    "annotate a claim": (
+        lambda s: s.replace_metadata("free", annotations={"a": "b"}),
+        f"writes its annotation {ANNOTATION_TERM}, and no other",
+    ),
+    "take an annotation away": (
+        lambda s: s.replace_metadata("held", annotations={}),
+        f"writes its annotation {ANNOTATION_TERM}, and no other",
+    ),
+    "add another finalizer": (
+        lambda s: s.replace_metadata("free", finalizers=["example.com/any"]),
+        f"adds the finalizer {FINALIZER}, and changes no other",
+    ),
+    "take another finalizer away": (
+        lambda s: s.replace_metadata("held", finalizers=[FINALIZER]),
+        f"adds the finalizer {FINALIZER}, and changes no other",
+    ),
+    "take the finalizer away": (
+        lambda s: s.replace_metadata("held", finalizers=["example.com/theirs"]),
+        f"adds the finalizer {FINALIZER}, and changes no other",
+    ),
+}
+
+
+def made(api: Client, namespace: str, name: str, *drivers: str, **status: object) -> None:
+    """A claim that is allocated to devices of these drivers."""
+    wanted = claim(name, namespace)
+    wanted["metadata"] |= {
+        "finalizers": [FINALIZER, "example.com/theirs"],
+        "annotations": {"example.com/theirs": "1"},
+    }
+    stored = api.create(RESOURCE_CLAIMS, wanted)
+    stored["status"] = {"allocation": allocated(*drivers), **status}
+    api.replace(RESOURCE_CLAIMS, stored, subresource="status")
+
+
+@pytest.fixture(scope="module")
+def agent(
+    control_plane: Cluster,
+    api: Client,
+    driver: Driver,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Stage]:
+    with staged(control_plane, api, driver, tmp_path_factory.mktemp("agent"), "agent") as stage:
+        tried = partial(stage.report, "anybody")
+        wait_until(partial(is_refused, tried), 60.0, "the policy for events to be heeded")
+        yield stage
+
+
+@pytest.fixture(scope="module")
+def controller(
+    control_plane: Cluster,
+    api: Client,
+    driver: Driver,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("controller")
+    with staged(control_plane, api, driver, folder, "controller") as stage:
+        tried = partial(stage.replace_metadata, stage.own, labels={"tried": "1"})
+        wait_until(partial(is_refused, tried), 60.0, "the policy for claims to be heeded")
+        made(api, stage.namespace, "theirs", OTHERS_DRIVER)
+        made(api, stage.namespace, "mixed", DRIVER, OTHERS_DRIVER)
+        made(api, stage.namespace, "held", DRIVER)
+        made(api, stage.namespace, "reserved", DRIVER, reservedFor=[reservation(api, stage)])
+        yield stage
+        for name in ("theirs", "mixed", "held", "reserved"):
+            let_go(api, stage.namespace, name)
+
+
+def reservation(api: Client, stage: Stage) -> Object:
+    """For the pod that there is: Kubernetes takes those for others away."""
+    pod = api.get(PODS, "pod", namespace=stage.namespace)
+    return RESERVED | {"uid": pod["metadata"]["uid"]}
+
+
+def let_go(api: Client, namespace: str, name: str) -> None:
+    """So that the namespace can end."""
+    found = api.get(RESOURCE_CLAIMS, name, namespace=namespace)
+    found = api.replace(RESOURCE_CLAIMS, found | {"status": {}}, subresource="status")
+    metadata = found["metadata"] | {"finalizers": []}
+    api.replace(RESOURCE_CLAIMS, found | {"metadata": metadata})
+
+
+@pytest.mark.parametrize(("attempt", "refusal"), AGENT.values(), ids=AGENT)
+def test_the_agents_token_does_not(agent: Stage, attempt: Attempt, refusal: str) -> None:
+    with pytest.raises(KubeError, match=refusal):
+        attempt(agent)
+
+
+@pytest.mark.parametrize(("attempt", "refusal"), CONTROLLER.values(), ids=CONTROLLER)
+def test_the_controllers_token_does_not(controller: Stage, attempt: Attempt, refusal: str) -> None:
+    with pytest.raises(KubeError, match=refusal):
+        attempt(controller)
+
+
+def test_the_agent_takes_no_taint_away(agent: Stage) -> None:
+    published = agent.make_slice(name=f"{agent.own}-{DRIVER}-001")
+    assert isinstance(published, dict)
+    bare = published | {"spec": published["spec"] | {"devices": [BARE]}}
+    with pytest.raises(KubeError, match=UNTAINTED):
+        agent.thief.replace(RESOURCE_SLICES, bare)
+    agent.delete(RESOURCE_SLICES, f"{agent.own}-{DRIVER}-001")
+
+
+def test_the_agent_publishes_sixteen_slices(agent: Stage) -> None:
+    for number in range(16):
+        body = resource_slice(agent.own, [whole(0x0D)])
+        body["metadata"]["name"] = f"{agent.own}-{DRIVER}-{number:03d}"
+        agent.thief.create(RESOURCE_SLICES, body, dry_run=True)
+
+
+def test_programs_report_in_their_own_names(agent: Stage, controller: Stage) -> None:
+    agent.report(f"{DRIVER}/agent")
+    controller.report(f"{DRIVER}/controller")
+
+
+def test_the_controller_does_its_work(api: Client, controller: Stage) -> None:
+    """Marks a claim, protects it, allocates it, and takes it back, also from pods that reserved
+    it and are bound elsewhere."""
+    api.create(RESOURCE_CLAIMS, claim("worked", controller.namespace))
+    writer = ClaimWriter(controller.thief, now=lambda: datetime.now(UTC))
+    writer.fence(controller.claim("worked"), "term")
+    planned = controller.claim("worked") | {"status": {"allocation": allocated(DRIVER)}}
+    assert writer.allocate([planned], None).error is None
+    found = controller.claim("worked")
+    assert found["metadata"]["annotations"] == {ANNOTATION_TERM: "term"}
+    assert found["metadata"]["finalizers"] == [FINALIZER]
+    held_by = reservation(api, controller)
+    found["status"] |= {"reservedFor": [held_by], "devices": [result()]}
+    del found["status"]["devices"][0]["request"]
+    api.replace(RESOURCE_CLAIMS, found, subresource="status")
+    assert writer.release([controller.claim("worked")], "tried").error is None
+    assert allocation(controller.claim("worked")) is None
+    let_go(api, controller.namespace, "worked")
+
+
+def test_a_node_with_a_long_name_publishes_as_others_do(
+    api: Client, agent: Stage, driver: Driver, tmp_path: Path
+) -> None:
+    """Longer than its slices' names and its pool's may be."""
+    long = ".".join(["n" * 60] * 4)
+    node = api.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": long}})
+    kubeconfig = driver.kubeconfig("agent", tmp_path / "kubeconfig", node=long)
+    thief = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
+    [wanted] = desired_slices(node, [whole(0x0D)], 1)
+    thief.create(RESOURCE_SLICES, wanted, dry_run=True)
+    others = wanted["metadata"]["name"].replace(node["metadata"]["uid"][:8], "01234567")
+    renamed = wanted | {"metadata": wanted["metadata"] | {"name": others}}
+    with pytest.raises(KubeError, match=NOT_ITS_NAME):
+        thief.create(RESOURCE_SLICES, renamed, dry_run=True)
+    thief.close()
+    api.delete(NODES, long)

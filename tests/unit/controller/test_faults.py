@@ -1,0 +1,262 @@
+"""An object that the controller cannot handle is set aside, and all others are served."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from controller.work.agenda import Due
+from controller.work.inbox import Event, Replaced
+from dra_driver.kube.api import Change
+from dra_driver.kube.resources import (
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claim import Object
+from dra_driver.model.names import ANNOTATION_TERM
+from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from tests.unit.controller.allocator.decide import SHARED, names
+from tests.unit.controller.world import FAIRNESS, World, node, pod
+
+FAULTS, SET_ASIDE = "gcu_controller_faults_total", "gcu_controller_set_aside_objects"
+AGAIN = 300.0  # seconds until a step is tried again though nothing has changed
+
+
+def bad_claim(name: str) -> Object:
+    """With a count that is no number: the step of its pod fails."""
+    asked = request()
+    asked["exactly"]["count"] = "two"
+    return claim(name, [asked])
+
+
+def bad_pod() -> Object:
+    """It cannot be put in line: its event fails."""
+    return pod("poison", "c", priority="high")
+
+
+def bad_node() -> Object:
+    return node("poison") | {"spec": {"taints": [{"key": "x"}]}}
+
+
+def bad_slice() -> Object:
+    [published] = pool("a", [device("whole", 0)])
+    broken = copy.deepcopy(published)
+    broken["spec"]["devices"][0]["consumesCounters"] = [{"counterSet": "x", "counters": ["y"]}]
+    broken["metadata"]["name"] = "poison"
+    broken["spec"]["pool"]["name"] = "gcu.enflame.com/poison"
+    broken["spec"]["nodeName"] = "poison"
+    return broken
+
+
+def serve(world: World, name: str) -> None:
+    world.put(RESOURCE_CLAIMS, claim(name))
+    world.put(PODS, pod(f"of-{name}", name))
+    world.settle()
+    assert world.node_of(name) is not None
+
+
+@pytest.mark.parametrize(
+    ("resource", "bad", "good"),
+    [
+        pytest.param(PODS, bad_pod(), pod("poison", "c"), id="pod"),
+        pytest.param(NODES, bad_node(), node("poison"), id="node"),
+        pytest.param(RESOURCE_SLICES, bad_slice(), pool("poison", [])[0], id="slice"),
+    ],
+)
+@pytest.mark.parametrize("listed", [False, True])
+def test_an_event_that_fails_is_told_of_and_the_next_is_taken_in(
+    resource: Resource,
+    bad: Object,
+    good: Object,
+    listed: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    stored = world.hide(resource, bad)
+    if listed:
+        others = [each for (kind, _), each in world.port.live.items() if kind is resource]
+        world.inbox.put(Replaced(resource, others))
+    else:
+        world.inbox.put(Event(resource, Change.ADDED, stored))
+    serve(world, "d")
+    assert "poison is set aside" in caplog.text
+    assert "Traceback" in caplog.text
+    assert any(f"{resource.kind} poison: the controller failed" in e for e in world.ears.told)
+    assert (world.metric(FAULTS), world.metric(SET_ASIDE)) == (1, 1)
+    good = copy.deepcopy(good)
+    good["metadata"]["name"] = "poison"
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(resource, good)
+    world.settle()
+    assert world.metric(SET_ASIDE) == 0
+    if resource is PODS:
+        assert world.node_of("c") is not None
+
+
+def test_the_deletion_of_what_could_not_be_read_is_taken_in() -> None:
+    world = World()
+    world.put(PODS, bad_pod())
+    world.settle()
+    world.remove(PODS, "poison")
+    world.settle()
+    assert world.metric(SET_ASIDE) == 0
+
+
+def test_a_step_that_fails_is_tried_again_when_its_object_changes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, bad_claim("c"))
+    world.put(PODS, pod("poison", "c"))
+    world.settle()
+    assert "pod default/poison is set aside" in caplog.text
+    assert any("Pod poison: the controller failed" in told for told in world.ears.told)
+    assert (world.metric(FAULTS), world.metric(SET_ASIDE)) == (1, 1)
+    for name in "de":
+        serve(world, name)
+        world.remove(PODS, f"of-{name}")
+        world.remove(RESOURCE_CLAIMS, name)  # which wakes all that wait
+        world.settle()
+    assert world.metric(FAULTS) == 1, "it is left alone as long as nothing of it changes"
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.settle()
+    assert world.node_of("c") is not None
+    assert world.metric(SET_ASIDE) == 0
+
+
+def test_a_step_that_fails_is_tried_again_after_a_while() -> None:
+    """The fault may lie in what the step reads beside its object."""
+    world = World()
+    world.put(RESOURCE_CLAIMS, bad_claim("c"))
+    world.put(PODS, pod("poison", "c"))
+    world.settle()
+    world.after(AGAIN - 1)
+    assert world.metric(FAULTS) == 1
+    world.after(1)
+    assert world.metric(FAULTS) == 2
+
+
+def test_a_step_that_fails_with_each_change_is_tried_less_and_less() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, bad_claim("c"))
+    for number in range(600):
+        world.put(PODS, pod("poison", "c", status={"nominatedNodeName": f"n{number}"}))
+        world.after(1.0)
+    assert 5 < world.metric(FAULTS) < 20
+
+
+def test_what_is_set_aside_keeps_no_node_from_others() -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, allocated("held", "a", "whole-0000-00-00-0"))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("poison", "c"))
+    world.settle()
+    world.after(FAIRNESS)  # the node is kept for it
+    world.put(RESOURCE_CLAIMS, bad_claim("c"))
+    world.remove(RESOURCE_CLAIMS, "held")
+    serve(world, "d")
+
+
+def test_a_write_that_fails_by_a_fault_is_held_until_it_is_known_what_became_of_it() -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.refuse = [KeyError("metadata")]
+    world.settle()
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d", priority=9))
+    world.settle()
+    assert world.node_of("d") is None
+    world.after(1.0)
+    assert world.claim("c")["metadata"]["annotations"][ANNOTATION_TERM] == "1.1"
+    assert world.node_of("d") == "a"
+
+
+def test_writes_that_fail_by_a_fault_are_tried_less_and_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What became of each is found out by a write that changes the claim."""
+    world = World()
+    failures = []
+    replace = world.port.replace
+
+    def fail(resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        if subresource:
+            failures.append(world.time)
+            raise KeyError("metadata")
+        stored = replace(resource, {**body, "status": {}})  # of which this PUT writes nothing
+        world.inbox.put(Event(resource, Change.MODIFIED, stored))
+        return stored
+
+    monkeypatch.setattr(world.port, "replace", fail)
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    for _ in range(1200):
+        world.after(1.0)
+    assert 2 < len(failures) < 20
+
+
+def test_a_claim_that_cannot_be_read_does_not_keep_a_leader_from_its_term() -> None:
+    world = World()
+    world.fence.close()
+    world.put(RESOURCE_CLAIMS, {**claim("poison"), "spec": {"devices": {"requests": ["gcu"]}}})
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.settle()
+    world.lead("2")
+    world.settle()
+    assert world.claim("c")["metadata"]["annotations"][ANNOTATION_TERM] == "2"
+    serve(world, "d")
+
+
+def test_shares_beyond_all_that_a_device_has_hold_all_of_it() -> None:
+    """The API takes 1e120 for a quantity."""
+    world = World(pool("a", [device("shared", 0)]))
+    [card] = names("shared", 0)
+    world.put(RESOURCE_CLAIMS, allocated("c", "a", card, consumed={"slices": "1e120"}))
+    world.put(RESOURCE_CLAIMS, claim("d", [request(cls=SHARED, capacity={"slices": "1"})]))
+    world.put(PODS, pod("p", "d"))
+    world.settle()
+    assert world.node_of("d") is None
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.settle()
+    assert world.node_of("d") == "a"
+
+
+@pytest.fixture
+def running() -> World:
+    world = World()
+    world.worker.start()
+    return world
+
+
+def test_no_fault_ends_the_thread(running: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = threading.Event()
+    pop: Callable[[float], Due | None] = running.agenda.pop
+
+    def fail_once(now: float) -> Due | None:
+        if not failed.is_set():
+            failed.set()
+            raise KeyError("out of nowhere")
+        return pop(now)
+
+    monkeypatch.setattr(running.agenda, "pop", fail_once)
+    written = threading.Event()
+    replace = running.port.replace
+
+    def tell(*args: object, **kwargs: object) -> Object:
+        written.set()
+        return replace(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running.port, "replace", tell)
+    running.put(RESOURCE_CLAIMS, claim("c"))
+    running.put(PODS, pod("p", "c"))
+    assert written.wait(60)
+    assert failed.is_set()
+    assert running.worker.is_alive()
+    running.worker.stop(60)

@@ -1,0 +1,160 @@
+"""A claim or pod that is deleted and made again under its name is another one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from controller.work.inbox import Event
+from dra_driver.kube.api import Change
+from dra_driver.kube.errors import Forbidden, Unavailable
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.model.claim import Object, allocation, results
+from tests.unit.controller.allocator.build import allocated, claim, device, pool
+from tests.unit.controller.world import FAIRNESS, Port, World, pod
+
+
+def again(obj: Object) -> Object:
+    """Another object of the same name."""
+    return obj | {"metadata": obj["metadata"] | {"uid": f"uid-{obj['metadata']['name']}-again"}}
+
+
+def replace_while_written(world: World) -> None:
+    """c and its pod are replaced while c is being written, and the new c is being written, too."""
+    world.hands.tied = True
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.remove(PODS, "p")
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.put(RESOURCE_CLAIMS, again(claim("c")))
+    world.put(PODS, again(pod("p", "c")))
+    world.settle()
+    assert len(world.hands.given) == 2
+
+
+def end_first_write(world: World) -> None:
+    world.hands.given.pop(0)()
+    world.settle()
+
+
+def cards(world: World) -> Counter[str]:
+    claims = [each for (kind, _), each in world.port.live.items() if kind is RESOURCE_CLAIMS]
+    return Counter(each.device for claim in claims for each in results(claim))
+
+
+def test_a_failed_write_frees_nothing_of_the_claim_that_has_its_name_now() -> None:
+    world = World(pool("a", [device("whole", 0), device("whole", 1)]))
+    replace_while_written(world)
+    world.port.refuse = [Forbidden("it is another one", status=403)]
+    end_first_write(world)
+    for name in "de":
+        world.put(RESOURCE_CLAIMS, claim(name))
+        world.put(PODS, pod(f"of-{name}", name))
+    world.settle()
+    world.hands.untie()
+    world.settle()
+    assert cards(world).most_common(1)[0][1] == 1, "a card was given to two claims"
+    assert len(cards(world)) == 2
+
+
+class Mute(Port):
+    """Answers no write of an allocation, nor what became of it, while `is_mute`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_mute = True
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        self._listen()
+        return super().get(resource, name, namespace=namespace)
+
+    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        if subresource:
+            self._listen()
+        return super().replace(resource, body, subresource=subresource)
+
+    def _listen(self) -> None:
+        if self.is_mute:
+            raise Unavailable("no answer")
+
+
+def test_unanswered_writes_to_claims_of_one_name_are_settled_one_by_one() -> None:
+    port = Mute()
+    world = World(pool("a", [device("whole", 0), device("whole", 1)]), port=port)
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.remove(PODS, "p")
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.put(RESOURCE_CLAIMS, again(claim("c")))
+    world.put(PODS, again(pod("p", "c")))
+    assert world.settle() == ["c"], "it does not wait until it is known what became of the other"
+    port.is_mute = False
+    world.remove(PODS, "p")
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.after(2.0)
+    for name in "de":
+        world.put(RESOURCE_CLAIMS, claim(name))
+        world.put(PODS, pod(f"of-{name}", name))
+    world.settle()
+    assert [world.node_of("d"), world.node_of("e")] == ["a", "a"]
+
+
+def test_a_claim_that_was_never_written_is_not_marked_for_its_namesake() -> None:
+    port = Mute()
+    world = World(port=port)
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.remove(PODS, "p")
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.put(RESOURCE_CLAIMS, again(claim("c")))
+    port.is_mute = False
+    assert world.after(2.0) == []
+
+
+def test_a_late_word_of_the_old_claim_does_not_free_what_the_new_one_holds() -> None:
+    """A read that follows a conflict finds the new claim before the watch has told of it."""
+    world = World(pool("a", [device("whole", 0)]))
+    old = world.put(RESOURCE_CLAIMS, claim("c"))
+    world.settle()
+    changed = world.hide(RESOURCE_CLAIMS, claim("c"))
+    del world.port.live[RESOURCE_CLAIMS, "c"]
+    new = world.hide(RESOURCE_CLAIMS, again(allocated("c", "a", "whole-0000-00-00-0")))
+    world.inbox.put(Event(RESOURCE_CLAIMS, Change.MODIFIED, new))
+    world.inbox.put(Event(RESOURCE_CLAIMS, Change.MODIFIED, changed))
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d"))
+    world.settle()
+    assert old["metadata"]["uid"] != new["metadata"]["uid"]
+    assert allocation(world.claim("d")) is None
+
+
+def test_a_new_claim_has_no_quiet_time_of_the_one_before() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, allocated("c", "a", "whole-0000-00-00-0"))
+    world.settle()
+    world.put(RESOURCE_CLAIMS, again(claim("c")))
+    world.put(PODS, pod("p", "c"))
+    assert world.settle() == ["c", "c status"]
+    assert world.memory._released == {}
+
+
+def test_a_new_pod_has_not_waited_for_as_long_as_the_one_before() -> None:
+    """It is told of before its old namesake's turn has come."""
+    world = World(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, allocated("held", "a", "whole-0000-00-00-0"))
+    for name in "xy":
+        world.put(RESOURCE_CLAIMS, claim(name))
+    world.put(PODS, pod("p", "x"))
+    world.settle()
+    world.time += FAIRNESS - 1
+    world.remove(PODS, "p")
+    world.put(PODS, again(pod("p", "x")))
+    world.settle()
+    world.after(2.0)
+    world.put(PODS, pod("q", "y"))
+    world.settle()
+    assert not any("kept for" in told for told in world.ears.told)
+    world.after(FAIRNESS)
+    assert any("kept for" in told for told in world.ears.told)
