@@ -26,6 +26,7 @@ from dra_driver.kube.api import (
 )
 from dra_driver.kube.connections import Connections
 from dra_driver.kube.decode import decode
+from dra_driver.kube.encode import encode
 from dra_driver.kube.errors import KubeError, NotFound, Unavailable, from_response
 from dra_driver.kube.resources import Resource
 from dra_driver.kube.wire import FAILURES, Wire
@@ -239,7 +240,7 @@ class Client:
         content: bytes | None = None
         if body is not None:
             headers["Content-Type"] = media_type
-            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            content = body if isinstance(body, bytes) else encode(body)
         target = f"{path}?{urlencode(query)}" if query else path
         try:
             answer = self._connections.request(method, target, headers, content, _READ_SECONDS)

@@ -8,6 +8,7 @@ the standard library's client or layers above it take for that is several times 
 from __future__ import annotations
 
 import base64
+import logging
 import socket
 import threading
 from collections import deque
@@ -21,7 +22,13 @@ from dra_driver.kube.access import Access
 from dra_driver.kube.wire import FAILURES, Wire, render
 from dra_driver.model.errors import InvalidValue
 
+logger = logging.getLogger(__name__)
+
 _CONNECT_SECONDS: Final = 5.0
+# How long a GET waits on a kept connection before a new one is tried: the server at its other end
+# may have vanished without closing it, as with its machine.
+_KEPT_SECONDS: Final = 10.0
+_KEPT_SHARE: Final = 1 / 3  # of the request's own time limit, where that is less
 # A request is not kept back; and a watch whose peer vanished without a word is noticed: after a
 # minute, then every 15 s.
 _OPTIONS: Final = (
@@ -43,8 +50,11 @@ class Answer:
 
 
 class Connections:
-    """Requests to one server; safe for several threads. Nothing is ever sent twice: our callers
-    decide, since a repeated PUT may hide its own success."""
+    """Requests to one server; safe for several threads.
+
+    A GET whose kept connection turns out to be dead is sent once more, on a new connection. Nothing
+    else is sent twice: callers decide, since a repeated PUT may hide its own success.
+    """
 
     def __init__(self, access: Access, *, at_once: int = 8) -> None:
         """No more than `at_once` requests are under way: each has a connection, which takes 60 KiB,
@@ -97,7 +107,22 @@ class Connections:
     ) -> Wire:
         """A connection with the head of the answer."""
         request = render(method, f"{self._url.path}{path}", {**self._common, **headers}, body)
-        wire = self._take() or self._connect()
+        kept = self._take()
+        if kept is None:
+            return self._ask(self._connect(), request, seconds)
+        if method != "GET":
+            return self._ask(kept, request, seconds)
+        patience = min(_KEPT_SECONDS, seconds * _KEPT_SHARE)
+        try:
+            wire = self._ask(kept, request, patience)
+        except FAILURES as error:
+            logger.info("a kept connection to the API server failed, a new one is made: %s", error)
+            left = seconds - patience if isinstance(error, TimeoutError) else seconds
+            return self._ask(self._connect(), request, left)
+        wire.sock.settimeout(seconds)
+        return wire
+
+    def _ask(self, wire: Wire, request: bytes, seconds: float) -> Wire:
         with self._closing(wire):
             wire.ask(request, seconds)
         return wire

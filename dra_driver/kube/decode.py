@@ -2,7 +2,8 @@
 
 The server takes what is nested 10,000 levels deep: in the ``parameters`` of a claim, say, which any
 user may write. Python's own parser gives up below 1,000, as does all that goes through an object
-afterwards, and one such claim in a list would keep all others from us.
+afterwards, and one such claim in a list would keep all others from us. So would bytes in them that
+are no UTF-8: the server hands them on as they came.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def decode(text: bytes) -> Any:
     try:
         # Names recur from object to object; texts do not, and what is kept of them stays.
         return from_json(text, cache_strings="keys")
-    except ValueError:  # too deep, or half a character as \ud800, which Go passes on
-        return json.loads(b"".join(_cut(text)))
+    except ValueError:  # too deep, or bytes or half a character as \ud800, which Go passes on
+        return json.loads(b"".join(_cut(text)).decode(errors="replace"))
 
 
 def _cut(text: bytes) -> Iterator[bytes]:

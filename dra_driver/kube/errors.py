@@ -8,9 +8,12 @@
     ├── AlreadyExists        409 with the reason AlreadyExists, on create
     ├── Forbidden            403: our RBAC does not allow it, or an admission policy refused
     ├── Gone                 410: the resourceVersion or continue token is too old; list again
-    ├── Invalid              422: validation refused the object
-    ├── TooManyRequests      429: `retry_after` seconds
+    ├── Invalid              422: validation refused the object; 413: it is too large to be stored
+    ├── TooManyRequests      429
     └── Unavailable          no answer, a timeout, or 5xx: the same call may succeed later
+
+`retry_after` is set where the server answers that the request should be sent again: to 429 and 503,
+and to every other 5xx with the header ``Retry-After``.
 """
 
 from __future__ import annotations
@@ -23,12 +26,25 @@ from dra_driver.model.errors import GcuError
 
 
 class KubeError(GcuError):
-    """The API server refused. `status` is 0 where there was no answer at all."""
+    """The API server refused. `status` is 0 where there was no answer at all.
 
-    def __init__(self, what: str, *, status: int = 0, reason: str = "", remedy: str = "") -> None:
+    `retry_after` is the number of seconds after which the server wants to see the request again,
+    or None where it did not ask for that.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        status: int = 0,
+        reason: str = "",
+        remedy: str = "",
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(what, remedy=remedy)
         self.status = status
         self.reason = reason
+        self.retry_after = retry_after
 
 
 class NotFound(KubeError):
@@ -56,13 +72,14 @@ class Invalid(KubeError):
 
 
 class TooManyRequests(KubeError):
-    """The server asks to come back later, after `retry_after` seconds."""
+    """The server asks to come back later."""
+
+    retry_after: float
 
     def __init__(
         self, what: str, *, status: int = 429, reason: str = "", retry_after: float = 1.0
     ) -> None:
-        super().__init__(what, status=status, reason=reason)
-        self.retry_after = retry_after
+        super().__init__(what, status=status, reason=reason, retry_after=retry_after)
 
 
 class Unavailable(KubeError):
@@ -70,14 +87,19 @@ class Unavailable(KubeError):
 
 
 _LONGEST_WAIT: Final = 60.0  # seconds; what is in between must not send us to sleep for good
+_USUAL_WAIT: Final = 1.0  # seconds; what API servers send, where the header is missing
 
 _BY_STATUS: dict[int, type[KubeError]] = {
     403: Forbidden,
     404: NotFound,
     409: Conflict,
     410: Gone,
+    413: Invalid,
     422: Invalid,
 }
+# etcd's word, which the server hands on as a failure of its own (1.36.3). The object stays so large
+# until its author changes it.
+_TOO_LARGE: Final = "etcdserver: request is too large"
 
 
 def from_response(
@@ -92,14 +114,20 @@ def from_response(
     message = details.get("message") or body[:200].decode(errors="replace") or "no message"
     reason = str(details.get("reason") or "")
     what = f"the API server answered {status} {reason} to {call}: {message}"
+    after = _retry_after(headers or {})
     if status == 429:
-        return TooManyRequests(what, reason=reason, retry_after=_retry_after(headers or {}))
+        wait = _USUAL_WAIT if after is None else after
+        return TooManyRequests(what, reason=reason, retry_after=wait)
     if status == 409 and reason == "AlreadyExists":
         return AlreadyExists(what, status=status, reason=reason)
     if reason == "Expired":
         return Gone(what, status=status, reason=reason)
+    if status >= 500 and _TOO_LARGE in message:
+        status = 413
     if status >= 500:
-        return Unavailable(what, status=status, reason=reason)
+        if status == 503 and after is None:
+            after = _USUAL_WAIT
+        return Unavailable(what, status=status, reason=reason, retry_after=after)
     return _BY_STATUS.get(status, KubeError)(what, status=status, reason=reason)
 
 
@@ -111,8 +139,11 @@ def _status_object(body: bytes) -> dict[str, Any]:
     return decoded if isinstance(decoded, dict) else {}
 
 
-def _retry_after(headers: Mapping[str, str]) -> float:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    text = headers.get("retry-after")
+    if text is None:
+        return None
     try:
-        return min(max(0.0, float(headers.get("retry-after", "1"))), _LONGEST_WAIT)
+        return min(max(0.0, float(text)), _LONGEST_WAIT)
     except ValueError:  # the header may also be a date, which API servers do not send
-        return 1.0
+        return _USUAL_WAIT

@@ -1,4 +1,4 @@
-"""Events (events.k8s.io/v1) about any object: told once, in the background, never in the way."""
+"""Events (events.k8s.io/v1) about any object, written in the background."""
 
 from __future__ import annotations
 
@@ -6,31 +6,26 @@ import logging
 import queue
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 from uuid import uuid4
 
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
+from dra_driver.kube.event_filter import EventFilter, EventLimits, Topic
 from dra_driver.kube.resources import EVENTS
 from dra_driver.model.claim import Object
 
 logger = logging.getLogger(__name__)
 
 _NOTE_LENGTH = 1024  # events.k8s.io/v1, Event.note
-_QUIET_SECONDS = 300.0
-# A pod and its claims each take one: enough for as many as may wait at a time. With fewer, those
-# told first are forgotten before their turn comes again, and all are told anew each time.
-_REMEMBERED = 65536
 _QUEUED = 1000
 _FULL_SECONDS = 30.0  # until there may be room in a queue that is full
 
-K = TypeVar("K")
+# A note that is dear to build is given as a function: it is called only if an event may be sent.
+Note = str | Callable[[], str]
 
 
 class EventType(StrEnum):
@@ -42,23 +37,15 @@ class Recorder(Protocol):
     """What others need of `EventRecorder`."""
 
     def record(
-        self, regarding: Object, *, kind: EventType, reason: str, note: str, action: str
+        self, regarding: Object, *, kind: EventType, reason: str, note: Note, action: str
     ) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    regarding: str
-    reason: str
-    note: str
-
-
 class EventRecorder:
-    """Writes events; the same one about the same object again only after `quiet` seconds, and
-    another note for the same reason not before `spacing` seconds.
+    """Writes events, as many about an object and in all as `limits` allow.
 
     `record` returns at once and never raises. The queue is bounded: what a slow API server
-    leaves no room for is dropped, logged, and not counted as told. `controller` is the event's
+    leaves no room for is dropped, logged, and not counted as sent. `controller` is the event's
     ``reportingController`` (such as ``gcu.enflame.com/controller``), `instance` the pod's name.
     """
 
@@ -68,20 +55,16 @@ class EventRecorder:
         *,
         controller: str,
         instance: str,
-        quiet: float = _QUIET_SECONDS,
-        spacing: float = 0.0,
+        limits: EventLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._api = api
         self._controller = controller
         self._instance = instance
-        self._quiet = quiet
-        self._spacing = spacing
         self._clock = clock
         self._now = now
-        self._said: OrderedDict[_Said, float] = OrderedDict()
-        self._last: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._filter = EventFilter(limits or EventLimits())
         self._lock = threading.Lock()
         self._queue: queue.Queue[Object | None] = queue.Queue(_QUEUED)
         self._thread = threading.Thread(target=self.run, name="events", daemon=True)
@@ -109,30 +92,31 @@ class EventRecorder:
         *,
         kind: EventType,
         reason: str,
-        note: str,
+        note: Note,
         action: str,
     ) -> float:
-        """Tell about `regarding`, an object with apiVersion, kind and metadata. `reason` and
-        `action` are words in CamelCase; a `note` above 1,024 bytes is cut.
+        """Write an event about `regarding`, an object with apiVersion, kind and metadata. `reason`
+        and `action` are words in CamelCase; a `note` above 1,024 bytes is cut.
 
-        Gives 0, or the seconds after which it is worth saying again: it came too soon after
-        another note for the same reason, or found no room."""
-        event = self._event(regarding, kind, reason, _clip(note), action)
-        said = _Said(event["regarding"].get("uid") or str(event["regarding"]), reason, note)
+        Gives 0, or the seconds after which to record it again: the limits do not allow an event
+        now, or there is no room in the queue."""
+        namespace = regarding["metadata"].get("namespace") or ""
+        topic = Topic(_identity(regarding), reason, namespace)
+        with self._lock:
+            too_soon = self._filter.wait(topic, self._clock())
+        if too_soon:
+            return too_soon
+        text = note if isinstance(note, str) else note()
         with self._lock:
             now = self._clock()
-            if not self._is_news(said, now):
+            if not self._filter.is_news(topic, text, now):
                 return 0.0
-            too_soon = self._last.get((said.regarding, reason), -inf) + self._spacing - now
-            if too_soon > 0:
-                return too_soon
             try:
-                self._queue.put_nowait(event)
+                self._queue.put_nowait(self._event(regarding, kind, reason, _clip(text), action))
             except queue.Full:
-                logger.warning("too many events are waiting; dropped %s: %s", reason, note)
+                logger.warning("too many events are waiting; dropped %s: %s", reason, text)
                 return _FULL_SECONDS
-            _remember(self._said, said, now, self._quiet)
-            _remember(self._last, (said.regarding, reason), now, self._spacing)
+            self._filter.sent(topic, text, now)
         return 0.0
 
     def run(self) -> None:
@@ -142,10 +126,6 @@ class EventRecorder:
                 self._api.create(EVENTS, event)
             except KubeError as error:
                 logger.warning("cannot write the event %s: %s", event["reason"], error)
-
-    def _is_news(self, said: _Said, now: float) -> bool:
-        last = self._said.get(said)
-        return last is None or now - last >= self._quiet
 
     def _event(
         self, regarding: Mapping[str, Any], kind: EventType, reason: str, note: str, action: str
@@ -176,12 +156,10 @@ class EventRecorder:
         }
 
 
-def _remember(told: OrderedDict[K, float], key: K, now: float, seconds: float) -> None:
-    """As told now, and forget what was longer ago than these seconds: it makes no difference."""
-    told[key] = now
-    told.move_to_end(key)
-    while len(told) > _REMEMBERED or now - next(iter(told.values())) > seconds:
-        told.popitem(last=False)
+def _identity(regarding: Mapping[str, Any]) -> str:
+    metadata = regarding["metadata"]
+    namespace = metadata.get("namespace", "")
+    return str(metadata.get("uid") or f"{regarding['kind']} {namespace}/{metadata['name']}")
 
 
 def _clip(note: str) -> str:

@@ -54,6 +54,13 @@ RESOURCE_CLAIM_TEMPLATES: Final = Resource(
     "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True
 )
 DEVICE_CLASSES: Final = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False)
+DEVICE_TAINT_RULES: Final = Resource(
+    "resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", False
+)
+# The version that Kubernetes 1.36 has; off by default there.
+DEVICE_TAINT_RULES_V1BETA2: Final = Resource(
+    "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", False
+)
 PODS: Final = Resource("", "v1", "pods", "Pod", True)
 BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", True)

@@ -11,6 +11,10 @@ from collections.abc import Hashable
 from typing import Any, Final
 
 _MOST_KNOWN: Final = 1 << 14  # what is unlike all others is known as well, in vain
+# Bytes, which take ten times as much as objects. A tenant's pods may have megabytes of what nobody
+# else has, and that would stay after them.
+_LONGEST: Final = 1 << 16
+_MOST_BYTES: Final = 1 << 23
 _WITHOUT_REFERENCES: Final = 2  # marshal's version: equal values have equal bytes
 
 
@@ -20,12 +24,18 @@ class Sharing:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
+        self._bytes = 0  # about: two threads may add at the same time
 
     def __call__(self, value: Any) -> Any:
         """A value as JSON has it, equal to `value` to the order of its fields; parts of it are not
         shared by themselves."""
-        if len(self._known) >= _MOST_KNOWN:
+        if len(self._known) >= _MOST_KNOWN or self._bytes > _MOST_BYTES:
             self._known.clear()
+            self._bytes = 0
         # Unlike == the bytes tell 1, 1.0 and True apart, and one order of fields from another.
         key = value if type(value) is str else marshal.dumps(value, _WITHOUT_REFERENCES)
+        if len(key) > _LONGEST:
+            return value
+        if key not in self._known:
+            self._bytes += len(key)
         return self._known.setdefault(key, value)

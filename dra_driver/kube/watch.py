@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dra_driver.background import Background, Wait
+from dra_driver.collection import no_collection
 from dra_driver.kube.api import Api, Change, Keep, Watch, whole
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import Gone, KubeError, TooManyRequests
@@ -83,10 +84,14 @@ class Reflector(Background):
                 logger.info("listing %s again: %s", self._resource.plural, error)
                 self._version = ""
             except KubeError as error:
-                self.problem = f"cannot follow {self._resource.plural}: {error}"
-                logger.warning("%s", self.problem)
-                least = error.retry_after if isinstance(error, TooManyRequests) else 0.0
+                least = self._on_failure(error)
             self._wait(max(least, self._backoff.next()))
+
+    def _on_failure(self, error: KubeError) -> float:
+        """A list or a watch failed. Returns the least number of seconds to wait."""
+        self.problem = f"cannot follow {self._resource.plural}: {error}"
+        logger.warning("%s", self.problem)
+        return error.retry_after if isinstance(error, TooManyRequests) else 0.0
 
     def _end_watch(self) -> None:
         watch = self._watch
@@ -94,14 +99,15 @@ class Reflector(Background):
             watch.close()
 
     def _list(self) -> None:
-        listing = self._api.list(
-            self._resource,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            keep=self._keep,
-        )
-        self._handler.on_replace(listing.items)
+        with no_collection():
+            listing = self._api.list(
+                self._resource,
+                namespace=self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+                keep=self._keep,
+            )
+            self._handler.on_replace(listing.items)
         self._version = listing.resource_version
         self.synced.set()
 

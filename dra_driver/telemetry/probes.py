@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import logging
-import socket
-import socketserver
-import sys
 import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from dra_driver.model.errors import InvalidValue
-
-logger = logging.getLogger(__name__)
+from dra_driver.telemetry.http_server import Handler, HttpServer
 
 Check = Callable[[], str | None]
 """Says None when all is well, else the reason in words."""
 
 _TEXT: Final = "text/plain; charset=utf-8"
-_SILENCE: Final = 10.0  # seconds that a client may take for its request
-_NOTICE: Final = 0.1  # seconds until the serving thread notices that it shall stop
+MOST_CONNECTIONS: Final = 64
+"""Each has a thread: some MiB in all."""
+
+_MOST_STARTING: Final = (
+    4  # of these, those that wait for the start: the kubelet asks once at a time
+)
+_MOST_READING: Final = 4  # of these, those that read metrics: making the text takes milliseconds
+_METRICS_EVERY: Final = 0.1  # seconds from one making of the text to the next
 _PATIENCE: Final = 30.0  # seconds; the chart's start-up probe waits longer
 _LOOK_EVERY: Final = 0.1
 
@@ -36,7 +35,9 @@ class ProbeServer:
     A probe answers 200 ``ok``, or 503 with the reason, so that ``kubectl describe pod`` shows it.
     ``/startz`` says what ``/healthz`` says, but not before the program is ready or half a minute
     has passed: the kubelet makes a warning of every probe that fails, so readiness is asked for
-    only when an ordinary start is over. Port 0 takes a free one; `port` tells which after `start`.
+    only when an ordinary start is over. Metrics are made at most ten times a second, and those
+    who ask for them in a crowd get 503: it would keep the interpreter from the probes, and from
+    the program's own work. Port 0 takes a free one; `port` tells which after `start`.
     """
 
     def __init__(
@@ -58,34 +59,29 @@ class ProbeServer:
         self._clock = clock
         self._stop = threading.Event()
         self._wait = wait or self._stop.wait
+        self._starting = threading.Semaphore(_MOST_STARTING)
+        self._reading = threading.Semaphore(_MOST_READING)
+        self._making = threading.Lock()
+        self._made_at, self._made = float("-inf"), b""
         self._server: _Server | None = None
 
     def start(self) -> None:
         """Bind and serve in a thread of its own; raises InvalidValue when the port is taken."""
-        try:
-            # All interfaces: the kubelet's probes come to the pod's address.
-            self._server = _Server(self.port, self._answer)
-        except OSError as error:
-            raise InvalidValue(
-                f"port {self.port} for probes and metrics cannot be opened: {error.strerror}",
-                remedy="choose another port; 0 picks a free one",
-            ) from error
+        # All interfaces: the kubelet's probes come to the pod's address.
+        self._server = _Server(self.port, self._answer)
         self.port = self._server.server_address[1]
-        threading.Thread(
-            target=self._server.serve_forever, args=[_NOTICE], name="probes", daemon=True
-        ).start()
+        self._server.start()
 
     def stop(self) -> None:
         """Stop serving; does nothing before `start`."""
         self._stop.set()
         if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.stop()
 
     def _answer(self, path: str) -> Answer:
         path = path.partition("?")[0]
         if path == "/metrics":
-            return HTTPStatus.OK, generate_latest(self._registry), CONTENT_TYPE_LATEST
+            return self._metrics()
         if path not in self._checks:
             text = "healthz, readyz, startz and metrics are served here"
             return HTTPStatus.NOT_FOUND, text.encode(), _TEXT
@@ -93,65 +89,58 @@ class ProbeServer:
         status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
         return status, (problem or "ok").encode(errors="replace"), _TEXT
 
+    def _metrics(self) -> Answer:
+        asked = self._clock()
+        if not self._reading.acquire(blocking=False):
+            return HTTPStatus.SERVICE_UNAVAILABLE, b"too many others read the metrics", _TEXT
+        try:
+            with self._making:
+                if self._made_at <= asked:  # what was begun since then is as new
+                    self._wait(max(0.0, self._made_at + _METRICS_EVERY - self._clock()))
+                    self._made_at = self._clock()
+                    self._made = generate_latest(self._registry)
+                return HTTPStatus.OK, self._made, CONTENT_TYPE_LATEST
+        finally:
+            self._reading.release()
+
     def _started(self) -> str | None:
+        if self._starting.acquire(blocking=False):
+            try:
+                self._await_start()
+            finally:
+                self._starting.release()
+        return self._live()
+
+    def _await_start(self) -> None:
         end = self._clock() + _PATIENCE
         while self._ready() is not None and self._clock() < end:
             if self._wait(_LOOK_EVERY):
                 break
-        return self._live()
 
 
 Answer = tuple[HTTPStatus, bytes, str]
 """Status, body and content type."""
 
 
-class _Server(ThreadingHTTPServer):
-    """Each request has a thread, so that a slow client keeps nobody else waiting."""
-
-    daemon_threads = True
-    # The pod's address is of either family, or of both.
-    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
-
+class _Server(HttpServer):
     def __init__(self, port: int, answer: Callable[[str], Answer]) -> None:
         self.answer = answer
-        super().__init__(("", port), _Handler)
-
-    def server_bind(self) -> None:
-        if self.address_family == socket.AF_INET6:
-            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        # Not HTTPServer's, which asks the DNS for this host's name before anything is served.
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = "", self.server_address[1]
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        del request
-        error = sys.exception()
-        if isinstance(error, ConnectionError):
-            logger.debug("%s went away: %s", client_address, error)
-        else:
-            logger.error("a request of %s failed", client_address, exc_info=error)
+        super().__init__(
+            port,
+            _Handler,
+            name="probes",
+            purpose="for probes and metrics",
+            limit=MOST_CONNECTIONS,
+        )
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: _Server
-    timeout = _SILENCE
-    server_version = "gcu"
-    sys_version = ""
 
-    def do_GET(self) -> None:
-        self._send(body_too=True)
+    def do_GET(self) -> None:  # noqa: N802 (http.server's name)
+        with self.server.connections.answering(self.connection):
+            status, body, kind = self.server.answer(self.path)
+        self.send(status, kind, body)
 
-    def do_HEAD(self) -> None:
-        self._send(body_too=False)
-
-    def _send(self, *, body_too: bool) -> None:
-        status, body, kind = self.server.answer(self.path)
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if body_too:
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (http.server's name)
-        logger.debug(format, *args)
+    def do_HEAD(self) -> None:  # noqa: N802 (http.server's name)
+        self.do_GET()

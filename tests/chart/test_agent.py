@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.kube.access import SERVICE_ACCOUNT
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import Object
@@ -24,25 +25,32 @@ UNPRIVILEGED = {
 }
 
 
+# Mounted over the container's own, it would hide the loader and the C library.
+MOVED = {"/usr/lib": "/usr/node-lib"}
+
+
 def host_paths(pod: Object) -> dict[str, str]:
     """Paths of the node below which the agent's container sees the node's own files, with their
-    type; the same path in both."""
+    type; the same path in both, except that of `MOVED`."""
     volumes = {each["name"]: each.get("hostPath") for each in pod["volumes"]}
     found = {}
     for mount in pod["containers"][0]["volumeMounts"]:
         host_path = volumes[mount["name"]]
         if host_path is not None:
-            assert host_path["path"] == mount["mountPath"]
-            found[mount["mountPath"]] = host_path["type"]
+            path = host_path["path"]
+            assert mount["mountPath"] == MOVED.get(path, path)
+            found[path] = host_path["type"]
     return found
 
 
 NODE = {
     "/var/lib/kubelet/plugins/gcu.enflame.com": "DirectoryOrCreate",
     "/var/lib/kubelet/plugins_registry": "Directory",
+    "/var/run/cdi": "DirectoryOrCreate",
+}
+DEVICE_PLUGIN = {
     "/var/lib/kubelet/device-plugins": "Directory",
     "/var/lib/kubelet/pod-resources": "Directory",
-    "/var/run/cdi": "DirectoryOrCreate",
 }
 
 
@@ -54,7 +62,7 @@ NODE = {
             {
                 "/dev": "Directory",
                 "/usr/local/efsmi": "Directory",
-                "/usr/lib/libefml.so": "File",
+                "/usr/lib": "Directory",
                 "/var/lock": "Directory",
             },
             {"readOnlyRootFilesystem": True, "privileged": True},
@@ -68,10 +76,29 @@ def test_it_has_what_it_needs_of_the_node_and_no_more(
     helm: Helm, values: Values, paths: dict[str, str], rights: Object
 ) -> None:
     pod = helm.render(values).agent
-    assert host_paths(pod) == NODE | paths
+    assert host_paths(pod) == NODE | DEVICE_PLUGIN | paths
     assert pod["containers"][0]["securityContext"] == rights
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+
+
+@pytest.mark.parametrize(
+    ("mode", "limits", "mounted"),
+    [
+        ("auto", True, True),
+        ("auto", False, True),
+        ("device-plugin", False, True),
+        ("dra", True, True),
+        ("dra", False, False),
+    ],
+    ids=["auto", "may go back to it", "device plugin", "counts the cards", "DRA alone"],
+)
+def test_the_device_plugins_folders_are_mounted_where_it_may_serve_there(
+    helm: Helm, mode: str, limits: bool, mounted: bool
+) -> None:
+    pod = helm.render({"mode": mode, "legacyResources": {"enabled": limits}} | SIMULATED).agent
+    assert (DEVICE_PLUGIN.items() <= host_paths(pod).items()) is mounted
+    assert bool(set(DEVICE_PLUGIN) & set(host_paths(pod))) is mounted
 
 
 @pytest.mark.parametrize(
@@ -90,6 +117,21 @@ def test_where_it_finds_the_hardware(
 ) -> None:
     environ = environment(helm.render(values).agent["containers"][0])
     assert (environ["GCU_HOST_ROOT"], environ["GCU_EFSMI_PATH"]) == (host_root, efsmi)
+
+
+@pytest.mark.parametrize(
+    ("values", "library"),
+    [
+        (REAL, "/usr/node-lib/libefml.so"),
+        (RUNTIME, ""),
+        (SIMULATED, ""),
+        ({"efsmi": {"library": "/usr/node-lib/libefml-arm.so"}}, "/usr/node-lib/libefml-arm.so"),
+    ],
+    ids=["a real node", "the vendor's runtime", "a simulation", "another name"],
+)
+def test_where_it_finds_the_vendors_library(helm: Helm, values: Values, library: str) -> None:
+    environ = environment(helm.render(values).agent["containers"][0])
+    assert environ["GCU_EFSMI_LIBRARY"] == library
 
 
 @pytest.mark.parametrize("values", [REAL, RUNTIME, SIMULATED])
@@ -138,8 +180,9 @@ def test_only_what_is_named_writable_is(helm: Helm) -> None:
         "/dev",
         "/etc/gcu-dra-driver",
         "/var/lib/kubelet/pod-resources",
+        "/var/run/secrets/kubernetes.io/serviceaccount",
         "/usr/local/efsmi",
-        "/usr/lib/libefml.so",
+        "/usr/node-lib",
     }
 
 
@@ -217,6 +260,55 @@ def test_values_of_kubernetes_reach_the_pod(helm: Helm) -> None:
     assert pod["imagePullSecrets"] == [{"name": "s"}]
     assert (container["image"], container["imagePullPolicy"]) == ("r/i:t", "Always")
     assert container["resources"]["limits"] == {"memory": "2Gi"}
+
+
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+
+
+@pytest.mark.parametrize(
+    ("image", "reference"),
+    [
+        ({"tag": "t"}, "r/i:t"),
+        ({"digest": DIGEST}, f"r/i@{DIGEST}"),
+        ({"tag": "t", "digest": DIGEST}, f"r/i@{DIGEST}"),
+    ],
+    ids=["tag", "digest", "both"],
+)
+def test_all_containers_have_the_image_of_the_tag_or_the_digest(
+    helm: Helm, image: Values, reference: str
+) -> None:
+    rendered = helm.render({"image": {"repository": "r/i", **image}} | SIMULATED)
+    pods = [
+        each["spec"]["template"]["spec"] for each in rendered if "template" in each.get("spec", {})
+    ]
+    images = [
+        container["image"]
+        for pod in pods
+        for container in [*pod.get("initContainers", ()), *pod["containers"]]
+    ]
+    assert (set(images), len(images)) == ({reference}, 7)
+
+
+def test_the_agent_alone_has_the_token_as_kubernetes_mounts_it(helm: Helm) -> None:
+    """At its path, with the same files, for an hour: Kubernetes' own is good for a year."""
+    pod = helm.render(SIMULATED).agent
+    assert pod["automountServiceAccountToken"] is False
+    [volume] = [each for each in pod["volumes"] if "projected" in each]
+    [token, authorities, namespace] = volume["projected"]["sources"]
+    assert token == {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
+    assert authorities["configMap"]["name"] == "kube-root-ca.crt"
+    assert namespace["downwardAPI"]["items"][0]["path"] == "namespace"
+    mounts = {
+        container["name"]: {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+        for container in [*pod["initContainers"], *pod["containers"]]
+    }
+    folder = str(SERVICE_ACCOUNT)
+    assert folder not in mounts["simulated-machine"]
+    assert mounts["agent"][folder] == {
+        "name": volume["name"],
+        "mountPath": folder,
+        "readOnly": True,
+    }
 
 
 @pytest.mark.parametrize(

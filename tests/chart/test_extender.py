@@ -60,6 +60,7 @@ def test_one_of_two_ways_is_installed(
     rendered = helm.render(values, f"--kube-version={version}")
     kinds = {each["kind"] for each in rendered}
     assert ("Service" in kinds) is has_extender
+    assert ("Secret" in kinds) is has_extender
     assert (not kinds & OF_DRA) is has_extender
     deployment = rendered.one("Deployment")["spec"]
     assert deployment["replicas"] == (1 if has_extender else 2)
@@ -100,15 +101,21 @@ def test_the_service_needs_a_name_that_begins_with_a_letter(helm: Helm) -> None:
     assert helm.render({}, NEW, release="1gcu").agent
 
 
-def test_the_extender_finds_its_certificate(old: Rendered) -> None:
-    container = old.controller["containers"][0]
+@pytest.mark.parametrize("extender", [WITH_SCHEDULER["extender"], {}], ids=["the chart's", "own"])
+def test_the_extender_finds_its_certificate(helm: Helm, extender: Values) -> None:
+    """And is reached from its own pod alone where its scheduler is in it."""
+    rendered = helm.render({"extender": {**extender, "clientSubject": "kube-scheduler"}}, OLD)
+    container = rendered.controller["containers"][0]
     environ = environment(container) | dict.fromkeys(fields(container), "field")
     found = load(ControllerSettings, [], environ, prog="controller", description="")
     assert {each["name"]: each["containerPort"] for each in container["ports"]} == {
         "probes": found.http_port,
-        "extender": found.extender_port,
+        **({} if found.extender_host else {"extender": found.extender_port}),
     }
-    [mount] = container["volumeMounts"]
+    assert found.extender_host == ("127.0.0.1" if extender else "")
+    assert found.extender_client_subject == "kube-scheduler"
+    assert bool(rendered.of("Service")) is not bool(extender)
+    [mount] = [each for each in container["volumeMounts"] if each["name"] == "extender"]
     files = (found.extender_certificate, found.extender_key, found.extender_client_authority)
     assert [str(each) for each in files] == [
         f"{mount['mountPath']}/{key}" for key in ("tls.crt", "tls.key", "ca.crt")
@@ -117,10 +124,15 @@ def test_the_extender_finds_its_certificate(old: Rendered) -> None:
 
 def test_certificates_are_of_one_authority_and_for_the_names_that_are_called(old: Rendered) -> None:
     ours, theirs = secret(old, NAME), secret(old, f"{NAME}-client")
-    assert ours["ca.crt"] == theirs["ca.crt"]
+    issuer = secret(old, f"{NAME}-authority")
+    assert issuer["tls.crt"] == ours["ca.crt"] == theirs["ca.crt"]
     authority = x509.load_pem_x509_certificate(ours["ca.crt"])
     for each in (ours, theirs):
-        x509.load_pem_x509_certificate(each["tls.crt"]).verify_directly_issued_by(authority)
+        issued = x509.load_pem_x509_certificate(each["tls.crt"])
+        issued.verify_directly_issued_by(authority)
+        assert (issued.not_valid_after_utc - issued.not_valid_before_utc).days == 365
+    client = x509.load_pem_x509_certificate(theirs["tls.crt"])
+    assert client.subject.rfc4514_string() == "CN=kube-scheduler"
     server = x509.load_pem_x509_certificate(ours["tls.crt"])
     names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert SERVICE in names.get_values_for_type(x509.DNSName)
@@ -161,19 +173,35 @@ def test_the_pods_mount_the_secrets_that_helm_makes(old: Rendered) -> None:
     mounted = {
         each["secret"]["secretName"] for each in old.controller["volumes"] if "secret" in each
     }
-    assert mounted == {each["metadata"]["name"] for each in old.of("Secret")}
+    made = {each["metadata"]["name"] for each in old.of("Secret")}
+    assert made - mounted == {f"{NAME}-authority"}  # with it anybody could bind pods
+    assert mounted < made
+    # kube-scheduler reads its certificate when it starts, and so starts anew with another one.
+    issued = "gcu.enflame.com/issued"
+    [day] = {each["metadata"]["annotations"][issued] for each in old.of("Secret")}
+    template = old.one("Deployment")["spec"]["template"]["metadata"]
+    assert template["annotations"] == {issued: day}
 
 
 @pytest.mark.parametrize(
-    ("key", "url", "folder"),
+    ("extender", "key", "url", "folder"),
     [
-        ("scheduler.yaml", "https://127.0.0.1:8443", "/etc/gcu/extender-client"),
-        ("main-scheduler.yaml", f"https://{SERVICE}:443", "/etc/kubernetes/gcu-extender"),
+        (
+            WITH_SCHEDULER["extender"],
+            "scheduler.yaml",
+            "https://127.0.0.1:8443",
+            "/etc/gcu/extender-client",
+        ),
+        ({}, "main-scheduler.yaml", f"https://{SERVICE}:443", "/etc/kubernetes/gcu-extender"),
     ],
     ids=["the chart's own scheduler", "the cluster's main one"],
 )
-def test_both_schedulers_are_told_the_same(old: Rendered, key: str, url: str, folder: str) -> None:
-    [entry] = config(old, key)["extenders"]
+def test_both_schedulers_are_told_the_same(
+    helm: Helm, extender: Values, key: str, url: str, folder: str
+) -> None:
+    rendered = helm.render({"extender": extender}, OLD)
+    assert set(rendered.one("ConfigMap", NAME)["data"]) == {key}
+    [entry] = config(rendered, key)["extenders"]
     assert entry["urlPrefix"] == f"{url}{PREFIX}"
     assert entry["httpTimeout"] == "5s"
     assert entry["tlsConfig"]["serverName"] == SERVICE
@@ -215,16 +243,14 @@ def test_without_an_image_there_is_no_second_scheduler(helm: Helm) -> None:
             {"schedulerNames": ["default-scheduler", "a", "b"]},
             ["default-scheduler", "a", "b"],
         ),
-        (WITH_SCHEDULER["extender"], None),
     ],
-    ids=["the vendor's name", "other names", "the chart's scheduler has them"],
+    ids=["the vendor's name", "other names"],
 )
-def test_the_main_scheduler_serves_the_vendors_name_where_nobody_else_does(
-    helm: Helm, extender: Values, served: list[str] | None
+def test_the_main_scheduler_serves_the_vendors_name(
+    helm: Helm, extender: Values, served: list[str]
 ) -> None:
     found = config(helm.render({"extender": extender}, OLD), "main-scheduler.yaml")
-    profiles = found.get("profiles")
-    assert (profiles and [each["schedulerName"] for each in profiles]) == served
+    assert [each["schedulerName"] for each in found["profiles"]] == served
 
 
 def test_the_agent_may_tell_its_node_where_there_is_no_dra(helm: Helm, old: Rendered) -> None:

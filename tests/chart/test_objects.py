@@ -111,7 +111,19 @@ def test_the_controller_has_no_rights_on_its_node(helm: Helm) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert not {"volumes", "hostNetwork", "hostPID", "hostIPC"} & set(pod)
+    assert [volume["name"] for volume in pod["volumes"]] == ["token"]
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+
+
+def test_the_controllers_memory_has_the_limit_that_the_page_names(helm: Helm) -> None:
+    """And that is twice what it takes in a cluster of the size that the page names."""
+    [container] = helm.render().controller["containers"]
+    limit = container["resources"]["limits"]["memory"]
+    install = (CHECKOUT / "docs/user/install.md").read_text(encoding="utf-8")
+    [(nodes, takes)] = re.findall(rf"\| ([0-9,]+) \| ([0-9,]+) \| {limit}, the default \|", install)
+    assert limit == "1Gi"
+    assert 2 * int(takes.replace(",", "")) <= 1024
+    assert f"is for up to {nodes} nodes" in install
 
 
 @pytest.mark.parametrize(("replicas", "together"), [(1, False), (2, True)])
@@ -156,7 +168,9 @@ def test_claim_templates_ask_for_a_class_of_the_chart(helm: Helm) -> None:
 def test_the_notes_say_what_to_do_next(helm: Helm, values: Values, text: str) -> None:
     notes = helm.notes(values)
     assert text in notes
-    assert "kubectl get resourceslices --field-selector spec.driver=gcu.enflame.com" in notes
+    install = (CHECKOUT / "docs/user/install.md").read_text(encoding="utf-8")
+    [command] = re.findall("kubectl get resourceslices --field-selector .*", install)
+    assert f"\n{command}\n" in notes
     example = notes.partition("<<'EOF'\n")[2].partition("EOF\n")[0]
     template, pod = yaml.safe_load_all(example)
     assert pod["spec"]["resourceClaims"] == [

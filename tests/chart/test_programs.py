@@ -30,15 +30,24 @@ LEFT_TO_THE_PROGRAM = {
         "kubeconfig",
         "lease_name",
         # Of the scheduler extender, which serves where there is no DRA.
+        "extender_host",
         "extender_port",
         "extender_certificate",
         "extender_key",
         "extender_client_authority",
+        "extender_client_subject",
     },
 }
 # What the pods differ in from a program started by hand.
 OF_THE_POD = {"node_name": "node-1", "pod_name": "pod-1", "pod_uid": "1-2-3"}
-DIFFERENT = {"efsmi_path", "card_rules", "lease_namespace", "count_cards", *OF_THE_POD}
+DIFFERENT = {
+    "efsmi_path",
+    "efsmi_library",
+    "card_rules",
+    "lease_namespace",
+    "count_cards",
+    *OF_THE_POD,
+}
 
 
 def container_of(helm: Helm, program: str, values: Values | None = None) -> Object:
@@ -88,13 +97,28 @@ def test_the_values_are_the_programs_defaults(helm: Helm, program: str) -> None:
         ("agent", {"agent": {"errorLimit": 1000000}}, "error_limit", 1000000),
         ("agent", {"agent": {"evictOn": ["lost", "rma"]}}, "evict_on", "lost,rma"),
         ("controller", {"logLevel": "debug"}, "log_level", "debug"),
-        ("controller", {"controller": {"leaseDuration": 20}}, "lease_duration", 20.0),
-        ("controller", {"controller": {"leaseRenewDeadline": 9}}, "lease_renew_deadline", 9.0),
-        ("controller", {"controller": {"leaseRetry": 1}}, "lease_retry", 1.0),
-        ("controller", {"controller": {"quietTime": 0}}, "quiet_time", 0.0),
-        ("controller", {"controller": {"schedulingPatience": 9}}, "scheduling_patience", 9.0),
-        ("controller", {"controller": {"nodeRetry": 1.5}}, "node_retry", 1.5),
-        ("controller", {"controller": {"nodeRetryLongest": 60}}, "node_retry_longest", 60.0),
+        ("controller", {"controller": {"advanced": {"leaseDuration": 20}}}, "lease_duration", 20.0),
+        (
+            "controller",
+            {"controller": {"advanced": {"leaseRenewDeadline": 9}}},
+            "lease_renew_deadline",
+            9.0,
+        ),
+        ("controller", {"controller": {"advanced": {"leaseRetry": 1}}}, "lease_retry", 1.0),
+        ("controller", {"controller": {"advanced": {"quietTime": 0}}}, "quiet_time", 0.0),
+        (
+            "controller",
+            {"controller": {"advanced": {"schedulingPatience": 9}}},
+            "scheduling_patience",
+            9.0,
+        ),
+        ("controller", {"controller": {"advanced": {"nodeRetry": 1.5}}}, "node_retry", 1.5),
+        (
+            "controller",
+            {"controller": {"advanced": {"nodeRetryLongest": 60}}},
+            "node_retry_longest",
+            60.0,
+        ),
     ],
     ids=lambda case: str(case) if isinstance(case, dict) else "",
 )

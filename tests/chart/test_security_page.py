@@ -14,14 +14,16 @@ PAGE: Final = (CHECKOUT / "docs/user/security.md").read_text(encoding="utf-8")
 REAL: Final[Values] = {}
 RUNTIME: Final[Values] = {"efsmi": {"runtimeClassName": "enflame"}}
 SIMULATED: Final[Values] = {"simulation": {"enabled": True}}
+DRA_ALONE: Final[Values] = {"mode": "dra", "legacyResources": {"enabled": False}}
 WITHOUT_DRA: Final[Values] = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
 OLD: Final = "--kube-version=1.30.14"
 SWEPT: Final = "path of the sweep after an uninstall"
 # When a row of the mounts holds.
 WHEN: Final = {
-    "always": (REAL, RUNTIME, SIMULATED),
-    "on GCUs": (REAL, RUNTIME),
-    "without runtimeClassName": (REAL,),
+    "always": (REAL, RUNTIME, SIMULATED, DRA_ALONE),
+    "device plugin": (REAL, RUNTIME, SIMULATED),
+    "on GCUs": (REAL, RUNTIME, DRA_ALONE),
+    "without runtimeClassName": (REAL, DRA_ALONE),
     "simulated": (SIMULATED,),
 }
 # Of Kubernetes' own scheduler, whose account the chart's has where there is one.
@@ -50,12 +52,32 @@ def table(*columns: str) -> list[dict[str, str]]:
     return rows
 
 
+def test_what_stops_an_attacker_is_tested_or_nothing_does() -> None:
+    section = PAGE.partition("## Who attacks")[2].partition("\n## ")[0]
+    rows = [_cells(line) for line in section.splitlines() if line.startswith("| ")]
+    heads = [row for row in rows if row[-1] == "tested in"]
+    assert len(heads) == 6
+    for row in rows:
+        if row in heads or len(row) < 3:
+            continue
+        folder = CHECKOUT
+        for named in row[-1].split(", "):
+            if named == "–":
+                assert "**nothing**" in " ".join(row).lower(), row
+                continue
+            path = CHECKOUT / named if named.startswith("tests/") else folder / named
+            assert path.exists(), named
+            folder = path.parent
+
+
 def _cells(line: str) -> list[str]:
     return [cell.strip().replace("`", "") for cell in line.strip().strip("|").split("|") if cell]
 
 
 @pytest.mark.parametrize(
-    "values", [REAL, RUNTIME, SIMULATED], ids=["a real node", "the vendor's runtime", "simulated"]
+    "values",
+    [REAL, RUNTIME, SIMULATED, DRA_ALONE],
+    ids=["a real node", "the vendor's runtime", "simulated", "DRA alone"],
 )
 def test_mounts(helm: Helm, values: Values) -> None:
     told = {
@@ -112,9 +134,23 @@ def _beside(rendered: Rendered) -> tuple[Object, Object]:
 
 
 @WAYS
+def test_tokens_of_the_programs_that_run_on_are_good_for_an_hour(rendered: Rendered) -> None:
+    """Kubernetes' own, which it mounts by default, is extended to a year."""
+    for pod in (rendered.agent, rendered.controller):
+        assert pod["automountServiceAccountToken"] is False
+        [token] = [
+            source["serviceAccountToken"]
+            for volume in pod["volumes"]
+            for source in volume.get("projected", {}).get("sources", ())
+            if "serviceAccountToken" in source
+        ]
+        assert token == {"path": "token", "expirationSeconds": 3600}
+
+
+@WAYS
 def test_the_controller_sees_no_folder_of_the_node(rendered: Rendered) -> None:
     kinds = {kind for volume in rendered.controller.get("volumes", ()) for kind in volume}
-    assert kinds <= {"name", "configMap", "secret"}
+    assert kinds <= {"name", "configMap", "secret", "projected"}
 
 
 def settings(pod: Object, container: Object) -> dict[str, str]:
@@ -130,7 +166,22 @@ def settings(pod: Object, container: Object) -> dict[str, str]:
         "may gain rights": "yes" if own.get("allowPrivilegeEscalation", True) else "no",
         "root file system": "read-only" if own["readOnlyRootFilesystem"] else "writable",
         "seccomp": pod["securityContext"]["seccompProfile"]["type"],
+        "account's token": "yes" if has_token(pod, container) else "no",
     }
+
+
+def has_token(pod: Object, container: Object) -> bool:
+    """Whether Kubernetes mounts its own volume with the token, as it does by default, or the
+    container mounts one of the pod's."""
+    if pod.get("automountServiceAccountToken", True):
+        return True
+    tokens = {
+        volume["name"]
+        for volume in pod.get("volumes", ())
+        for source in volume.get("projected", {}).get("sources", ())
+        if "serviceAccountToken" in source
+    }
+    return any(mount["name"] in tokens for mount in container.get("volumeMounts", ()))
 
 
 def _pod_of(rendered: Rendered, kind: str, name: str) -> Object:
@@ -192,6 +243,14 @@ def test_policies(rendered: Rendered, way: str) -> None:
     rows = table("policy", "when", "refuses")
     told = {row["policy"] for row in rows if row["when"] in ("always", way)}
     assert told == {each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")}
+
+
+def test_policies_that_a_value_adds(helm: Helm) -> None:
+    rows = table("policy", "when", "refuses")
+    told = {row["policy"] for row in rows if row["when"] == "vendorRuntime.policy"}
+    rendered = helm.render({"vendorRuntime": {"policy": True}}).of("ValidatingAdmissionPolicy")
+    default = helm.render({}).of("ValidatingAdmissionPolicy")
+    assert told == {each["metadata"]["name"] for each in rendered if each not in default}
 
 
 def test_a_server_before_them_gets_no_policy(helm: Helm) -> None:

@@ -12,6 +12,7 @@ from tests.chart.helm import NAMESPACE, Helm, Values, environment
 
 CHECK, CLEANUP, SWEEP = "-uninstall", "-cleanup", "-sweep"
 HOOK, POLICY = "helm.sh/hook", "helm.sh/hook-delete-policy"
+POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 WHERE: Values = {
     "nodeSelector": {"a": "b"},
     "affinity": {"nodeAffinity": {"x": 1}},
@@ -72,6 +73,8 @@ def test_a_job_has_an_account_of_its_own_while_it_runs(
     component = "uninstall-check" if when == "pre-delete" else "uninstall-cleanup"
     made = {each["kind"]: each for each in hooks(helm, when) if _component(each) == component}
     role, binding = made.pop("Role", None), made.pop("RoleBinding", None)
+    policies = [made.pop(kind) for kind in POLICIES if kind in made]
+    assert len(policies) == (0 if when == "pre-delete" else 2)
     assert set(made) == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}
     job = made.pop("Job")
     for each in made.values():
@@ -92,7 +95,9 @@ def test_a_job_has_an_account_of_its_own_while_it_runs(
     assert binding["subjects"] == made["ClusterRoleBinding"]["subjects"]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == NAMESPACE
-    for each in (role, binding):
+    [condition] = policies[0]["spec"]["matchConditions"]
+    assert f"system:serviceaccount:{NAMESPACE}:{account}" in condition["expression"]
+    for each in (role, binding, *policies):
         assert int(_annotations(each)["helm.sh/hook-weight"]) < 0
         assert _annotations(each)[POLICY] == "before-hook-creation,hook-succeeded"
 

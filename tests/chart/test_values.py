@@ -25,10 +25,11 @@ def test_the_chart_has_nothing_to_complain_about(helm: Helm) -> None:
     [
         ({"alocator": "x"}, "'alocator' not allowed"),
         ({"image": {"name": "x"}}, "at '/image': additional properties 'name' not allowed"),
+        ({"image": {"digest": "sha256:abc"}}, "at '/image/digest': 'sha256:abc' does not match"),
         ({"agent": {"port": 1}}, "at '/agent': additional properties 'port' not allowed"),
         ({"efsmi": {"mounts": []}}, "at '/efsmi': additional properties 'mounts' not allowed"),
         (
-            {"efsmi": {"hostMounts": [{"path": "/a", "type": "File", "readonly": True}]}},
+            {"efsmi": {"hostMounts": [{"path": "/a", "readonly": True}]}},
             "at '/efsmi/hostMounts/0': additional properties 'readonly' not allowed",
         ),
         ({"controller": {"replica": 2}}, "additional properties 'replica' not allowed"),
@@ -46,6 +47,13 @@ def test_the_chart_has_nothing_to_complain_about(helm: Helm) -> None:
         ({"agent": {"presenceInterval": "5s"}}, "at '/agent/presenceInterval': got string, want"),
         ({"simulation": {"machine": "s60"}}, "value must be one of 'mixed-t20', 's60-4'"),
         ({"simulation": {"nodes": {"Node 1": "s60-4"}}}, "'Node 1' not allowed"),
+        ({"ownDeviceClasses": ["Mine"]}, "at '/ownDeviceClasses/0': 'Mine' does not match"),
+        ({"vendorRuntime": {"policies": True}}, "additional properties 'policies' not allowed"),
+        ({"vendorRuntime": {"policy": "yes"}}, "at '/vendorRuntime/policy': got string, want"),
+        (
+            {"vendorRuntime": {"allowedNamespaces": ["a.b"]}},
+            "at '/vendorRuntime/allowedNamespaces/0': 'a.b' does not match",
+        ),
         ({"image": {"repository": None}}, "at '/image': missing property 'repository'"),
     ],
     ids=lambda case: json.dumps(case) if isinstance(case, dict) else "",
@@ -124,6 +132,11 @@ def test_the_schema_knows_the_shipped_machines() -> None:
             "a simulated node has an efsmi of its own",
         ),
         (
+            {"vendorRuntime": {"policy": True}},
+            ("--kube-version=1.29.9",),
+            "API servers before 1.30 have no admission policies",
+        ),
+        (
             {"legacyResources": {"schedulerName": "gcushare-scheduler"}},
             (),
             "pods that name it would be given to it again, and wait for ever",
@@ -142,6 +155,7 @@ def test_the_schema_knows_the_shipped_machines() -> None:
     ids=[
         "an older server",
         "a simulation with the vendor's runtime",
+        "a policy on a server before them",
         "the vendor's scheduler in place of itself",
         "the extender's certificate alone",
         "its client's certificate alone",

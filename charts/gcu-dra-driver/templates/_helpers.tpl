@@ -50,10 +50,43 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gcu.extender.serverSecret" -}}{{ .Values.extender.serverSecret | default (include "gcu.extender.name" .) }}{{- end -}}
 {{- define "gcu.extender.clientSecret" -}}{{ .Values.extender.clientSecret | default (printf "%s-client" (include "gcu.extender.name" .)) }}{{- end -}}
 
+{{/* Not empty where the extender's client is the cluster's own kube-scheduler: then it is reached from outside its pod. */}}
+{{- define "gcu.extender.forOthers" -}}
+{{- if not (or (include "gcu.dra" .) .Values.extender.schedulerImage) -}}true{{- end -}}
+{{- end -}}
+
+{{/*
+The day on which helm issued the extender's certificates, which is today where it has them renewed: they are older than a month,
+or one of them is not there.
+*/}}
+{{- define "gcu.extender.issued" -}}
+{{- $name := include "gcu.extender.name" . -}}
+{{- $known := list -}}
+{{- range list $name (printf "%s-client" $name) (printf "%s-authority" $name) -}}
+{{- $found := lookup "v1" "Secret" $.Release.Namespace . -}}
+{{- $known = append $known (dig "metadata" "annotations" "gcu.enflame.com/issued" "" $found) -}}
+{{- end -}}
+{{- $issued := first $known -}}
+{{- $age := sub (now | unixEpoch) (toDate "2006-01-02" $issued | unixEpoch) -}}
+{{- if and (eq (uniq $known | len) 1) (lt $age (mul 30 86400)) -}}
+{{ $issued }}
+{{- else -}}
+{{ dateInZone "2006-01-02" now "UTC" }}
+{{- end -}}
+{{- end -}}
+
 {{/* Not empty where pods get GCUs by ResourceClaims, as the programs themselves decide it: DRA can be switched off. */}}
 {{- define "gcu.dra" -}}
 {{- $has := and (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "resource.k8s.io/v1") -}}
 {{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") $has) -}}true{{- end -}}
+{{- end -}}
+
+{{/*
+Not empty where an agent may have to serve as a device plugin, if only to count cards. It is needed on the node for pods
+that began before, too, so it is not what the server is now that decides.
+*/}}
+{{- define "gcu.devicePlugin" -}}
+{{- if or (ne .Values.mode "dra") .Values.legacyResources.enabled -}}true{{- end -}}
 {{- end -}}
 
 {{/* Not empty where two agents can serve one kubelet during an update. */}}
@@ -64,6 +97,29 @@ app.kubernetes.io/component: {{ .component }}
 {{/* Not empty where the server knows policies, and tells them on which node an agent runs. */}}
 {{- define "gcu.policies" -}}
 {{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version -}}true{{- end -}}
+{{- end -}}
+
+{{/* The names by which the API server knows the accounts of the two programs. */}}
+{{- define "gcu.agent.user" -}}system:serviceaccount:{{ .Release.Namespace }}:{{ include "gcu.agent.name" . }}{{- end -}}
+{{- define "gcu.controller.user" -}}system:serviceaccount:{{ .Release.Namespace }}:{{ include "gcu.controller.name" . }}{{- end -}}
+
+{{/*
+Variables of a policy for agents: the node of the pod that the token is bound to, and its pool. A node's name
+that is too long for its pool is cut there and told apart by a hash.
+*/}}
+{{- define "gcu.agent.variables" -}}
+- name: ownNode
+  expression: >-
+    request.userInfo.extra[?"authentication.kubernetes.io/node-name"][0].orValue("")
+- name: ownPool
+  expression: >-
+    "{{ include "gcu.driver" . }}/" + (variables.ownNode.size() > 237
+    ? variables.ownNode.substring(0, 200) : variables.ownNode)
+{{- end -}}
+
+{{/* CEL, beside these variables: whether a pool is that of the agent's node. Takes the expression of the pool's name. */}}
+{{- define "gcu.agent.isOwnPool" -}}
+({{ . }} == variables.ownPool || variables.ownNode.size() > 237 && {{ . }}.startsWith(variables.ownPool))
 {{- end -}}
 
 {{/*
@@ -97,13 +153,53 @@ with the client's certificate.
     keyFile: {{ .files }}/tls.key
 {{- end -}}
 
-{{- define "gcu.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{/* CEL: the entries of managedFields that are not of a manager; takes (list object manager). */}}
+{{- define "gcu.managers.others" -}}
+{{ index . 0 }}.metadata.?managedFields.orValue([]).filter(each, each.?manager.orValue("") != {{ index . 1 | quote }})
 {{- end -}}
 
-{{/* The vendor's limits that give GCUs, as a CEL list. */}}
+{{- define "gcu.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/* How a container mounts it. */}}
+{{- define "gcu.token.mount" -}}
+- {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
+{{- end -}}
+
+{{/*
+The account's token, with what Kubernetes mounts beside it, as a volume that only the containers that need it mount.
+Kubernetes' own volume is mounted in all of them. The kubelet renews the token at 80 % of its time. Not 3607 seconds,
+as Kubernetes' own: API servers extend exactly these to a year.
+*/}}
+{{- define "gcu.token.volume" -}}
+- name: token
+  projected:
+    sources:
+    - serviceAccountToken: {path: token, expirationSeconds: 3600}
+    - configMap:
+        name: kube-root-ca.crt
+        items: [{key: ca.crt, path: ca.crt}]
+    - downwardAPI:
+        items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]
+{{- end -}}
+
+{{/*
+The limits that give GCUs, as a CEL list: the vendor's and, with DRA, those that Kubernetes names after a
+DeviceClass.
+*/}}
 {{- define "gcu.limits" -}}
-{{- list "enflame.com/gcu" "enflame.com/shared-gcu" "enflame.com/drs-gcu" | toJson -}}
+{{- $limits := list "enflame.com/gcu" "enflame.com/shared-gcu" "enflame.com/drs-gcu" -}}
+{{- if include "gcu.dra" . -}}
+{{- range include "gcu.classes" . | fromJsonArray -}}
+{{- $limits = append $limits (printf "deviceclass.resource.kubernetes.io/%s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $limits -}}
 {{- end -}}
 
 {{/* CEL, of a Pod: whether a container has such a limit. */}}
@@ -118,6 +214,11 @@ with the client's certificate.
   messageExpression: >-
     "the pod asks for " + variables.resources.join(" and ") +
     ": a pod asks for one kind of GCU. Split it into several pods."
+{{- end -}}
+
+{{/* CEL: whether the annotation `key` of a pod is one about GCUs, which the extender writes. */}}
+{{- define "gcu.controller.podAnnotation" -}}
+key.startsWith("enflame.com/gcu-") || key.startsWith("{{ include "gcu.driver" . }}/") || key == "assigned-containers"
 {{- end -}}
 
 {{/* The names of the DeviceClasses that the chart installs, as a CEL list. */}}

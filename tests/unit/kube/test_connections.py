@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import ssl
 import threading
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from dra_driver.kube.connections import Connections
 from dra_driver.kube.wire import FAILURES
 from dra_driver.model.errors import InvalidValue
 from tests.cluster.pki import Authority, Identity
+from tests.descriptors import readable
 
 
 class Server(ThreadingHTTPServer):
@@ -45,6 +45,14 @@ class Handler(BaseHTTPRequestHandler):
         assert isinstance(self.server, Server)
         self.server.seen.append((self.requestline, self.client_address[1]))
         self.server.bodies.append(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+        is_kept = sum(port == self.client_address[1] for _, port in self.server.seen) > 1
+        if is_kept and self.path.endswith("/dead"):
+            self.close_connection = True
+            return
+        if is_kept and self.path.endswith("/vanished"):
+            self.server.go_on.wait(60)
+            self.close_connection = True
+            return
         if self.path.endswith("/last"):  # which it does not say
             self.close_connection = True
         if self.path.endswith("/silence"):
@@ -106,9 +114,37 @@ def test_one_that_the_server_has_closed_is_not_used_again(
 ) -> None:
     assert get(connections, "/last") == 200
     [kept] = connections._idle
-    assert select.select([kept.sock], [], [], 10)[0]
+    assert readable(kept.sock, within=10)
     assert get(connections, "/b") == 200
     assert len({port for _, port in server.seen}) == 2
+
+
+@pytest.mark.parametrize("path", ["/dead", "/vanished"])
+def test_a_get_survives_a_kept_connection_that_died(
+    server: Server, connections: Connections, path: str
+) -> None:
+    assert [get(connections, "/a", 0.3), get(connections, path, 0.3)] == [200, 200]
+    ports = [port for _, port in server.seen]
+    assert len(server.seen) == 3
+    assert ports[0] == ports[1] != ports[2]
+
+
+def test_a_stream_survives_a_kept_connection_that_died(
+    server: Server, connections: Connections
+) -> None:
+    assert get(connections, "/a") == 200
+    with closing(connections.stream("/dead", {}, 10.0)) as stream:
+        assert (stream.status, stream.read()) == (200, b"{}")
+
+
+def test_a_write_on_a_kept_connection_that_died_is_not_repeated(
+    server: Server, connections: Connections
+) -> None:
+    """It may have been done: the connection can end after that and before the answer."""
+    assert get(connections, "/a") == 200
+    with pytest.raises(FAILURES):
+        connections.request("PUT", "/dead", {}, b"body", 10.0)
+    assert len(server.seen) == 2
 
 
 def test_silence_and_absence_are_failures_and_nothing_is_sent_twice(

@@ -24,6 +24,16 @@ def test_half_a_character_is_read_as_it_is() -> None:
     assert decode(b'["\\ud800"]') == ["\ud800"]
 
 
+def test_bytes_that_are_no_characters_are_replaced_and_all_else_is_there() -> None:
+    """The server hands opaque parameters on as they came."""
+    text = (
+        b'{"items": [{"n": 1}, {"parameters": {"\xff": "a\xc3(\xed\xa0\x80"}}, {"n": "\xc3\xa9"}]}'
+    )
+    first, second, third = decode(text)["items"]
+    assert (first, third) == ({"n": 1}, {"n": "\u00e9"})
+    assert second == {"parameters": {"\ufffd": "a\ufffd(\ufffd\ufffd\ufffd"}}
+
+
 @pytest.mark.parametrize("levels", [201, 990, 4000])
 @pytest.mark.parametrize(
     ("opening", "closing"),

@@ -35,6 +35,12 @@ def test_kind(status: int, reason: str, kind: type[errors.KubeError]) -> None:
     assert error.what == f"the API server answered {status} {reason} to PUT /api/v1/x: so it is"
 
 
+def test_what_etcd_finds_too_large_is_refused_for_good() -> None:
+    """The API server calls it a failure of its own (1.36.3)."""
+    body = json.dumps({"code": 500, "message": "etcdserver: request is too large"}).encode()
+    assert isinstance(errors.from_response("PUT /", 500, body), errors.Invalid)
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b"[]", b"\xff\xfe", b"[" * 100_000], ids=lambda body: repr(body[:9])
 )
@@ -57,3 +63,19 @@ def test_retry_after(header: dict[str, str], seconds: float) -> None:
     error = errors.from_response("GET /", 429, b"{}", header)
     assert isinstance(error, errors.TooManyRequests)
     assert error.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "seconds"),
+    [
+        (503, {}, 1.0),
+        (503, {"retry-after": "5"}, 5.0),
+        (500, {"retry-after": "2"}, 2.0),
+        (500, {}, None),
+        (404, {"retry-after": "2"}, None),
+    ],
+)
+def test_what_the_server_wants_to_see_again(
+    status: int, header: dict[str, str], seconds: float | None
+) -> None:
+    assert errors.from_response("GET /", status, b"{}", header).retry_after == seconds

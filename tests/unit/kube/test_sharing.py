@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -64,3 +65,17 @@ def test_what_is_not_the_same_is_told_apart(one: object, other: object) -> None:
     found = [share(each) for each in (one, other)]
     assert found[0] is not found[1]
     assert [repr(each) for each in found] == [repr(one), repr(other)]
+
+
+@pytest.mark.parametrize(
+    ("values", "size"), [(50, 1_000_000), (2_000, 50_000)], ids=["large", "many"]
+)
+def test_what_nobody_needs_any_more_is_not_kept_for_ever(values: int, size: int) -> None:
+    """A pod's tolerations may be megabytes, and a tenant makes one such pod after another."""
+    share = Sharing()
+    tracemalloc.start()
+    for number in range(values):
+        share([f"{number}", "x" * size])
+    left, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert left < 20 << 20

@@ -1,0 +1,142 @@
+"""Which events are worth a call. Upstream: EventSourceObjectSpamFilter, client-go tools/record.
+
+Pure: told the time. A *topic* is an object and a reason.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+# A pod and its claims each are a topic: enough for as many as may wait at a time. With fewer, those
+# sent first are forgotten before their turn comes again, and all are sent anew each time.
+_REMEMBERED = 65536
+_HALF_LIFE = 10.0  # seconds
+_LONGEST_WAIT = 60.0  # seconds until there may be room among all events
+
+
+class Topic(NamedTuple):
+    """`regarding` is the object's UID, or what else tells it apart."""
+
+    regarding: str
+    reason: str
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EventLimits:
+    """`burst` events of a topic are sent as they come. The next one waits for `spacing` seconds,
+    and each further one for twice as long, up to `longest`. The same note is sent again after
+    `quiet` seconds at the earliest. After twice `longest` without an event the topic is new again.
+
+    All topics together have `rate` events a second, and `total_burst` at once. Of those, only half
+    are for topics that had an event before: a new topic does not wait for repetitions. Nor does it
+    wait for a namespace that had a tenth of them lately, for which a quarter is not: who makes
+    objects all the time would leave others untold of theirs.
+
+    `burst` and `spacing` are client-go's by default. `longest` is half of the time that an API
+    server keeps an event (``--event-ttl``), so that what still holds can always be seen.
+    """
+
+    burst: int = 25
+    spacing: float = 300.0
+    longest: float = 1800.0
+    quiet: float = 300.0
+    rate: float = 25.0
+    total_burst: int = 500
+
+
+class EventFilter:
+    """Not for several threads at a time."""
+
+    def __init__(self, limits: EventLimits) -> None:
+        self._limits = limits
+        self._topics: OrderedDict[Topic, _History] = OrderedDict()
+        self._tokens = float(limits.total_burst)
+        self._tokens_at = 0.0
+        self._next_slot = 0.0
+        self._lately: dict[str, tuple[float, float]] = {}  # events by namespace, as counted when
+
+    def __len__(self) -> int:
+        """How many topics are remembered."""
+        return len(self._topics)
+
+    def wait(self, topic: Topic, now: float) -> float:
+        """Seconds until an event of the topic may be sent; 0 if it may be sent now. Several that
+        have to wait for all others get different times."""
+        self._refill(now)
+        history = self._topics.get(topic)
+        if history is not None:
+            left = history.at + self._interval(history) - now
+            if left > 0:
+                return left
+        burst = self._limits.total_burst
+        reserve = burst / 4 if self._count(topic.namespace, now) > burst / 10 else 0.0
+        if history is not None:
+            reserve = burst / 2
+        missing = reserve + 1.0 - self._tokens
+        if missing <= 0:
+            return 0.0
+        slot = max(self._next_slot, now + missing / self._limits.rate)
+        self._next_slot = min(slot + 1.0 / self._limits.rate, now + _LONGEST_WAIT)
+        return slot - now
+
+    def is_news(self, topic: Topic, note: str, now: float) -> bool:
+        """Whether the note is worth an event; to be asked when `wait` gives 0."""
+        history = self._topics.get(topic)
+        if history is None or note not in history.notes:
+            return True
+        if now - history.notes[note] >= max(self._limits.quiet, self._interval(history)):
+            return True
+        history.at = now  # the note still holds: nobody needs to build it again for a while
+        self._topics.move_to_end(topic)
+        return False
+
+    def sent(self, topic: Topic, note: str, now: float) -> None:
+        """The note was sent."""
+        history = self._topics.setdefault(topic, _History(now))
+        history.count += 1
+        history.at = now
+        history.notes[note] = now
+        history.notes.move_to_end(note)
+        while len(history.notes) > self._limits.burst:
+            history.notes.popitem(last=False)
+        self._topics.move_to_end(topic)
+        self._tokens -= 1.0
+        self._lately[topic.namespace] = self._count(topic.namespace, now) + 1.0, now
+        self._forget(now)
+
+    def _count(self, namespace: str, now: float) -> float:
+        """The namespace's events lately; half of them are forgotten each `_HALF_LIFE`."""
+        count, at = self._lately.get(namespace, (0.0, now))
+        found: float = count * 0.5 ** ((now - at) / _HALF_LIFE)
+        return found
+
+    def _interval(self, history: _History) -> float:
+        over = history.count - self._limits.burst
+        if over < 0:
+            return 0.0
+        return min(self._limits.longest, self._limits.spacing * 2.0 ** min(over, 32))
+
+    def _refill(self, now: float) -> None:
+        gained = (now - self._tokens_at) * self._limits.rate
+        self._tokens = min(float(self._limits.total_burst), self._tokens + gained)
+        self._tokens_at = now
+
+    def _forget(self, now: float) -> None:
+        """The topic whose event is the longest ago stands first."""
+        before = now - 2 * self._limits.longest
+        while len(self._topics) > _REMEMBERED or next(iter(self._topics.values())).at < before:
+            self._topics.popitem(last=False)
+        if len(self._lately) > _REMEMBERED:
+            self._lately.clear()
+
+
+@dataclass(slots=True)
+class _History:
+    """Of a topic: how many events were sent, when the last one was, and the latest notes."""
+
+    at: float
+    count: int = 0
+    notes: OrderedDict[str, float] = field(default_factory=OrderedDict)

@@ -1,0 +1,83 @@
+"""A reflector for a kind that the API server may not serve, or may not let us list."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from dra_driver.background import Wait
+from dra_driver.kube.api import Api, Keep, whole
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import Forbidden, KubeError, NotFound
+from dra_driver.kube.resources import Resource
+from dra_driver.kube.watch import Handler, Reflector
+
+logger = logging.getLogger(__name__)
+
+RETRY: Final = 300.0
+"""Seconds after which a kind that was refused is listed again: an upgrade of the server, or another
+right, changes the answer."""
+
+
+class OptionalReflector(Reflector):
+    """Follows the first of `versions` that the server serves.
+
+    While it serves none of them, or forbids the list, there are no objects: the handler is told an
+    empty list once, `synced` is set, and the list is tried again every `RETRY` seconds. Any other
+    failure is one of a Reflector: nothing is told before the server has answered.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        versions: Sequence[Resource],
+        handler: Handler,
+        *,
+        keep: Keep = whole,
+        backoff: Backoff | None = None,
+        wait: Wait | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(
+            api, versions[0], handler, keep=keep, backoff=backoff, wait=wait, clock=clock
+        )
+        self._versions = versions
+        self._refusal = ""  # the last one that the handler was told of
+
+    def _list(self) -> None:
+        refusals: list[KubeError] = []
+        for version in self._versions:
+            self._resource = version
+            try:
+                super()._list()
+            except (NotFound, Forbidden) as error:
+                refusals.append(error)
+            else:
+                self._refusal = ""
+                return
+        raise refusals[0]
+
+    def _on_failure(self, error: KubeError) -> float:
+        if not isinstance(error, NotFound | Forbidden):
+            return super()._on_failure(error)
+        if self._version:
+            self._version = ""  # a watch was refused: what a list is answered decides
+            return 0.0
+        self._follow_nothing(error)
+        return RETRY
+
+    def _follow_nothing(self, error: KubeError) -> None:
+        if str(error) == self._refusal:
+            return
+        self._refusal = str(error)
+        plural = self._versions[0].plural
+        if isinstance(error, NotFound):
+            self.problem = None
+            logger.info("the API server does not serve %s: going on without them", plural)
+        else:
+            self.problem = f"cannot follow {plural}, going on without them: {error}"
+            logger.warning("%s", self.problem)
+        self._handler.on_replace([])
+        self.synced.set()
