@@ -62,7 +62,8 @@ def device_name(mode: str, card: int) -> str:
 
 
 def resource_slice(number: int, cards: int = CARDS) -> Object:
-    """A node's pool: 4 cards on each NUMA node, 2 behind each PCIe switch."""
+    """A node's pool: 4 cards on each NUMA node, 2 behind each PCIe switch, and 2 of these switches
+    behind another."""
     node = node_name(number)
     return {
         "metadata": {"name": f"{node}-0", "resourceVersion": "1", "uid": f"slice-{number}"},
@@ -118,6 +119,12 @@ def _bus(card: int) -> str:
     return f"{0x0D + card * 8:02x}"
 
 
+@lru_cache(64)
+def _bridges(card: int) -> str:
+    switch = f"{_bus(card // 2 * 2)}:1f.0"
+    return f"{card // 4:02x}:01.0/01:00.0/02:0{card // 2}.0/{switch}/{_bus(card)}:1e.0"
+
+
 # As `dra_driver.kube.sharing` reads a list of slices: one object for equal values.
 @lru_cache(1024)
 def _value(kind: str, value: str | int) -> Object:
@@ -132,10 +139,11 @@ def _device(mode: str, node: int, card: int) -> Object:
         "model": _value("string", "S60"),
         "uuid": {"string": f"GCU-{node:08x}-{card:04x}"},
         "memoryMiB": _value("int", 42976),
-        "driverVersion": _value("string", "1.2.4.12"),
+        "driverVersion": _value("version", "1.2.4+12"),
         "pcieSwitch": _value("string", f"0000:{_bus(card // 2 * 2)}:1f.0"),
+        "pcieBridges": _value("string", _bridges(card)),
         "resource.kubernetes.io/pciBusID": _value("string", address),
-        "resource.kubernetes.io/pcieRoot": _value("string", f"pci0000:{card // 2:02x}"),
+        "resource.kubernetes.io/pcieRoot": _value("string", f"pci0000:{card // 4:02x}"),
         NUMA: _value("int", card // 4),
     }
     match mode:

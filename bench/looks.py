@@ -19,7 +19,7 @@ from bench import fleet
 from bench.allocator import Cluster
 from bench.report import percentile, result, table
 from bench.shapes import SHAPES
-from controller.allocator.allocate import allocate, catch_up
+from controller.allocator.allocate import Unsatisfied, allocate, catch_up
 from controller.allocator.request import parse_claim
 from controller.cluster.candidates import NodeFits, candidates
 from controller.cluster.room import Rooms
@@ -90,7 +90,7 @@ class Looks:
             self._rooms.set_node(name, each)
             for nth in range(8):
                 held = pod(f"{name}-{nth}", _held_cpu(number), name)
-                self._rooms.set_pod(("default", held["metadata"]["name"]), held)
+                self._rooms.set_pod(held["metadata"]["name"], held)
 
     def measure(self, kind: str, shape: str) -> list[float]:
         """Microseconds of each look."""
@@ -106,7 +106,9 @@ class Looks:
             wanted = parse_claim(claim, self._cluster.state.classes)
             where = candidates(waiting, self._fits, (), excluded=excluded, volumes=volumes)
             roomy = self._rooms.roomy_for(waiting)
-            allocate(self._cluster.state, [wanted], where.fitting, roomy=roomy)
+            outcome = allocate(self._cluster.state, [wanted], where.fitting, roomy=roomy)
+            if isinstance(outcome, Unsatisfied):
+                outcome.explain()
             times.append((time.thread_time_ns() - started) / 1_000)
         return times[WARM_UP:]
 

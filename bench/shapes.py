@@ -14,6 +14,7 @@ SHAPES: dict[str, Callable[[random.Random], Object]] = {
         [fleet.request(draw.choice(("shared", "drs")), draw.choice((1, 3)))]
     ),
     "whole": lambda _: fleet.claim([fleet.request("whole")]),
+    "whole2": lambda _: fleet.claim([fleet.request("whole", cards=2)]),
     "whole8": lambda _: fleet.claim(
         [fleet.request("whole", cards=8)], [{"matchAttribute": "gcu.enflame.com/model"}]
     ),

@@ -10,13 +10,15 @@ from __future__ import annotations
 import csv
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-_FILE = "openb_pod_list_default.csv"
+_PODS = "openb_pod_list_default.csv"
+_NODES = "openb_node_list_gpu_node.csv"
 _HERE = Path(__file__).parent
-_PLACES = (_HERE / "data" / _FILE, _HERE.parent.parent / "shared" / "data" / _FILE)
+_FOLDERS = (_HERE / "data", _HERE.parent.parent / "shared" / "data")
 _SLICES = 6
 _SIZES = (1, 3, 6)
 
@@ -36,12 +38,22 @@ class Job:
 
 def load() -> list[Job]:
     """The trace in the order of its rows. Raises FileNotFoundError with the remedy."""
-    places = (Path(given), *_PLACES) if (given := os.environ.get("GCU_BENCH_TRACE")) else _PLACES
-    for place in places:
-        if place.exists():
-            with place.open(newline="", encoding="utf-8") as file:
-                return [job for row in csv.DictReader(file) for job in _jobs(row)]
-    raise FileNotFoundError(f"{_FILE} is not there; bench/data/README.md says where to get it")
+    return [job for row in _rows(_PODS) for job in _jobs(row)]
+
+
+def models() -> Counter[str]:
+    """How many nodes with 8 GPUs have which model. Raises FileNotFoundError with the remedy."""
+    return Counter(row["model"] for row in _rows(_NODES) if row["gpu"] == "8")
+
+
+def _rows(name: str) -> Iterator[dict[str, str]]:
+    given = os.environ.get("GCU_BENCH_TRACE")
+    for folder in (Path(given), *_FOLDERS) if given else _FOLDERS:
+        if (folder / name).exists():
+            with (folder / name).open(newline="", encoding="utf-8") as file:
+                yield from csv.DictReader(file)
+                return
+    raise FileNotFoundError(f"{name} is not there; bench/data/README.md says where to get it")
 
 
 def in_mode(jobs: Sequence[Job], mode: str) -> list[Job]:
