@@ -1,6 +1,7 @@
 # The image of all of the driver's programs: [project.scripts] in pyproject.toml.
 # Its context is the folder that scripts/image-context writes; building needs no network.
-# BASE is any image with glibc and the Python (as python3) that the wheels were made for.
+# BASE is any image with glibc and the Python (as python3) that the wheels were made for. It has no
+# default: name one by its digest (docs/dev/image.md), as a tag can be moved to another image.
 ARG BASE
 FROM ${BASE} AS dependencies
 ENV PATH=/opt/gcu-dra-driver/bin:$PATH

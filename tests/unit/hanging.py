@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dra_driver.hardware import efsmi
+from dra_driver.hardware.output import Output
 from dra_driver.simulator.machine import SimulatedMachine
 
 _POLL = 0.01
@@ -20,25 +21,21 @@ def time_is_up_when(
     """The limit of a call is over as soon as `hangs` says so of its process, and not before, so
     that a busy machine makes no call hang. `grace` is what a killed one has, in seconds."""
 
-    class Process(subprocess.Popen[bytes]):
-        _is_over = False
+    finish = efsmi._finish
+    over: set[int] = set()
 
-        def communicate(
-            self,
-            input: bytes | None = None,  # noqa: A002 (as upstream names it)
-            timeout: float | None = None,
-        ) -> tuple[bytes, bytes]:
-            while not self._is_over:
-                try:
-                    return super().communicate(input, timeout=_POLL)
-                except subprocess.TimeoutExpired:
-                    self._is_over = hangs(self.pid)
-                    if self._is_over:
-                        raise
-            return super().communicate(input, timeout=timeout)
+    def polling(process: subprocess.Popen[bytes], output: Output, within: float) -> None:
+        while process.pid not in over:
+            try:
+                return finish(process, output, _POLL)
+            except subprocess.TimeoutExpired:
+                if hangs(process.pid):
+                    over.add(process.pid)
+                    raise
+        return finish(process, output, within)
 
     monkeypatch.setattr(efsmi, "_GRACE", grace)
-    monkeypatch.setattr(subprocess, "Popen", Process)
+    monkeypatch.setattr(efsmi, "_finish", polling)
 
 
 def reads_that_hang(machine: SimulatedMachine) -> Callable[[int], bool]:

@@ -17,6 +17,12 @@ CHECKOUT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted(
     [*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"), *CHECKOUT.glob("charts/**/*.md")]
 )
+READ_BY_PEOPLE: Final = [
+    *PAGES,
+    *CHECKOUT.glob("examples/**/*.md"),
+    *CHECKOUT.glob("resourceclasses/**/*.md"),
+    *CHECKOUT.glob("charts/*/templates/NOTES.txt"),
+]
 SOURCES: Final = sorted(
     path
     for folder in ("dra_driver", "controller", "tests", "bench", "scripts")
@@ -28,6 +34,7 @@ _FILE: Final = re.compile(r"`([\w./-]+\.py)(?:::\w+)?`")
 # By its name alone, by file and name, or in one case of its table.
 _TEST: Final = re.compile(r"`(?:[\w./-]+\.py::)?(test_\w+)(?:\[[^`]*\])?`")
 _TARGET: Final = re.compile(r"`(?:sudo )?make ([a-z][a-z-]*)\b")
+_SLICES: Final = re.compile(r"kubectl get resourceslices?\b[^`\n]*")
 _REASON: Final = re.compile(r"Gcu[A-Z][A-Za-z]+")
 # First cell of the table of effects: a name, or several.
 _POINTS: Final = re.compile(r"^\| ((?:`[a-z]+\.[a-z-]+`(?:, )?)+) \|", re.MULTILINE)
@@ -108,6 +115,16 @@ def test_make_targets_that_are_named_exist(page: Path) -> None:
     measured |= {f"bench-{path.stem}" for path in CHECKOUT.glob("bench/*.py")}
     named = set(_TARGET.findall(page.read_text(encoding="utf-8"))) - {"bench-"}
     assert named - known - measured == set()
+
+
+def test_no_page_takes_the_bare_list_of_slices_for_a_list_of_cards() -> None:
+    """kubectl's own columns are NODE, DRIVER, POOL and AGE."""
+    texts = [page.read_text(encoding="utf-8").replace("\\\n", " ") for page in READ_BY_PEOPLE]
+    commands = [command for text in texts for command in _SLICES.findall(text)]
+    assert len(commands) > 3
+    named = "`kubectl get resourceslices` itself lists the slices"
+    bare = [each for each in commands if " -o " not in each]
+    assert len(bare) == sum(text.count(named) for text in texts), bare
 
 
 def test_every_event_has_its_place_in_the_users_pages() -> None:

@@ -73,9 +73,9 @@ def test_who_may_repack_makes_room() -> None:
 def test_the_mapping(
     row: str, jobs: list[tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trace = tmp_path / "trace.csv"
+    trace = tmp_path / "openb_pod_list_default.csv"
     trace.write_text(f"{HEADER}\n{row}\n", encoding="utf-8")
-    monkeypatch.setenv("GCU_BENCH_TRACE", str(trace))
+    monkeypatch.setenv("GCU_BENCH_TRACE", str(tmp_path))
     assert [(each.mode, each.slices) for each in load()] == jobs
 
 

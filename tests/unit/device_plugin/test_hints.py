@@ -120,7 +120,7 @@ def test_a_share_where_it_was_meant(hinted: list[tuple[int, int]], expected: lis
 
 @pytest.mark.parametrize(
     ("hint", "expected"),
-    [((1, 6), (1, 6)), ((1,), (0, 1)), ((1, 7), (0, 1)), ((7, 1, 6), (1, 6))],
+    [((1, 6), (1, 6)), ((1,), (4, 5)), ((1, 7), (4, 5)), ((7, 1, 6), (1, 6))],
     ids=["a hint", "of fewer", "of one that is in use", "of more, for several containers"],
 )
 def test_whole_cards_where_they_were_meant(

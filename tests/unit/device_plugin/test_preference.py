@@ -102,7 +102,12 @@ def test_beside_what_an_init_container_had() -> None:
 
 # A machine of eight: switches of two, NUMA nodes of four.
 MACHINE = {
-    address: replace(card(address, at), numa_node=at // 4, pcie_switch=f"switch-{at // 2}")
+    address: replace(
+        card(address, at),
+        numa_node=at // 4,
+        pcie_root=f"pci0000:{at // 2}0",
+        pcie_bridges=(f"0000:{at // 2}0:01.0", f"0000:{at // 2}1:00.0", f"0000:{at // 2}2:0{at}.0"),
+    )
     for at, address in enumerate(CARDS)
 }
 
@@ -114,10 +119,10 @@ MACHINE = {
         (range(1, 8), 2, [2, 3]),
         (range(1, 8), 1, [1]),
         (range(8), 4, [0, 1, 2, 3]),
-        ((1, 2, 3, 4, 5, 6, 7), 3, [2, 3, 1]),
+        ((1, 2, 3, 4, 5, 6, 7), 3, [1, 2, 3]),
         ((1, 3, 4, 6), 2, [1, 3]),
         ((1, 4, 5, 6), 2, [4, 5]),
-        ((0, 4, 5, 6, 7), 5, [4, 5, 6, 7, 0]),
+        ((0, 4, 5, 6, 7), 5, [0, 4, 5, 6, 7]),
         (range(8), 8, [0, 1, 2, 3, 4, 5, 6, 7]),
         ((1, 2), 3, None),
     ],

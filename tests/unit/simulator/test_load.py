@@ -21,7 +21,7 @@ def loaded(source: Any) -> Machine:
 
 
 def test_shipped_machines() -> None:
-    assert shipped_machines() == ("mixed-t20", "s60-4", "s60-ecc-8")
+    assert shipped_machines() == ("mixed-t20", "s60-4", "s60-ecc-8", "s60-ecc-8-nested")
 
 
 def test_eight_cards_with_ecc() -> None:
@@ -32,6 +32,15 @@ def test_eight_cards_with_ecc() -> None:
     switches = [card.pci_path.rsplit("/", 1)[0] for card in cards]
     assert {switches.count(switch) for switch in switches} == {2}
     assert [card.minor for card in cards] != [card.efsmi_index for card in cards]
+
+
+def test_eight_cards_below_nested_switches() -> None:
+    """As the manual of the vendor's device plugin shows them."""
+    above = [card.pci_path.split("/") for card in loaded("s60-ecc-8-nested").cards]
+
+    assert {len(path) for path in above} == {6}
+    assert [path[-2][5:7] for path in above] == ["0f", "0f", "13", "16", "9a", "9a", "9e", "a2"]
+    assert [path[2][5:7] for path in above] == ["0d"] * 4 + ["98"] * 4
 
 
 def test_four_cards_without_ecc() -> None:
@@ -100,7 +109,8 @@ def test_malformed_files(tmp_path: Path, text: str, error: str) -> None:
 
 def test_a_name_that_is_neither_shipped_nor_a_file() -> None:
     with pytest.raises(
-        InvalidValue, match=r"give a YAML file, or one of mixed-t20, s60-4, s60-ecc-8"
+        InvalidValue,
+        match=r"give a YAML file, or one of mixed-t20, s60-4, s60-ecc-8, s60-ecc-8-nested",
     ):
         machine_spec("s61")
 
