@@ -21,8 +21,8 @@ from bench.report import percentile, result, table
 from bench.shapes import SHAPES
 from controller.allocator.allocate import Unsatisfied, allocate, catch_up
 from controller.allocator.request import parse_claim
-from controller.cluster.candidates import NodeFits, candidates
-from controller.cluster.room import Rooms
+from controller.cache.node_resources import Rooms
+from controller.filter.feasible_nodes import NodeFits, candidates
 
 LOOKS = 150
 WARM_UP = 20

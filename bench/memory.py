@@ -22,8 +22,8 @@ from bench.report import result, table
 from bench.shapes import SHAPES
 from controller.allocator.allocate import allocate
 from controller.allocator.request import parse_claim
-from controller.cluster.cache import ClusterCache
-from controller.cluster.kept import Kept
+from controller.cache.cache import ClusterCache
+from controller.informers.kept import Kept
 from dra_driver.collection import no_collection
 from dra_driver.kube.api import Keep
 from dra_driver.kube.resources import (

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from controller.controller import Controller
+from controller.app import Controller
 from controller.extender.extender import Extender
-from controller.rules.authorship import MANAGER
+from controller.reconcile.field_manager import MANAGER
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from controller.leadership.leader import LONGEST
+from controller.leaderelection.leader import LONGEST
 from dra_driver.config.loader import Settings
 from dra_driver.model.packing import Packing
 

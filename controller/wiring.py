@@ -11,27 +11,27 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
-from controller.cluster.cache import ClusterCache
-from controller.cluster.kept import Kept
-from controller.deciding.context import Context
-from controller.deciding.hints import QueueingHints
-from controller.deciding.narrator import Narrator
-from controller.deciding.quarantine import Quarantine
-from controller.deciding.reconciler import Reconciler
-from controller.deciding.steps import Steps
-from controller.deciding.takeover import Takeover
-from controller.deciding.triggers import Triggers
-from controller.deciding.worker import Worker
-from controller.deciding.writer import ClaimWriter
-from controller.leadership.fence import Fence, FencedApi
-from controller.rules.fairness import Fairness
-from controller.rules.overspending import Overspending
-from controller.rules.queue import Queue
+from controller.cache.cache import ClusterCache
+from controller.informers.kept import Kept
+from controller.leaderelection.fence import Fence, FencedApi
+from controller.queue.agenda import Agenda
+from controller.queue.backoff_state import Memory
+from controller.queue.event_queue import Inbox
+from controller.queue.overspending import Overspending
+from controller.queue.starvation_guard import Fairness
+from controller.queue.waiting_pods import Queue
+from controller.reconcile.context import Context
+from controller.reconcile.event_handlers import Triggers
+from controller.reconcile.quarantine import Quarantine
+from controller.reconcile.queueing_hints import QueueingHints
+from controller.reconcile.reconciler import Reconciler
+from controller.reconcile.reporter import Narrator
+from controller.reconcile.steps import Steps
+from controller.reconcile.takeover import Takeover
+from controller.reconcile.worker import Worker
 from controller.settings import ControllerSettings
-from controller.work.agenda import Agenda
-from controller.work.inbox import Inbox
-from controller.work.memory import Memory
-from controller.work.writes import Writes
+from controller.write.claim_writer import ClaimWriter
+from controller.write.dispatcher import Writes
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import Recorder
 from dra_driver.kube.resources import RESOURCE_CLAIMS

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from controller.cluster import pods
+from controller.cache import pods
 from controller.extender.asked import Asked, asked_of
 from controller.extender.held import Tenant
 from dra_driver.model.claim import Object

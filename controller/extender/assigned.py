@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from controller.cluster import pods
+from controller.cache import pods
 from controller.extender.annotations import assigned
 from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.allocator.policy import Policy
-from controller.cluster import pods
+from controller.cache import pods
 from controller.extender.annotations import describe
 from controller.extender.asked import asked_of, concerns_us
 from controller.extender.decide import place

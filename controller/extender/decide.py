@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.allocator.allocate import Unsatisfied, allocate, rank
 from controller.allocator.policy import Policy
-from controller.cluster import pods
+from controller.cache import pods
 from controller.extender.asked import Asked, Pod, asked_of
 from controller.extender.claims import wanted
 from controller.extender.held import Tenant

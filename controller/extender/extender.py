@@ -24,8 +24,8 @@ from controller.extender.service import Service
 from controller.extender.view import View
 from controller.extender.waiting import Waiting
 from controller.extender.watching import NodeHandler, PodHandler
-from controller.leadership.fence import Fence, FencedApi
-from controller.leadership.leader import LeaderElector, LeaseTimes
+from controller.leaderelection.fence import Fence, FencedApi
+from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError

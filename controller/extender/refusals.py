@@ -13,7 +13,7 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from controller.cluster import pods
+from controller.cache import pods
 from controller.extender.asked import Pod
 
 _FIRST, _LONGEST = 5.0, 60.0  # seconds

@@ -14,8 +14,8 @@ from typing import Final
 from controller.allocator.holdings import Hold, Holdings
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
-from controller.cluster import pods
-from controller.cluster.gone import Gone
+from controller.cache import pods
+from controller.cache.tombstones import Gone
 from controller.extender.asked import asked_of, concerns_us
 from controller.extender.claims import CLASSES
 from controller.extender.devices import slice_of

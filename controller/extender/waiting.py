@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from controller.cluster import pods
+from controller.cache import pods
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from controller.cluster import pods
+from controller.cache import pods
 from controller.extender.asked import concerns_us
 from controller.extender.assigned import Assignments
 from controller.extender.refusals import Refusals

@@ -11,7 +11,7 @@ from functools import partial
 from unittest.mock import patch
 
 from controller import main
-from controller.controller import Controller
+from controller.app import Controller
 
 if __name__ == "__main__":
     skew = timedelta(seconds=float(sys.argv.pop(1)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.deciding.writer import ClaimWriter
+from controller.write.claim_writer import ClaimWriter
 from dra_driver.agent.slices import desired_slices
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from controller.work.inbox import News
+from controller.queue.event_queue import News
 from dra_driver.kube.errors import Conflict, Forbidden, TooManyRequests, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.errors import InvalidValue

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.work.agenda import Due
-from controller.work.inbox import Event, Replaced
+from controller.queue.agenda import Due
+from controller.queue.event_queue import Event, Replaced
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     NODES,

@@ -6,8 +6,8 @@ import copy
 
 import pytest
 
-from controller.cluster.cache import WATCHED
-from controller.work.inbox import Replaced
+from controller.cache.cache import WATCHED
+from controller.queue.event_queue import Replaced
 from dra_driver.kube.resources import (
     NODES,
     PODS,

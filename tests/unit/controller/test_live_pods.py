@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.work.inbox import Event
+from controller.queue.event_queue import Event
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS

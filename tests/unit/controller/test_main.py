@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from controller.controller import Controller
+from controller.app import Controller
 from controller.extender.extender import Extender
 from controller.main import front_of
 from controller.settings import ControllerSettings

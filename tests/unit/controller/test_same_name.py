@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.work.inbox import Event
+from controller.queue.event_queue import Event
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from controller.cluster.cache import WATCHED
+from controller.cache.cache import WATCHED
 from dra_driver.kube.resources import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation
 from dra_driver.model.names import DRIVER

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import random
 
-from controller.work.inbox import Event
+from controller.queue.event_queue import Event
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource

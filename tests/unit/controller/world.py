@@ -15,13 +15,13 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
-from controller.cluster.cache import WATCHED
-from controller.cluster.kept import Kept
-from controller.leadership.fence import Fence
-from controller.rules.authorship import MANAGER
+from controller.cache.cache import WATCHED
+from controller.informers.kept import Kept
+from controller.leaderelection.fence import Fence
+from controller.queue.event_queue import Event, Inbox, Replaced
+from controller.reconcile.field_manager import MANAGER
 from controller.settings import ControllerSettings
 from controller.wiring import Ports, wire
-from controller.work.inbox import Event, Inbox, Replaced
 from dra_driver.kube.api import NOTHING, Api, Change, Keep, Listing, whole
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.events import EventType, Note

@@ -77,7 +77,7 @@ def test_time_is_utc_wherever_the_node_is(monkeypatch: pytest.MonkeyPatch) -> No
     ("name", "where"),
     [
         ("dra_driver.agent.cards", "agent.cards"),
-        ("controller.deciding.worker", "controller.deciding.worker"),
+        ("controller.reconcile.worker", "controller.reconcile.worker"),
     ],
 )
 def test_where(name: str, where: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from controller.allocator.allocate import Unsatisfied, allocate
 from controller.allocator.holdings import holds_of
 from controller.allocator.request import parse_claim
-from controller.rules.limits import template_for
+from controller.reconcile.limit_templates import template_for
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
     UNHEALTHY,

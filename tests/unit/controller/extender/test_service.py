@@ -15,7 +15,7 @@ from controller.extender.metrics import Metrics
 from controller.extender.refusals import Refusals
 from controller.extender.service import Service
 from controller.extender.waiting import Waiting
-from controller.leadership.fence import NotLeader
+from controller.leaderelection.fence import NotLeader
 from dra_driver.kube.errors import Unavailable
 from dra_driver.model.mode import Mode
 from tests.unit.controller.extender.api import PodApi

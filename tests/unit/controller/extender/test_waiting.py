@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pytest
 
 from controller.extender.waiting import Waiting
-from controller.leadership.fence import NotLeader
+from controller.leaderelection.fence import NotLeader
 from dra_driver.kube.errors import Conflict, NotFound, Unavailable
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import GcuError

@@ -1,0 +1,298 @@
+"""The cluster as the watches tell it. Touched by one thread only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from controller.allocator.device import CardKey
+from controller.allocator.holdings import Holdings
+from controller.allocator.inventory import Inventory
+from controller.allocator.state import State
+from controller.allocator.taint_rules import TaintRule
+from controller.cache import nodes, pods
+from controller.cache.counts import Counts
+from controller.cache.isolation import Isolate, not_isolated
+from controller.cache.keys import Key, Subject
+from controller.cache.pod_index import Name
+from controller.cache.tombstones import Gone
+from dra_driver.kube.api import Change
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claim import Object
+from dra_driver.selector.selector import Selectors
+
+WATCHED = (
+    RESOURCE_SLICES,
+    DEVICE_TAINT_RULES,
+    DEVICE_CLASSES,
+    NODES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    PODS,
+)
+RESOURCE_OF = {
+    Subject.POD: PODS,
+    Subject.CLAIM: RESOURCE_CLAIMS,
+    Subject.TEMPLATE: RESOURCE_CLAIM_TEMPLATES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """An object that is not as it was; `old` or `new` is None where there was or is none."""
+
+    resource: Resource
+    old: Object | None
+    new: Object | None
+
+    def is_gone(self) -> bool:
+        """Whether the old object is there no more, though another one may have its name."""
+        return self.old is not None and (self.new is None or _uid(self.old) != _uid(self.new))
+
+
+class ClusterCache:
+    """Objects by kind and name, and what follows from them: inventory, holdings, room on nodes.
+
+    An older version never replaces a newer one of the same object: what a write of ours answered
+    is put in at once, and the watch brings older ones after it. Nor does such an answer, or a new
+    leader's list, bring back what the watch has told to be gone meanwhile: an allocation that is no
+    more would hold its devices for ever. There is one object of a name at a time, and what is
+    counted is counted by UID.
+
+    What cannot be taken in, `isolate` having ended the attempt, leaves what was known of the object
+    as it was: what an allocated claim held is still held.
+    """
+
+    def __init__(self, selectors: Selectors, isolate: Isolate = not_isolated) -> None:
+        self._isolate = isolate
+        self._objects: dict[Resource, dict[Name, Object]] = {each: {} for each in WATCHED}
+        self._classes: dict[str, Object] = {}
+        self._nodes: dict[str, Object] = {}
+        self._nodes_version = 0
+        self._holdings = Holdings()
+        self._counts = Counts(self._holdings, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
+        self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
+        self._state = State(
+            self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
+        )
+        self._gone = Gone()
+
+    def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
+        """These are all the objects of the kind; gives what changed by that."""
+        listed: dict[str, Object] = {}
+        for each in items:
+            with self._isolate(resource, each):
+                listed[_uid(each)] = each
+        gone = [each for each in self._objects[resource].values() if _uid(each) not in listed]
+        changes = [
+            change for each in gone if (change := self.apply(resource, Change.DELETED, each))
+        ]
+        if resource is PODS:
+            self._counts.keep_pods(listed.keys())
+        for each in listed.values():
+            change = self.apply(resource, Change.ADDED, each)
+            if change is not None:
+                changes.append(change)
+        return changes
+
+    def apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
+        """One object; gives what changed, or None where it was known already. ADDED and DELETED are
+        the watch's words; what is read beside it is MODIFIED."""
+        with self._isolate(resource, obj):
+            changed = self._take_in(resource, change, obj)
+            if changed is not None:
+                return changed
+        return None
+
+    def _take_in(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
+        is_deleted = change is Change.DELETED
+        if resource is not PODS or (not is_deleted and pods.concerns_us(obj)):
+            return self._apply(resource, change, obj)
+        # The cluster's other pods are none of our business, but for the room that they take.
+        changed = self._apply(PODS, Change.DELETED, obj)
+        self._counts.set_other_pod(_uid(obj), None if is_deleted else obj)
+        return changed
+
+    def _apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
+        name, uid = _name(obj), _uid(obj)
+        old = self._objects[resource].get(name)
+        if change is Change.DELETED:
+            if old is None or _uid(old) != uid:
+                return None
+            new = None
+        else:
+            if change is Change.ADDED:
+                self._gone.discard(uid)
+            if uid in self._gone or (old is not None and not is_newer(obj, old)):
+                return None
+            new = obj
+        self._store(resource, name, new)
+        changed = Changed(resource, old, new)
+        if old is not None and changed.is_gone():
+            self._gone.add(_uid(old))
+        return changed
+
+    def known(self, resource: Resource, obj: Object) -> Object:
+        """The object as it is here already, where it is the same version; else as it is given. So
+        a list of what is known takes no memory of its own."""
+        found = self._objects[resource].get(_name(obj))
+        return found if found is not None and _version(found) == _version(obj) else obj
+
+    def assume(self, claim: Object) -> None:
+        """Count the claim as if it were allocated so, whatever is told of it, until `forget`:
+        the write is under way."""
+        self._counts.assume(_name(claim), claim)
+
+    def forget(self, claim: Object) -> None:
+        """From now on what is told of the claim counts."""
+        self._counts.forget(_name(claim), claim)
+
+    def state(self) -> State:
+        """What the allocator decides on; always the same object, which follows each change."""
+        return self._state
+
+    def pod(self, key: Key) -> Object | None:
+        return self._objects[PODS].get((key.namespace, key.name))
+
+    def claim(self, key: Key) -> Object | None:
+        return self._objects[RESOURCE_CLAIMS].get((key.namespace, key.name))
+
+    def template(self, key: Key) -> Object | None:
+        return self._objects[RESOURCE_CLAIM_TEMPLATES].get((key.namespace, key.name))
+
+    def named(self, key: Key) -> Object | None:
+        """What the key names."""
+        return self._objects[RESOURCE_OF[key.subject]].get((key.namespace, key.name))
+
+    def has(self, key: Key) -> bool:
+        """Whether there is what the key names, or for a template a pod that waits for it."""
+        if self.named(key) is not None:
+            return True
+        return key.subject is Subject.TEMPLATE and any(self.pods_of_template(key))
+
+    def pods_of_template(self, key: Key) -> Iterator[Object]:
+        """The pods that name the claim template, those that have ended left out."""
+        for name in self._counts.pod_index.users_of_template((key.namespace, key.name)):
+            pod = self._objects[PODS].get(name)
+            if pod is not None and not pods.is_done(pod):
+                yield pod
+
+    def claims(self) -> Iterator[Object]:
+        return iter(self._objects[RESOURCE_CLAIMS].values())
+
+    def roomy_for(self, pod: Object) -> AbstractSet[str]:
+        """The nodes that have cpu, memory and a place left for the pod."""
+        return self._counts.roomy_for(pod)
+
+    @property
+    def nodes(self) -> Mapping[str, Object]:
+        """Nodes by name, always those of the moment."""
+        return self._nodes
+
+    @property
+    def nodes_version(self) -> int:
+        """Another one whenever a node has come, gone or changed in what pods demand of it."""
+        return self._nodes_version
+
+    def claims_of(self, pod: Object) -> dict[str, Object] | None:
+        """The pod's claims by their names in the pod; None while one is missing, being deleted
+        or another pod's."""
+        found: dict[str, Object] = {}
+        for reference, name in pods.claim_names(pod).items():
+            key = Key(Subject.CLAIM, pod["metadata"]["namespace"], name or "")
+            claim = self.claim(key) if name else None
+            if claim is None or claim["metadata"].get("deletionTimestamp"):
+                return None
+            if not pods.owns(pod, claim):
+                return None
+            found[reference] = claim
+        return found
+
+    def pods_of(self, claim: Object) -> list[Object]:
+        """The pods that name the claim, those that have ended left out."""
+        return self._alive(self._counts.pod_index.users(_name(claim)))
+
+    def cards_of_replicas(self, pod: Object) -> Mapping[CardKey, int]:
+        """By card, how many other pods of the same workload have something of it, what is being
+        written for them included; until the next change. Pods of one workload have one controller:
+        a Deployment's pods of one template have their ReplicaSet, so that a new template spreads by
+        itself."""
+        return self._counts.cards_of_replicas(_name(pod), pod)
+
+    def _alive(self, names: Collection[Name]) -> list[Object]:
+        found = (self._objects[PODS].get(name) for name in sorted(names))
+        return [pod for pod in found if pod is not None and not pods.is_done(pod)]
+
+    def _store(self, resource: Resource, name: Name, new: Object | None) -> None:
+        objects = self._objects[resource]
+        old = objects.get(name)
+        _put(objects, name, new)
+        try:
+            self._follow(resource, name, old, new)
+        except Exception:
+            _put(objects, name, old)
+            raise
+
+    def _follow(
+        self, resource: Resource, name: Name, old: Object | None, new: Object | None
+    ) -> None:
+        """Learn what follows from the object. Where this raises, nothing was learnt."""
+        if resource is PODS:
+            self._counts.set_pod(name, old, new)
+        elif resource is RESOURCE_CLAIMS:
+            self._counts.set_claim(name, old, new)
+        elif resource is RESOURCE_SLICES and new is not None:
+            self._inventory.put(new)
+        elif resource is RESOURCE_SLICES and old is not None:
+            self._inventory.remove(old)
+        elif resource is DEVICE_TAINT_RULES:
+            self._inventory.set_rule(name[1], None if new is None else TaintRule.parse(new))
+        elif resource is DEVICE_CLASSES:
+            _put(self._classes, name[1], new)
+        elif resource is NODES:
+            self._set_node(name[1], old, new)
+
+    def _set_node(self, name: str, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            nodes.check(new)
+        self._counts.set_node(name, new)
+        if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
+            self._nodes_version += 1
+        _put(self._nodes, name, new)
+
+
+def is_newer(obj: Object, old: Object) -> bool:
+    """Whether it is a later version than the old one, or a later object of its name: the versions
+    of one resource compare as numbers (documented since Kubernetes 1.35)."""
+    return int(obj["metadata"]["resourceVersion"]) > int(old["metadata"]["resourceVersion"])
+
+
+def _put(known: dict[Any, Any], name: Any, new: object) -> None:
+    if new is None:
+        known.pop(name, None)
+    else:
+        known[name] = new
+
+
+def _name(obj: Object) -> Name:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _uid(obj: Object) -> str:
+    return str(obj["metadata"]["uid"])
+
+
+def _version(obj: Object) -> tuple[str, str]:
+    return _uid(obj), obj["metadata"]["resourceVersion"]

@@ -1,0 +1,35 @@
+"""Names of what is reconciled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dra_driver.model.claim import Object
+
+
+class Subject(StrEnum):
+    POD = "pod"
+    CLAIM = "claim"
+    TEMPLATE = "template"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """A pod, a claim or a claim template by name; the object is read when the key is reconciled."""
+
+    subject: Subject
+    namespace: str
+    name: str
+
+    @classmethod
+    def of_claim(cls, claim: Object) -> Key:
+        return cls(Subject.CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
+
+    @classmethod
+    def of_template(cls, template: Object) -> Key:
+        metadata = template["metadata"]
+        return cls(Subject.TEMPLATE, metadata["namespace"], metadata["name"])
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.namespace}/{self.name}"

@@ -1,0 +1,165 @@
+"""Small views on a Pod (core/v1) as plain dict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controller.cache.keys import Key, Subject
+from dra_driver.model.names import CLASS_LIMIT_PREFIX, LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
+
+Pod = Mapping[str, Any]
+_UNALLOCATED = "cannot allocate all claims"  # in kube-scheduler's words
+
+
+def key_of(pod: Pod) -> Key:
+    return Key(Subject.POD, pod["metadata"]["namespace"], pod["metadata"]["name"])
+
+
+def uid_of(pod: Pod) -> str:
+    return str(pod["metadata"]["uid"])
+
+
+def node_name(pod: Pod) -> str:
+    """The node that the pod is bound to; empty while it waits."""
+    return str(pod["spec"].get("nodeName") or "")
+
+
+def nominated_node(pod: Pod) -> str:
+    return str((pod.get("status") or {}).get("nominatedNodeName") or "")
+
+
+def concerns_us(pod: Pod) -> bool:
+    """Whether the pod has any claims, a limit named after a DeviceClass, or is held by our gate."""
+    return (
+        bool(pod["spec"].get("resourceClaims")) or has_our_gate(pod) or bool(limited_classes(pod))
+    )
+
+
+def claim_names(pod: Pod) -> dict[str, str | None]:
+    """Names in ``spec.resourceClaims`` to names of ResourceClaims; None while a claim is yet to
+    be made from its template. A reference for which no claim is needed is left out."""
+    made = {
+        each["name"]: each.get("resourceClaimName")
+        for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    }
+    found: dict[str, str | None] = {}
+    for reference in pod["spec"].get("resourceClaims") or ():
+        name = reference["name"]
+        if reference.get("resourceClaimName"):
+            found[name] = reference["resourceClaimName"]
+        elif name not in made:
+            found[name] = None
+        elif made[name] is not None:
+            found[name] = made[name]
+    return found
+
+
+def template_names(pod: Pod) -> frozenset[str]:
+    """Names of the ResourceClaimTemplates that the pod refers to, and that may be ours."""
+    references = pod["spec"].get("resourceClaims") or ()
+    names = (each.get("resourceClaimTemplateName") or "" for each in references)
+    return frozenset(name for name in names if name.startswith(LIMITS_TEMPLATE_PREFIX))
+
+
+def limited_classes(pod: Pod) -> list[str]:
+    """Names of the DeviceClasses that containers request by a limit."""
+    spec = pod["spec"]
+    return sorted(
+        {
+            name.removeprefix(CLASS_LIMIT_PREFIX)
+            for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+            # The API server sets the request of such a limit.
+            for name in (container.get("resources") or {}).get("requests") or ()
+            if name.startswith(CLASS_LIMIT_PREFIX)
+        }
+    )
+
+
+def waits_for_template(pod: Pod, template: str) -> bool:
+    """Whether a claim of the pod is yet to be made from the template of that name."""
+    made = claim_names(pod)
+    return not is_deleting(pod) and any(
+        each.get("resourceClaimTemplateName") == template and made.get(each["name"], "") is None
+        for each in pod["spec"].get("resourceClaims") or ()
+    )
+
+
+def is_done(pod: Pod) -> bool:
+    """Whether the pod has ended and will use nothing any more."""
+    return (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+
+
+def is_deleting(pod: Pod) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def gates(pod: Pod) -> frozenset[str]:
+    """Names of the gates that keep kube-scheduler from looking at the pod."""
+    return frozenset(each["name"] for each in pod["spec"].get("schedulingGates") or ())
+
+
+def has_our_gate(pod: Pod) -> bool:
+    return SCHEDULING_GATE in gates(pod)
+
+
+def is_held_by_others(pod: Pod) -> bool:
+    """Whether a gate that is not ours holds the pod: nobody knows for how long."""
+    return bool(gates(pod) - {SCHEDULING_GATE})
+
+
+def is_unschedulable(pod: Pod) -> bool:
+    """Whether kube-scheduler said that it found no node."""
+    return verdict(pod) is not None
+
+
+def verdict(pod: Pod) -> str | None:
+    """What kube-scheduler said when it found no node, such as ``0/3 nodes are available: …``;
+    None where it has not said so."""
+    for each in (pod.get("status") or {}).get("conditions") or ():
+        if (each["type"], each["status"], each.get("reason")) == (
+            "PodScheduled",
+            "False",
+            "Unschedulable",
+        ):
+            return str(each.get("message", ""))
+    return None
+
+
+def missed_preemption(verdict: str) -> bool:
+    """Whether it was for want of an allocation alone that kube-scheduler did not end other pods
+    for this one, such as ``0/2 nodes are available: 2 Insufficient cpu. … preemption: 0/2 nodes are
+    available: 2 cannot allocate all claims.`` An allocation does not make it try such a pod anew,
+    because what it first ran into on every node was something else (seen on 1.36.3)."""
+    first, _, preemption = verdict.partition(" preemption: ")
+    return _UNALLOCATED in preemption and _UNALLOCATED not in first
+
+
+def urgency(pod: Pod) -> tuple[int, str]:
+    """Sorts pods: the higher priority first, then the older one."""
+    return -int(pod["spec"].get("priority") or 0), str(pod["metadata"].get("creationTimestamp", ""))
+
+
+def owns(pod: Pod, claim: Mapping[str, Any]) -> bool:
+    """Whether a claim made from a template was made for this very pod."""
+    owner = owning_pod(claim)
+    return owner is None or owner == uid_of(pod)
+
+
+def owning_pod(claim: Mapping[str, Any]) -> str | None:
+    """UID of the pod that a claim was made for from a template; None for any other claim."""
+    owner = _controller(claim)
+    return str(owner["uid"]) if owner is not None and owner.get("kind") == "Pod" else None
+
+
+def workload(pod: Pod) -> str | None:
+    """UID of what made the pod: a ReplicaSet, StatefulSet, Job or the like; None for a pod that
+    somebody made by hand."""
+    owner = _controller(pod)
+    return str(owner["uid"]) if owner is not None else None
+
+
+def _controller(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The one owner that has ``controller: true`` (meta/v1, OwnerReference)."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)

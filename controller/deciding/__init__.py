@@ -1,1 +1,0 @@
-"""The thread that decides: what changed, what follows from it, what is written and told."""

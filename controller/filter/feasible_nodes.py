@@ -1,0 +1,142 @@
+"""On which nodes a pod's claims may be allocated, or in words why on none. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from hashlib import sha256
+
+from controller.cache import nodes, pods
+from controller.filter.label_index import NodeIndex
+from dra_driver.model.claim import Object, allocation
+from dra_driver.selector.allowance import Allowance
+
+_REMEMBERED = 256  # demands on nodes: pods of one workload make the same
+_LOOKS = 8  # nodes between two looks at the allowance: a demand of megabytes takes 20 ms for each
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """`fitting` nodes may be tried now, `preferred` before all others; `reason` says for people
+    what is the matter with the rest."""
+
+    fitting: Collection[str]
+    preferred: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What the nodes' and a pod's own words allow; `misfits` counts the reasons."""
+
+    fitting: frozenset[str]
+    misfits: Counter[str]
+
+
+class NodeFits:
+    """Which nodes fit what pods, volumes and claims demand, remembered until a node changes.
+
+    `known` has the nodes of the moment; `version` gives another number whenever what a demand
+    reads of them has changed. A pod's demand may be of a hundred thousand parts: `allowance` is
+    looked at again and again.
+    """
+
+    def __init__(
+        self,
+        known: Mapping[str, Object],
+        version: Callable[[], int],
+        allowance: Allowance | None = None,
+    ) -> None:
+        self._known = known
+        self._version = version
+        self._allowance = allowance or Allowance()
+        self._settled_at = version()
+        self._fits: OrderedDict[bytes, Fit] = OrderedDict()
+        self._index = NodeIndex(known)
+
+    def of(self, pod: Object) -> Fit:
+        """The nodes that fit the pod, as far as it and they say. Raises AllowanceSpent where it
+        takes too long to find that out."""
+        self._settle()
+        text = json.dumps(nodes.demand(pod), sort_keys=True)
+        demand = sha256(text.encode()).digest()  # the text may be of megabytes
+        found = self._fits.get(demand)
+        if found is None:
+            found = self._fits[demand] = self._look(pod)
+            if len(self._fits) > _REMEMBERED:
+                self._fits.popitem(last=False)
+        self._fits.move_to_end(demand)
+        return found
+
+    def matching(self, selector: Object) -> AbstractSet[str]:
+        """The nodes that a NodeSelector (core/v1) allows."""
+        self._settle()
+        return self._index.matching(selector)
+
+    def _settle(self) -> None:
+        version = self._version()
+        if version != self._settled_at:
+            self._settled_at = version
+            self._fits.clear()
+            self._index = NodeIndex(self._known)
+
+    def _look(self, pod: Object) -> Fit:
+        why: dict[str, str | None] = {}
+        for number, (name, node) in enumerate(self._known.items()):
+            if number % _LOOKS == 0:
+                self._allowance.check()
+            why[name] = nodes.misfit(pod, node)
+        fitting = frozenset(name for name, misfit in why.items() if misfit is None)
+        return Fit(fitting, Counter(filter(None, why.values())))
+
+
+def candidates(
+    pod: Object,
+    fits: NodeFits,
+    allocated: Iterable[Object],
+    *,
+    excluded: Mapping[str, str],
+    volumes: Sequence[Object] = (),
+) -> Candidates:
+    """`allocated` are the pod's claims that have an allocation already: the others must follow to
+    its nodes. `excluded` are nodes that are not to be tried now, with the words why; `volumes` are
+    node selectors of the pod's volumes."""
+    bound = pods.node_name(pod)
+    if bound:
+        return Candidates((bound,), "", "")
+    fit = fits.of(pod)
+    fitting: AbstractSet[str] = fit.fitting
+    misfits = fit.misfits.copy()
+    claims = [
+        selector
+        for claim in allocated
+        if (selector := (allocation(claim) or {}).get("nodeSelector")) is not None
+    ]
+    for selectors, why in (
+        (claims, "not where the pod's other claims are"),
+        (volumes, "not where the pod's volumes are"),
+    ):
+        for selector in selectors:
+            kept = fitting & fits.matching(selector)
+            misfits[why] += len(fitting) - len(kept)
+            fitting = kept
+    left_out = [name for name in excluded if name in fitting]
+    if left_out:
+        misfits.update(excluded[name] for name in left_out)
+        fitting = fitting - set(left_out)
+    nominated = pods.nominated_node(pod)
+    preferred = nominated if nominated in fitting else ""
+    return Candidates(fitting, preferred, _reason(+misfits, len(fitting)))
+
+
+def _reason(misfits: Counter[str], fitting: int) -> str:
+    total = misfits.total() + fitting
+    if not total:
+        return "there are no nodes"
+    counted = sorted(misfits.items(), key=lambda item: (-item[1], item[0]))
+    parts = ", ".join(f"{count} {why}" for why, count in counted)
+    noun = "node" if total == 1 else "nodes"
+    return f"{total} {noun}: {parts}" if parts else ""

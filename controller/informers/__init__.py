@@ -1,0 +1,1 @@
+"""What is watched: decoding of the fields that are read."""

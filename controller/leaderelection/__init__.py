@@ -1,0 +1,1 @@
+"""One leader at a time: the election, and the fence that stops a leader whose lease has ended."""

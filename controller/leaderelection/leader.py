@@ -1,0 +1,179 @@
+"""Leader election by a Lease (coordination.k8s.io/v1), as client-go does it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from math import ceil
+from typing import Final
+
+from controller.leaderelection.fence import Fence, boottime
+from dra_driver.background import Background
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dra_driver.kube.resources import LEASES
+from dra_driver.model.claim import Object
+
+logger = logging.getLogger(__name__)
+
+LONGEST: Final = 600.0
+"""Seconds that a lease may last. Nobody waits longer for one, whatever stands in it: a stolen token
+can write anything there."""
+_MOST_TRANSITIONS: Final = 2**31 - 1  # coordination.k8s.io/v1, an int32
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    """Seconds. Others wait `duration` after the last renewal that they saw; the leader stops
+    writing `renew_deadline` after it began its last successful one; it renews every `retry`."""
+
+    duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry: float = 2.0
+
+
+class LeaderElector(Background):
+    """Acquires and renews the lease in a thread of its own; opens and closes the fence.
+
+    A term's name is ``leaseTransitions`` and the lease's own identity, so that a lease which was
+    deleted and made anew repeats none. A process begins a term of its own, even under the name of
+    the one before it.
+
+    Clocks of different machines are never compared: another holder's lease ends `duration`
+    seconds after this process saw it change. `on_leading` is called whenever the lease was won.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        fence: Fence,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        times: LeaseTimes,
+        on_leading: Callable[[], None],
+        now: Callable[[], datetime],
+        clock: Callable[[], float] = boottime,
+    ) -> None:
+        super().__init__("leader")
+        self._api = api
+        self._fence = fence
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._times = times
+        self._on_leading = on_leading
+        self._now = now
+        self._clock = clock
+        self._seen: Object | None = None
+        self._seen_at = 0.0
+        self._has_led = False
+        self._give_back = True
+
+    def stop(self, timeout: float, *, give_back: bool = True) -> None:
+        """Stop renewing, and write nothing any more. Unless `give_back`, the lease expires;
+        else it is given back, so that the next one need not wait."""
+        self._give_back = give_back
+        super().stop(timeout)
+        self._fence.close()
+
+    def run(self) -> None:
+        """The thread's work; returns after `stop`."""
+        while not self._stopped.is_set():
+            self.step()
+            self._wait(self._times.retry)
+        # Here, as a server that does not answer must not hold up whoever stops us.
+        if self._give_back:
+            self.release()
+
+    def step(self) -> None:
+        """One attempt to acquire or renew. Never raises KubeError: the fence closes by itself."""
+        led = self._fence.is_open()
+        begun = self._clock()
+        try:
+            held = self._acquire_or_renew()
+        except KubeError as error:
+            logger.warning("cannot renew the lease %s/%s: %s", self._namespace, self._name, error)
+            return
+        if held:
+            self._has_led = True
+            self._fence.open_until(begun + self._times.renew_deadline, self._term())
+            if not led:
+                logger.info("%s leads", self._identity)
+                self._on_leading()
+        elif led:
+            self._fence.close()
+            logger.warning("%s no longer leads", self._identity)
+
+    def release(self) -> None:
+        """Give the lease back if it is ours; close the fence in any case."""
+        led = self._fence.is_open()
+        self._fence.close()
+        if not led or self._seen is None:
+            return
+        spec = self._spec(self._seen) | {"holderIdentity": "", "leaseDurationSeconds": 1}
+        try:
+            self._api.replace(LEASES, self._seen | {"spec": spec})
+        except KubeError as error:
+            logger.info("the lease was not given back and will expire: %s", error)
+
+    def _acquire_or_renew(self) -> bool:
+        try:
+            lease = self._api.get(LEASES, self._name, namespace=self._namespace)
+        except NotFound:
+            return self._create()
+        self._observe(lease)
+        holder = lease["spec"].get("holderIdentity") or ""
+        if holder not in {"", self._identity} and self._clock() < self._expiry(lease):
+            return False
+        try:
+            renewed = self._api.replace(LEASES, lease | {"spec": self._spec(lease)})
+        except Conflict:
+            return False  # another one was faster
+        self._observe(renewed)
+        return True
+
+    def _create(self) -> bool:
+        body: Object = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"namespace": self._namespace, "name": self._name},
+        }
+        try:
+            created = self._api.create(LEASES, body | {"spec": self._spec(body)})
+        except AlreadyExists:
+            return False
+        self._observe(created)
+        return True
+
+    def _observe(self, lease: Object) -> None:
+        version = lease["metadata"]["resourceVersion"]
+        if self._seen is None or self._seen["metadata"]["resourceVersion"] != version:
+            self._seen_at = self._clock()
+        self._seen = lease
+
+    def _term(self) -> str:
+        assert self._seen is not None  # it was just written
+        transitions = self._seen["spec"]["leaseTransitions"]
+        return f"{transitions}.{self._seen['metadata']['uid'][:8]}"
+
+    def _expiry(self, lease: Object) -> float:
+        duration = lease["spec"].get("leaseDurationSeconds") or self._times.duration
+        return self._seen_at + min(float(duration), LONGEST)
+
+    def _spec(self, lease: Object) -> Object:
+        spec = lease.get("spec") or {}
+        mine = self._has_led and spec.get("holderIdentity") == self._identity
+        transitions = int(spec.get("leaseTransitions") or 0)
+        now = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return {
+            "holderIdentity": self._identity,
+            # Others wait for so long, and at least as long as we mean: the API has whole ones.
+            "leaseDurationSeconds": ceil(self._times.duration),
+            "acquireTime": spec.get("acquireTime", now) if mine else now,
+            "renewTime": now,
+            "leaseTransitions": transitions if mine else transitions % _MOST_TRANSITIONS + 1,
+        }

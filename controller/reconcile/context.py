@@ -1,0 +1,56 @@
+"""What the parts of the deciding thread have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controller.allocator.policy import Policy
+from controller.cache import pods
+from controller.cache.cache import ClusterCache
+from controller.cache.keys import Key
+from controller.queue.agenda import Agenda
+from controller.queue.backoff_state import Memory
+from controller.queue.waiting_pods import Cause, Queue
+from controller.reconcile.queueing_hints import QueueingHints
+from controller.reconcile.reporter import Narrator
+from controller.write.claim_writer import ClaimWriter
+from controller.write.dispatcher import Writes
+from dra_driver.model.claim import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`clock` gives seconds; `patience` is how many of them kube-scheduler has to bind a pod
+    whose claims are allocated."""
+
+    cache: ClusterCache
+    writer: ClaimWriter
+    writes: Writes
+    memory: Memory
+    agenda: Agenda
+    queue: Queue
+    hints: QueueingHints
+    narrator: Narrator
+    clock: Callable[[], float]
+    patience: float
+    policy: Policy
+
+    def has_pod(self, key: Key, uid: str) -> bool:
+        """Whether the pod `key` is there, and still the one with that UID."""
+        pod = self.cache.pod(key)
+        return pod is not None and pods.uid_of(pod) == uid
+
+    def wake_users(self, claim: Object, *, but: Key | None = None, after: float = 0.0) -> None:
+        """Look at the pods that name the claim, `but` this one, `after` so many seconds."""
+        at = self.clock() + after
+        for key in map(pods.key_of, self.cache.pods_of(claim)):
+            if key != but:
+                self.agenda.add(key, at)
+
+    def wake_queue(self, *, after: float = 0.0) -> None:
+        """Look at all pods that wait for devices, `after` so many seconds, those later that were
+        looked at in vain when the cluster changed before."""
+        at = self.clock() + after
+        for key in self.queue:
+            self.agenda.add(key, self.queue.wake(key, at, Cause.CLUSTER_CHANGED))

@@ -1,0 +1,145 @@
+"""Taking allocations of ours back: from pods that fit nowhere with them, and from no pod at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from controller.allocator.node_selector import selected_name
+from controller.cache import pods
+from controller.cache.keys import Key
+from controller.reconcile.context import Context
+from controller.reconcile.release import is_orphan, is_releasable, is_stranded
+from controller.write.claim_writer import Stored
+from dra_driver.kube.api import Change
+from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.model.claim import Object, allocation
+
+_TIMES_FOR_AN_OLD_VERDICT = 4
+# kube-scheduler tries a pod anew that it rejected five minutes ago, and looks for such pods every
+# thirty seconds (pod-max-in-unschedulable-pods-duration, flushUnschedulablePodsLeftover; 1.36.3).
+_SURELY_TRIED_AGAIN = 330.0
+
+
+class Reclaimer:
+    """One step at a time: what it released is allocated again only after the quiet time."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def watch_over(self, key: Key, pod: Object, claims: list[Object]) -> None:
+        """All claims are allocated: the scheduler's turn. Where it has said for too long that the
+        pod fits nowhere, take all of the pod's allocations back and try another node."""
+        context = self._context
+        if pods.node_name(pod):
+            context.memory.forget_pod(pods.uid_of(pod))
+            self._follow(key, pod, claims)
+            return
+        now, verdict = context.clock(), pods.verdict(pod)
+        if not self._reclaimable(pod, claims):
+            if any(map(is_releasable, claims)):  # other pods wait for them: nobody tells when not
+                context.agenda.add(key, now + context.patience)
+            return
+        since, before = context.memory.granted_at(pods.uid_of(pod), now, verdict)
+        until = since + self._patience(verdict, before)
+        if until > now:
+            context.agenda.add(key, until)
+        elif verdict is not None and not self._is_nominated(pod, claims):
+            self.release_all(key, pod, claims, "the scheduler does not place the pod there")
+        else:
+            context.agenda.add(key, now + context.patience)
+
+    def release_all(self, key: Key, pod: Object, claims: Iterable[Object], why: str) -> bool:
+        """Take back all that is ours alone and unreserved, and remember the nodes; False where
+        there is nothing to take back, or the pod is bound."""
+        if pods.node_name(pod):
+            return False
+        mine = self._reclaimable(pod, claims)
+        if mine:
+            self._begin(key, mine, why, failed_for=pods.uid_of(pod))
+        return bool(mine)
+
+    def release_orphan(self, key: Key, claim: Object) -> None:
+        """Take the claim's allocation back where nobody will ever use it."""
+        if is_orphan(claim, self._context.cache.pods_of(claim)):
+            self._begin(key, [claim], "the pod that it was allocated for is gone")
+
+    def _follow(self, key: Key, pod: Object, claims: Iterable[Object]) -> None:
+        """The pod is bound: take back what it can never use there, to be allocated on its node."""
+        stranded = [
+            claim
+            for claim in claims
+            if _node(claim) != pods.node_name(pod)
+            and is_stranded(claim, self._context.cache.pods_of(claim))
+        ]
+        if stranded:
+            self._begin(key, stranded, "the pods that reserved it are bound to other nodes")
+
+    def _patience(self, verdict: str | None, before: str | None) -> float:
+        """Seconds that the scheduler has, by its word now and by that of before the allocation. The
+        same word means that it may not have come to the pod again: many others may wait for it."""
+        patience = self._context.patience
+        if verdict is not None and pods.missed_preemption(verdict):
+            return max(patience, _SURELY_TRIED_AGAIN)
+        return patience * _TIMES_FOR_AN_OLD_VERDICT if verdict == before else patience
+
+    def _is_nominated(self, pod: Object, claims: list[Object]) -> bool:
+        """Whether kube-scheduler is at work on the pod's allocation: it nominates the node before
+        it binds, and while pods with lower priority leave it (its condition is then an old one).
+        When it gives up it takes that back."""
+        return any(_node(claim) == pods.nominated_node(pod) for claim in claims)
+
+    def _reclaimable(self, pod: Object, claims: Iterable[Object]) -> list[Object]:
+        """Our unreserved allocations that serve nobody: every other pod that names the claim
+        fits nowhere either, or is none that kube-scheduler looks at."""
+        return [
+            claim
+            for claim in claims
+            if is_releasable(claim)
+            and all(
+                pods.uid_of(user) == pods.uid_of(pod) or _is_aside(user)
+                for user in self._context.cache.pods_of(claim)
+            )
+        ]
+
+    def _begin(self, key: Key, claims: Sequence[Object], why: str, failed_for: str = "") -> None:
+        self._context.writes.begin(
+            key,
+            [each["metadata"]["uid"] for each in claims],
+            partial(self._context.writer.release, claims, why),
+            partial(self._released, key, claims, failed_for),
+        )
+
+    def _released(
+        self, key: Key, claims: Sequence[Object], failed_for: str, stored: Stored
+    ) -> None:
+        context, now = self._context, self._context.clock()
+        nodes = {each["metadata"]["uid"]: _node(each) for each in claims}
+        for claim in stored.claims:
+            uid = claim["metadata"]["uid"]
+            context.cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, claim)
+            context.wake_users(claim)
+            if uid not in nodes or allocation(claim) is not None:
+                continue  # it was reserved or made anew in the meantime, and read again
+            node = nodes[uid]
+            context.memory.released(uid, now)
+            if node is not None and context.has_pod(key, failed_for):
+                context.memory.failed(failed_for, node, now)
+            context.narrator.released()
+            context.hints.freed(each for each in claims if each["metadata"]["uid"] == uid)
+        for claim in claims:
+            # Its pod may have gone meanwhile; what failed for itself is tried more slowly.
+            if Key.of_claim(claim) != key:
+                context.agenda.add(Key.of_claim(claim), now)
+        if stored.error is not None:
+            raise stored.error
+
+
+def _is_aside(pod: Object) -> bool:
+    """Whether the pod is about to use nothing: nobody knows how long another's gate holds it."""
+    waits = pods.is_unschedulable(pod) or pods.is_held_by_others(pod) or pods.is_deleting(pod)
+    return waits and not pods.node_name(pod)
+
+
+def _node(claim: Object) -> str | None:
+    return selected_name((allocation(claim) or {}).get("nodeSelector"))

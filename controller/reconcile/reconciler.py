@@ -1,0 +1,300 @@
+"""Brings one pod, or one claim, a step nearer to where it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+
+from controller.allocator.allocate import NO_PEERS, Allocation, Unsatisfied, allocate
+from controller.allocator.device import CardKey
+from controller.allocator.ownership import is_ours
+from controller.allocator.request import Wanted, parse_claim
+from controller.cache import pods
+from controller.cache.keys import Key, Subject
+from controller.filter import admin_access
+from controller.filter.feasible_nodes import Candidates, NodeFits, candidates
+from controller.filter.usage import check_allocated, check_asked, differs
+from controller.filter.volumes import BoundVolumes, Volumes
+from controller.queue.starvation_guard import Fairness
+from controller.reconcile.class_limits import unserved
+from controller.reconcile.committer import Grants
+from controller.reconcile.context import Context
+from controller.reconcile.deallocator import Reclaimer
+from controller.reconcile.live_read_overlay import LivePods
+from controller.reconcile.reserved_for_limit import crowded_out
+from controller.reconcile.templates import TemplateKeeper
+from dra_driver.kube.api import Api
+from dra_driver.kube.events import Note
+from dra_driver.model.claim import Object, allocation, reserved_for, results
+from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.selector.allowance import AllowanceSpent
+
+_FEW = 16  # nodes of which a waiting pod has a set of its own
+
+
+class Reconciler:
+    """One instance, one thread. Every method may raise KubeError: look again later.
+
+    What is to be written is handed on (`controller.write.dispatcher`). A pod or claim with a write
+    under way is left alone until that has ended, which brings it up again.
+    """
+
+    def __init__(
+        self, api: Api, context: Context, fairness: Fairness, *, template_retention: float
+    ) -> None:
+        self._fairness = fairness
+        self._volumes = Volumes(BoundVolumes(api), context.writes, context.agenda, context.clock)
+        cache, allowance = context.cache, context.cache.state().selectors.allowance
+        self._fits = NodeFits(cache.nodes, lambda: cache.nodes_version, allowance)
+        self._context = context
+        self._live_pods = LivePods()
+        self._grants = Grants(context, self._live_pods)
+        self._reclaimer = Reclaimer(context)
+        self._templates = TemplateKeeper(api, context, retention=template_retention)
+
+    def reconcile(self, key: Key) -> None:
+        """Look at what the key names, and do what is to be done."""
+        if key.subject is Subject.CLAIM:
+            self._reconcile_claim(key)
+        elif key.subject is Subject.TEMPLATE:
+            self._templates.reconcile(key)
+        else:
+            self._reconcile_pod(key)
+        self._context.narrator.waiting(len(self._context.queue))
+
+    def _reconcile_claim(self, key: Key) -> None:
+        claim = self._context.cache.claim(key)
+        self._grants.settle(key)
+        if claim is not None and not self._is_in_hand(claim):
+            self._reclaimer.release_orphan(key, claim)
+        self._context.narrator.written_past_us(key, claim)
+
+    def _is_in_hand(self, claim: Object) -> bool:
+        """Whether it is being written, or may have been."""
+        return self._context.writes.is_busy([_uid(claim)]) or self._grants.is_uncertain(claim)
+
+    def _reconcile_pod(self, key: Key) -> None:
+        context = self._context
+        pod = self._live_pods.newest(key, context.cache.pod(key))
+        if pod is None or not _may_wait(pod):
+            self.leave_line(key)
+            return
+        claims = context.cache.claims_of(pod)
+        if claims is None:
+            self.leave_line(key)  # nothing can be kept for it, perhaps for ever
+            return  # the claim that is missing brings the pod up again
+        if context.writes.is_busy([pods.uid_of(pod), *map(_uid, claims.values())]):
+            return
+        state = context.cache.state()
+        try:
+            ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
+            # A pod may name a claim twice.
+            unallocated = {_uid(c): c for c in ours.values() if allocation(c) is None}
+            todo = list(unallocated.values())
+            wanted = [parse_claim(claim, state.classes) for claim in todo]
+            if todo:
+                admin_access.check_asked(wanted)
+                check_asked(pod, ours)
+        except (Refused, InvalidValue) as error:
+            self._give_node_back(key)  # no node can serve it, so none is kept for it
+            context.queue.refuse(key, context.clock())
+            self._report(key, pod, claims.values(), str(error))
+            return
+        if not todo:
+            self.leave_line(key)
+            self._leave_to_scheduler(key, pod, ours)
+        elif self._is_undisturbed(key, todo):
+            self._serve(key, pod, wanted, claims, ours)
+
+    def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
+        if not pods.node_name(pod):
+            self._tell_of_sharing(pod, ours)
+            if (problem := unserved(pod, self._context.cache.state())) is not None:
+                self._context.narrator.limit_unserved(pod, problem)
+        if pods.has_our_gate(pod):
+            self._grants.lift_gate(key, pod)
+        else:
+            self._reclaimer.watch_over(key, pod, list(ours.values()))
+
+    def _tell_of_sharing(self, pod: Object, ours: dict[str, Object]) -> None:
+        full = crowded_out(pod, ours.values())
+        if full is not None:
+            self._context.narrator.claim_full(pod, full)
+        for claim in ours.values():
+            user = self._first_user(claim)
+            if user is not None:
+                claims = self._context.cache.claims_of(user) or {}
+                theirs = {name: each for name, each in claims.items() if results(each)}
+                told = differs(pod, ours, user, theirs)
+                if told is not None:
+                    self._context.narrator.usage_differs(pod, told)
+                    return
+
+    def _first_user(self, claim: Object) -> Object | None:
+        """The pod for which the claim is prepared: of those that are bound, the first that it was
+        reserved for. To look at all of them, for each pod that waits, is too much for hundreds."""
+        namespace = claim["metadata"]["namespace"]
+        for entry in reserved_for(claim):
+            user = self._context.cache.pod(Key(Subject.POD, namespace, entry["name"]))
+            if user is not None and pods.uid_of(user) == entry["uid"] and pods.node_name(user):
+                return user
+        return None
+
+    def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
+        context, now = self._context, self._context.clock()
+        if any(self._grants.is_uncertain(claim) for claim in todo):
+            return False  # settling it brings the pod up again
+        until = max(context.memory.quiet_until(_uid(claim)) for claim in todo)
+        if until > now:
+            context.agenda.add(key, until)
+        return until <= now
+
+    def _serve(
+        self,
+        key: Key,
+        pod: Object,
+        wanted: list[Wanted],
+        claims: dict[str, Object],
+        ours: dict[str, Object],
+    ) -> None:
+        context = self._context
+        volumes = () if pods.node_name(pod) else self._volumes.selectors(key, pod)
+        if volumes is None:
+            return  # they are being read
+        state = context.cache.state()
+        allocated = [claim for claim in claims.values() if allocation(claim) is not None]
+        avoided = context.memory.avoided(pods.uid_of(pod), context.clock())
+        failed = context.memory.failed_nodes(pods.uid_of(pod))
+        # A node that failed is not tried again before every other one was.
+        where = self._candidates(pod, allocated, failed, volumes)
+        decide = partial(
+            allocate,
+            state,
+            wanted,
+            policy=context.policy,
+            peers=self._peers(pod, wanted),
+            roomy=context.cache.roomy_for(pod),
+        )
+        outcome = _decide(decide, where)
+        if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
+            where = self._candidates(pod, allocated, avoided, volumes)
+            outcome = _decide(decide, where)
+        if isinstance(outcome, Allocation):
+            self._grant(key, pod, wanted, outcome, ours)
+            return
+        for until in avoided.values():
+            context.agenda.add(key, until)
+        why = "another claim of the pod cannot be allocated"
+        if not self._reclaimer.release_all(key, pod, allocated, why):
+            since = context.queue.wait(key, context.clock(), wanted, self._may_serve(pod, where))
+            todo = [each.claim for each in wanted]
+            self._report(key, pod, todo, partial(_words, outcome, where))
+            self._stay_in_line(key, pod, since, wanted, where.fitting)
+
+    def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
+        """What matters of the pod's replicas to the decision."""
+        spreads = self._context.policy.for_claims(wanted).spreads(wanted)
+        return self._context.cache.cards_of_replicas(pod) if spreads else NO_PEERS
+
+    def _candidates(
+        self,
+        pod: Object,
+        allocated: list[Object],
+        avoided: Iterable[str],
+        volumes: Sequence[Object],
+    ) -> Candidates:
+        excluded = self._excluded(pod, avoided)
+        return candidates(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
+
+    def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
+        kept = self._fairness.kept_from(pod)
+        words = {kept.node: f"kept for {kept.key}"} if kept is not None else {}
+        return dict.fromkeys(avoided, "refused by the scheduler lately") | words
+
+    def _may_serve(self, pod: Object, where: Candidates) -> frozenset[str]:
+        """The nodes on which freed devices may help the pod: at least those of `where`. Where there
+        are many, it is one set for all pods that demand the same of a node."""
+        if len(where.fitting) > _FEW:
+            return self._fits.of(pod).fitting
+        kept = self._fairness.kept_from(pod)
+        return frozenset(where.fitting) | ({kept.node} if kept is not None else frozenset())
+
+    def _stay_in_line(
+        self, key: Key, pod: Object, since: float, wanted: list[Wanted], nodes: Collection[str]
+    ) -> None:
+        context, now = self._context, self._context.clock()
+        opened = self._fairness.waits(pod, since, now, wanted, nodes)
+        if opened is not None:
+            context.hints.opened(opened)
+        context.agenda.add(key, self._fairness.look_again_at(since, now))
+
+    def stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
+        """The pod waits on, but no freed device brings it up before the decision goes on."""
+        context = self._context
+        if (pod := context.cache.pod(key)) is not None:
+            context.queue.wait(key, context.clock(), (), frozenset())
+            claims = context.cache.claims_of(pod) or {}
+            context.narrator.stopped(pod, claims.values(), spent, again_in)
+            context.narrator.waiting(len(context.queue))
+
+    def leave_line(self, key: Key) -> None:
+        """The pod waits for no devices any more, whatever is free; a node kept for it is not."""
+        self._context.queue.leave(key)
+        self._volumes.forget(key)
+        self._give_node_back(key)
+
+    def _give_node_back(self, key: Key) -> None:
+        opened = self._fairness.leaves(key)
+        if opened is not None:
+            self._context.hints.opened(opened)
+
+    def _grant(
+        self,
+        key: Key,
+        pod: Object,
+        wanted: Sequence[Wanted],
+        granted: Allocation,
+        ours: dict[str, Object],
+    ) -> None:
+        try:
+            admin_access.check_granted(wanted, granted)
+            check_allocated(pod, ours, wanted, granted)
+        except Refused as error:
+            self._give_node_back(key)  # there is enough for it
+            nodes = self._fits.of(pod).fitting  # where something else may be found for it
+            self._context.queue.refuse(key, self._context.clock(), wanted, nodes)
+            self._report(key, pod, [each.claim for each in wanted], str(error))
+            return
+        self.leave_line(key)
+        self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
+
+    def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:
+        context = self._context
+        untold_for = context.narrator.unsatisfied(pod, claims, reason)
+        if untold_for:
+            context.agenda.add(key, context.clock() + untold_for)
+
+
+def _may_wait(pod: Object) -> bool:
+    return not (pods.is_done(pod) or pods.is_deleting(pod) or pods.is_held_by_others(pod))
+
+
+def _decide(
+    decide: Callable[[Collection[str]], Allocation | Unsatisfied], where: Candidates
+) -> Allocation | Unsatisfied:
+    if where.preferred:
+        outcome = decide([where.preferred])
+        if isinstance(outcome, Allocation):
+            return outcome
+    return decide(where.fitting)
+
+
+def _words(outcome: Unsatisfied, where: Candidates) -> str:
+    if not where.fitting:
+        return f"no node fits the pod: {where.reason}"
+    reason = outcome.reason
+    return f"{reason} (of {where.reason})" if where.reason else reason
+
+
+def _uid(claim: Object) -> str:
+    return str(claim["metadata"]["uid"])

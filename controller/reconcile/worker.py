@@ -1,0 +1,269 @@
+"""The one thread that decides: news in, then the keys that fall due, one after the other.
+
+An object or key with which this fails is set aside (`controller.reconcile.quarantine`): no fault
+ends the thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from controller.allocator.allocate import catch_up
+from controller.cache.cache import RESOURCE_OF, WATCHED, Changed, ClusterCache
+from controller.cache.keys import Key, Subject
+from controller.cache.pods import key_of
+from controller.leaderelection.fence import Fence, NotLeader
+from controller.queue.agenda import Agenda, Due
+from controller.queue.event_queue import Event, Finished, Inbox, News, Replaced
+from controller.queue.overspending import Overspending
+from controller.reconcile.event_handlers import Triggers
+from controller.reconcile.quarantine import Quarantine
+from controller.reconcile.queueing_hints import QueueingHints
+from controller.reconcile.reconciler import Reconciler
+from controller.reconcile.reporter import Narrator
+from controller.reconcile.steps import Steps
+from controller.reconcile.takeover import Takeover
+from controller.write.dispatcher import Writes
+from dra_driver.background import Background
+from dra_driver.collection import no_collection
+from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.errors import TooManyRequests
+from dra_driver.kube.resources import PODS, Resource
+from dra_driver.model.errors import GcuError
+from dra_driver.selector.allowance import AllowanceSpent
+from dra_driver.telemetry.logs import new_call
+
+logger = logging.getLogger(__name__)
+
+_CATCH_UP: Final = 0.1  # seconds, after which the thread looks at its news
+_CATCH_UP_AGAIN: Final = 60.0  # seconds, after a fault; decisions find out the same themselves
+
+
+class Worker(Background):
+    """Follows the cluster always, and acts only while the fence is open and every kind of object
+    was listed once. Idle, it waits without a request."""
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        cache: ClusterCache,
+        agenda: Agenda,
+        hints: QueueingHints,
+        triggers: Triggers,
+        reconciler: Reconciler,
+        takeover: Takeover,
+        writes: Writes,
+        fence: Fence,
+        narrator: Narrator,
+        quarantine: Quarantine,
+        overspending: Overspending,
+        steps: Steps,
+        clock: Callable[[], float],
+        draw: Callable[[], float],
+    ) -> None:
+        super().__init__("worker", interrupt=inbox.wake)
+        self._inbox = inbox
+        self._cache = cache
+        self._agenda = agenda
+        self._hints = hints
+        self._triggers = triggers
+        self._reconciler = reconciler
+        self._takeover = takeover
+        self._writes = writes
+        self._fence = fence
+        self._narrator = narrator
+        self._quarantine = quarantine
+        self._overspending = overspending
+        self._steps = steps
+        self._clock = clock
+        self._draw = draw
+        self._listed: set[Resource] = set()
+        self._failing: dict[Key, Backoff] = {}
+        self._takeover_backoff = Backoff(first=0.1, draw=draw)
+        self._takeover_at = 0.0
+        self._catch_up_at = 0.0
+        self._behind = False  # whether there is more to catch up with
+        self._pause = Backoff(first=0.1, longest=5.0, draw=draw)
+
+    def is_synced(self) -> bool:
+        """Whether every kind of object was listed once."""
+        return len(self._listed) == len(WATCHED)
+
+    def lasting(self) -> float:
+        """For how many seconds the present step has lasted; safe for any thread."""
+        return self._steps.lasting()
+
+    def run(self) -> None:
+        """The thread's work; returns after `stop`."""
+        while not self._stopped.is_set():
+            try:
+                self.turn(self.patience())
+            except Exception:
+                logger.exception("the deciding thread goes on after a fault")
+                self._narrator.fault()
+                self._wait(self._pause.next())
+            else:
+                self._pause.reset()
+
+    def turn(self, timeout: float | None) -> None:
+        """Take in the news, waiting for them up to `timeout` seconds, and look at one key."""
+        for news in self._inbox.take(timeout):
+            self._learn(news)
+        if not self._may_act():
+            self._forget()
+            return
+        if not self._takeover.is_complete():
+            self._take_over()
+            return
+        if not self._writes.has_room():
+            return
+        now = self._clock()
+        self._hints.offer(self._agenda, now)
+        due = self._agenda.pop(now)
+        if due is None:
+            self._catch_up()
+        else:
+            self._hints.taken_up(due.key)
+            self._reconcile(due)
+
+    def patience(self) -> float | None:
+        """Seconds until there is something to do without news; None where only news help."""
+        if not self._may_act():
+            return None  # winning the lease wakes the inbox
+        complete = self._takeover.is_complete()
+        if complete and not self._writes.has_room():
+            return None  # the end of a write wakes the inbox
+        if complete and (self._hints.is_pending() or self._behind):
+            return 0.0
+        due = self._agenda.next_due() if complete else self._takeover_at
+        return None if due is None else max(0.0, due - self._clock())
+
+    def _may_act(self) -> bool:
+        return self.is_synced() and self._fence.is_open()
+
+    def _forget(self) -> None:
+        """A follower plans all that it will look at when it leads. What is gone meanwhile needs no
+        write, so it is looked at now: else weeks of it would be kept."""
+        if not self.is_synced():
+            return
+        for key in self._agenda.take_out(self._cache.has):
+            self._reconcile(Due(key, self._clock()))
+
+    def _catch_up(self) -> None:
+        self._behind = False
+        if self._clock() < self._catch_up_at:
+            return
+        try:
+            with self._steps.step("catch-up", seconds=_CATCH_UP):
+                self._behind = catch_up(self._cache.state())
+        except Exception:
+            logger.exception("nothing is found out in advance after a fault")
+            self._narrator.fault()
+            self._catch_up_at = self._clock() + _CATCH_UP_AGAIN
+
+    def _reconcile(self, due: Due) -> None:
+        key = due.key
+        until = max(self._quarantine.until(key), self._overspending.until(key))
+        if until > self._clock():
+            self._agenda.add(key, until)
+            return
+        self._attempt(key, str(key.subject), partial(self._reconciler.reconcile, key))
+        if key.subject is Subject.POD:
+            self._narrator.decided(self._clock() - due.since)
+
+    def _learn(self, news: News) -> None:
+        if isinstance(news, Finished):
+            self._attempt(news.key, "written", news.settle)
+            return
+        for changed in self._changes(news):
+            with self._quarantine.isolate(changed.resource, changed.new or changed.old or {}):
+                self._follow(changed)
+
+    def _follow(self, changed: Changed) -> None:
+        """Plan what the change makes worth looking at."""
+        now = self._clock()
+        came = min(now, self._inbox.since)
+        for key in self._triggers.concerned(changed) if self._quarantine else ():
+            self._quarantine.change(key)
+        if changed.resource is PODS and changed.old is not None and changed.is_gone():
+            self._reconciler.leave_line(key_of(changed.old))
+            self._overspending.forget(key_of(changed.old))
+        for key in self._triggers.of(changed, now):
+            self._agenda.add(key, came)
+
+    def _changes(self, news: Replaced | Event) -> list[Changed]:
+        if isinstance(news, Replaced):
+            self._quarantine.begin_list(news.resource)
+            self._listed.add(news.resource)
+            with no_collection():
+                return self._cache.replace(news.resource, news.items)
+        changed = self._cache.apply(news.resource, news.change, news.object)
+        return [] if changed is None else [changed]
+
+    def _take_over(self) -> None:
+        if self._clock() < self._takeover_at:
+            return
+        try:
+            self._takeover.run()
+        except NotLeader as error:
+            logger.info("the term ended before it began: %s", error)
+        except GcuError as error:
+            self._take_over_later(error)
+        except Exception as error:
+            logger.exception("the term cannot begin after a fault")
+            self._narrator.fault()
+            self._take_over_later(error)
+        else:
+            self._takeover_backoff.reset()
+
+    def _take_over_later(self, error: Exception) -> None:
+        delay = self._takeover_backoff.next()
+        self._takeover_at = self._clock() + delay
+        self._narrator.takeover_failed(error, delay)
+
+    def _attempt(self, key: Key, kind: str, step: Callable[[], None]) -> None:
+        with new_call(str(key)):
+            try:
+                with self._steps.step(kind, key.namespace):
+                    step()
+            except AllowanceSpent as spent:
+                self._stop(key, spent)
+            except NotLeader as error:
+                logger.info("%s is left to the leader: %s", key, error)
+                self._agenda.add(key, self._clock())
+            except GcuError as error:
+                self._fail(key, error)
+            except Exception as error:
+                logger.exception("%s is set aside until it changes", key)
+                self._set_aside(key, error)
+            else:
+                self._overspending.forget(key)
+                if not self._writes.is_under_way(key):
+                    self._failing.pop(key, None)
+                    self._quarantine.end_step(key)
+
+    def _fail(self, key: Key, error: GcuError) -> None:
+        backoff = self._failing.setdefault(key, Backoff(first=0.1, draw=self._draw))
+        delay = backoff.next()
+        if isinstance(error, TooManyRequests):
+            delay = max(delay, error.retry_after)
+        self._narrator.failed(key, error, delay)
+        self._agenda.add(key, self._clock() + delay)
+
+    def _stop(self, key: Key, spent: AllowanceSpent) -> None:
+        """What was found out until now is known when it goes on."""
+        pause = self._overspending.stop(key, self._clock())
+        self._agenda.add(key, self._clock() + pause)
+        if key.subject is Subject.POD:
+            self._reconciler.stopped(key, spent, pause)
+
+    def _set_aside(self, key: Key, error: Exception) -> None:
+        """It keeps nothing from others meanwhile."""
+        resource = RESOURCE_OF[key.subject]
+        until = self._quarantine.fail_step(key, resource, self._cache.named(key), error)
+        self._agenda.add(key, until)
+        self._reconciler.leave_line(key)

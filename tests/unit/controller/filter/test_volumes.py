@@ -1,0 +1,193 @@
+"""Bound volumes tie a pod to nodes."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from controller.filter.volumes import LIFE, MOST_READ, BoundVolumes
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.resources import (
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    RESOURCE_CLAIMS,
+    Resource,
+)
+from dra_driver.model.claim import Object
+from tests.unit.controller.allocator.build import claim, request
+from tests.unit.controller.world import World, node, pod
+
+IN_B = {
+    "nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
+    ]
+}
+BY_CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+EPHEMERAL = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]
+LABEL = "topology.kubernetes.io/zone"
+
+
+def volume(**metadata: Any) -> Object:
+    return {"metadata": {"name": "v", **metadata}, "spec": {}}
+
+
+def zoned(volumes: int = 1) -> World:
+    """Nodes in two zones, a volume in zone b, and pods that wait for it to be read."""
+    world = World()
+    for name in "ab":
+        made = node(name)
+        made["metadata"]["labels"] = {"zone": name}
+        world.put(NODES, made)
+    world.hide(PERSISTENT_VOLUMES, volume() | {"spec": {"nodeAffinity": {"required": IN_B}}})
+    world.hide(PERSISTENT_VOLUME_CLAIMS, volume(name="data") | {"spec": {"volumeName": "v"}})
+    for number in range(volumes):
+        world.put(RESOURCE_CLAIMS, claim(f"c{number}"))
+        world.put(PODS, pod(f"p{number}", f"c{number}", volumes=BY_CLAIM))
+    return world
+
+
+def test_a_pod_follows_its_bound_volume() -> None:
+    world = zoned()
+    world.settle()
+    assert world.node_of("c0") == "b"
+
+
+def test_nothing_is_read_in_the_deciding_thread() -> None:
+    world = zoned()
+    world.put(RESOURCE_CLAIMS, claim("other"))
+    world.put(PODS, pod("other", "other"))
+    world.hands.tied = True
+    world.settle()
+    assert world.port.reads == []
+    world.hands.untie()
+    world.settle()
+    assert (world.node_of("c0"), world.node_of("other")) == ("b", "a")
+
+
+def test_what_was_read_holds_for_a_while() -> None:
+    """Three pods and two cards in the zone: one waits, and is looked at again and again."""
+    world = zoned(3)
+    world.settle()
+    assert len(world.port.reads) == 2 * 3
+    world.port.reads.clear()
+    waiting = next(name for name in ("c0", "c1", "c2") if world.node_of(name) is None)
+    world.put(NODES, node("c"))
+    world.after(LIFE / 2)
+    assert world.port.reads == []
+    world.put(NODES, node("d"))
+    world.after(LIFE / 2)
+    assert len(world.port.reads) == 2
+    assert world.node_of(waiting) is None
+
+
+def test_what_was_read_serves_however_long_the_backlog_is() -> None:
+    """More urgent pods come up for longer than what was read holds."""
+    world = zoned()
+    while not world.port.reads:
+        world.worker.turn(0)
+    for name in ("urgent0", "urgent1", "urgent2"):
+        world.put(RESOURCE_CLAIMS, claim(name, [request(count=3)]))
+        world.put(PODS, pod(name, name, priority=1))
+        world.worker.turn(0)
+        world.time += 2 * LIFE
+    assert world.node_of("c0") is None
+    world.settle()
+    assert world.node_of("c0") == "b"
+    assert len(world.port.reads) == 2
+
+
+def test_what_was_read_for_a_pod_is_not_kept_for_its_successor() -> None:
+    world = zoned(0)
+    world.put(RESOURCE_CLAIMS, claim("c", [request(count=3)]))
+    made = pod("p", "c", volumes=BY_CLAIM)
+    world.put(PODS, made)
+    world.settle()
+    world.remove(PODS, "p")
+    world.put(PODS, made | {"metadata": made["metadata"] | {"uid": "another"}})
+    world.settle()
+    assert len(world.port.reads) == 2 * 2
+
+
+def test_a_bound_pod_needs_no_look_at_its_volumes() -> None:
+    world = zoned(0)
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c", volumes=BY_CLAIM, nodeName="a"))
+    world.settle()
+    assert (world.node_of("c"), world.port.reads) == ("a", [])
+
+
+def test_a_read_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = zoned()
+    refused = [Unavailable("no answer")]
+    get = world.port.get
+
+    def failing(resource: Resource, name: str, *, namespace: str = "") -> Object:
+        if refused and resource is PERSISTENT_VOLUME_CLAIMS:
+            raise refused.pop()
+        return get(resource, name, namespace=namespace)
+
+    monkeypatch.setattr(world.port, "get", failing)
+    world.settle()
+    assert world.node_of("c0") is None
+    world.after(1.0)
+    assert world.node_of("c0") == "b"
+
+
+CASES: dict[str, tuple[list[Object], str, Object, list[Object]]] = {
+    "no volumes": ([], "data", volume(), []),
+    "of another kind": ([{"name": "x", "emptyDir": {}}], "data", volume(), []),
+    "no such claim": (BY_CLAIM, "other", volume(), []),
+    "a volume for every node": (BY_CLAIM, "data", volume(), []),
+    "an ephemeral one": (
+        EPHEMERAL,
+        "p-scratch",
+        volume() | {"spec": {"nodeAffinity": {"required": IN_B}}},
+        [IN_B],
+    ),
+    "labels of old": (
+        BY_CLAIM,
+        "data",
+        volume(labels={LABEL: "x__y", "other": "z"}),
+        [
+            {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": LABEL, "operator": "In", "values": ["x", "y"]}]}
+                ]
+            }
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("volumes", "name", "bound", "selectors"), CASES.values(), ids=CASES)
+def test_selectors(
+    volumes: list[Object], name: str, bound: Object, selectors: list[Object]
+) -> None:
+    world = World()
+    world.hide(PERSISTENT_VOLUMES, bound)
+    world.hide(PERSISTENT_VOLUME_CLAIMS, volume(name=name) | {"spec": {"volumeName": "v"}})
+    found = BoundVolumes(cast("Api", world.port)).selectors(pod("p", volumes=volumes))
+    assert found == selectors
+
+
+def test_an_unbound_claim_ties_to_nothing() -> None:
+    world = World()
+    world.hide(PERSISTENT_VOLUME_CLAIMS, volume(name="data"))
+    assert BoundVolumes(cast("Api", world.port)).selectors(pod("p", volumes=BY_CLAIM)) == []
+
+
+def test_of_a_pod_with_thousands_of_volumes_a_few_are_read() -> None:
+    """Reads are made where others' claims are written."""
+    world = World()
+    names = [f"v{number}" for number in range(5_000)]
+    volumes = [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names]
+    twice = [{"name": f"again-{n}", "persistentVolumeClaim": {"claimName": n}} for n in names]
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c", volumes=[*twice[:1], *volumes]))
+    world.settle()
+    assert world.port.reads == [f"persistentvolumeclaims {n}" for n in names[:MOST_READ]]
+    assert world.node_of("c") is not None

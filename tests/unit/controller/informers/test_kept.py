@@ -1,0 +1,279 @@
+"""All that is read is kept, and nothing that is written was cut.
+
+What the controller does with kept objects, all tests on `tests.unit.controller.world` show.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bench import fleet, lists
+from controller.allocator.holdings import holds_of
+from controller.allocator.inventory import Inventory
+from controller.cache import nodes, pods
+from controller.cache.cache import WATCHED
+from controller.cache.pod_requests import Room, asked_by
+from controller.filter.volumes import BoundVolumes
+from controller.informers.kept import Kept
+from controller.reconcile.field_manager import allocated_by_us, writer_of_allocation
+from controller.reconcile.limit_templates import is_ours, template_for
+from controller.reconcile.release import is_releasable
+from dra_driver.kube.api import Api
+from dra_driver.kube.resources import (
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
+from dra_driver.model.claim import ClaimRef, Object, all_results, reserved_for
+from dra_driver.model.usage_sets import usage_sets
+
+View = Callable[[Object], object]
+
+
+def waiting_pod() -> Object:
+    """One that has a value wherever the controller looks."""
+    found = copy.deepcopy(lists.pod(7))
+    del found["spec"]["nodeName"]
+    found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    found["spec"] |= {
+        "priority": 5,
+        "schedulingGates": [{"name": "gcu.enflame.com/allocation"}],
+        "nodeSelector": {"disk": "ssd"},
+        "affinity": {"nodeAffinity": {"required": "this"}, "podAffinity": {}},
+        "resourceClaims": [
+            {"name": "gcu", "resourceClaimName": "claim-7"},
+            {"name": "made", "resourceClaimTemplateName": "t"},
+            {"name": "limits", "resourceClaimTemplateName": "enflame-gcu-1"},
+        ],
+        "initContainers": [
+            {
+                "name": "first",
+                "restartPolicy": "Always",
+                "resources": {"claims": [{"name": "made"}]},
+            }
+        ],
+        "overhead": {"memory": "120Mi"},
+        "resources": {"requests": {"memory": "9Gi", "cpu": "1"}},
+        "volumes": [
+            {"name": "a", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}},
+            {"name": "b", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+            {"name": "c", "configMap": {"name": "settings"}},
+        ],
+    }
+    found["status"] |= {
+        "nominatedNodeName": "node-1",
+        "allocatedResources": {"cpu": "50"},
+        "resources": {"requests": {"memory": "10Gi"}},
+        "resourceClaimStatuses": [{"name": "made", "resourceClaimName": "made-7"}],
+        "conditions": [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": "0/3 nodes are available",
+            }
+        ],
+    }
+    return found
+
+
+def resized_pod() -> Object:
+    """One whose containers have other resources than they were given first."""
+    found = copy.deepcopy(lists.pod(7))
+    found["spec"]["containers"][0]["resources"]["requests"] = {"memory": "900Gi"}
+    found["spec"]["initContainers"] = [
+        {
+            "name": name,
+            "restartPolicy": restart,
+            "resources": {"requests": {"cpu": cpu}},
+        }
+        for name, restart, cpu in (("sidecar", "Always", "5"), ("first", "OnFailure", "90"))
+    ]
+    statuses = [*found["status"]["containerStatuses"], {"name": "sidecar"}]
+    for each in statuses:
+        each["resources"] = {"requests": {"cpu": "8"}}
+        each["allocatedResources"] = {"memory": "30Gi"}
+    found["status"] |= {
+        "containerStatuses": statuses[:-1],
+        "initContainerStatuses": statuses[-1:],
+    }
+    return found
+
+
+class _Volumes:
+    """An API server that has every volume, and tells by its name where it is."""
+
+    def get(self, resource: object, name: str, *, namespace: str = "") -> Object:
+        return {
+            "spec": {"volumeName": name, "nodeAffinity": {"required": name}},
+            "metadata": {},
+        }
+
+
+def volumes(pod: Object) -> object:
+    api: Any = _Volumes()
+    found: Api = api
+    return BoundVolumes(found).selectors(pod)
+
+
+def uses(pod: Object) -> object:
+    return usage_sets(
+        pod, {"gcu": "u1", "made": "u2"}, dict.fromkeys(("u1", "u2"), frozenset("rs"))
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [waiting_pod, lambda: lists.pod(3), resized_pod],
+    ids=["waiting", "running", "resized"],
+)
+@pytest.mark.parametrize(
+    "view",
+    [
+        pods.key_of,
+        pods.uid_of,
+        pods.node_name,
+        pods.nominated_node,
+        pods.concerns_us,
+        pods.claim_names,
+        pods.template_names,
+        lambda pod: pods.waits_for_template(pod, "enflame-gcu-1"),
+        pods.is_done,
+        pods.is_deleting,
+        pods.gates,
+        pods.verdict,
+        pods.urgency,
+        pods.workload,
+        nodes.demand,
+        asked_by,
+        volumes,
+        uses,
+    ],
+)
+def test_of_a_pod(view: View, make: Callable[[], Object]) -> None:
+    pod = make()
+    assert view(Kept().of(PODS)(copy.deepcopy(pod))) == view(pod)
+
+
+def _writer(claim: Object) -> object:
+    return allocated_by_us(claim), writer_of_allocation(claim)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        ClaimRef.of,
+        lambda claim: tuple(all_results(claim)),
+        holds_of,
+        _writer,
+        is_releasable,
+        pods.owning_pod,
+        lambda claim: claim["spec"]["devices"]["requests"],
+        lambda claim: claim["status"]["allocation"]["nodeSelector"],
+        lambda claim: claim["metadata"]["resourceVersion"],
+        lambda claim: [(each["name"], each["uid"]) for each in reserved_for(claim)],
+    ],
+    ids=[
+        "ref",
+        "results",
+        "holds",
+        "writer",
+        "releasable",
+        "owner",
+        "requests",
+        "node",
+        "version",
+        "users",
+    ],
+)
+def test_of_a_reserved_claim(view: View) -> None:
+    claim = lists.claim(11)
+    assert allocated_by_us(claim)
+    kept = Kept().of(RESOURCE_CLAIMS)(copy.deepcopy(claim))
+    assert kept != claim
+    assert view(kept) == view(claim)
+
+
+def _without(*fields: str) -> Object:
+    claim = lists.claim(1)
+    for field in fields:
+        del claim["status"][field]
+    return claim
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(_without("allocation", "reservedFor"), id="to be allocated"),
+        pytest.param(_without("reservedFor"), id="to be released"),
+        pytest.param(lists.claim(1) | {"status": {}}, id="without a status"),
+    ],
+)
+def test_what_may_be_written_back_is_not_cut(claim: Object) -> None:
+    before = copy.deepcopy(claim)
+    kept = Kept().of(RESOURCE_CLAIMS)(claim)
+    assert kept is claim
+    assert kept == before
+
+
+def test_every_kind_that_is_watched_is_kept() -> None:
+    named: Object = {"metadata": {"name": "n", "uid": "u"}, "spec": {}}
+    for each in WATCHED:
+        assert Kept().of(each)(named)["metadata"] == named["metadata"]
+
+
+def test_of_a_template() -> None:
+    made = template_for("default", "enflame-gcu-1")
+    assert made is not None
+    assert is_ours(Kept().of(RESOURCE_CLAIM_TEMPLATES)(made))
+
+
+def test_of_a_node() -> None:
+    node = lists.node(1)
+    node["spec"] |= {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]}
+    kept = Kept().of(NODES)(copy.deepcopy(node))
+    assert nodes.relevant(kept) == nodes.relevant(node)
+    assert Room.of(kept["status"]["allocatable"]) == Room.of(node["status"]["allocatable"])
+    assert kept["metadata"]["name"] == node["metadata"]["name"]
+
+
+def test_of_a_slice() -> None:
+    """The allocator may read whatever a device says, fields of later servers included."""
+    whole = fleet.resource_slice(1)
+    whole["spec"]["devices"][0] |= {"bindsToNode": True, "later": {"field": [1, True]}}
+    kept = Kept().of(RESOURCE_SLICES)(copy.deepcopy(whole))
+    assert repr(kept["spec"]) == repr(whole["spec"])
+    assert Inventory.of([kept]).by_id.keys() == Inventory.of([whole]).by_id.keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj", "gone"),
+    [
+        pytest.param(
+            PODS, lists.pod(1), ["SETTING_1", "f:", "containerd", "image", "Mount"], id="pod"
+        ),
+        pytest.param(
+            RESOURCE_CLAIMS, lists.claim(1), ["f:reservedFor", "Timestamp", "f:spec"], id="claim"
+        ),
+        pytest.param(NODES, lists.node(1), ["images", "f:", "Heartbeat", 'capacity"'], id="node"),
+    ],
+)
+def test_what_is_not_read_is_not_kept(kind: Any, obj: Object, gone: list[str]) -> None:
+    kept, said = json.dumps(Kept().of(kind)(obj)), json.dumps(obj)
+    assert [each for each in gone if each in kept] == []
+    assert [each for each in gone if each not in said] == []
+
+
+def test_replicas_have_their_parts_in_common() -> None:
+    keep = Kept().of(PODS)
+    one, other = keep(lists.pod(1)), keep(copy.deepcopy(lists.pod(2)))
+    for part in ("containers", "tolerations"):
+        assert one["spec"][part] is other["spec"][part]
+    assert one["metadata"]["ownerReferences"] is other["metadata"]["ownerReferences"]

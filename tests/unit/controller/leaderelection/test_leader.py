@@ -1,0 +1,322 @@
+"""The lease, and the fence that it opens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+
+from controller.leaderelection.fence import Fence, FencedApi, NotLeader
+from controller.leaderelection.leader import LeaderElector, LeaseTimes
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
+from dra_driver.kube.resources import LEASES, PODS, Resource
+from dra_driver.model.claim import Object
+
+
+class Leases:
+    """One lease, with the resourceVersion's rule; `away` refuses everything."""
+
+    def __init__(self) -> None:
+        self.lease: Object | None = None
+        self.away = False
+        self.made = 0
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        self._answer()
+        if self.lease is None:
+            raise NotFound("no lease", status=404)
+        return self.lease
+
+    def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
+        self._answer()
+        assert self.lease is None
+        self.made += 1
+        self.lease = body | {
+            "metadata": body["metadata"] | {"resourceVersion": "1", "uid": f"{self.made}-uid"}
+        }
+        return self.lease
+
+    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        self._answer()
+        assert self.lease is not None
+        version = self.lease["metadata"]["resourceVersion"]
+        if body["metadata"]["resourceVersion"] != version:
+            raise Conflict("changed", status=409)
+        metadata = body["metadata"] | {"resourceVersion": str(int(version) + 1)}
+        self.lease = body | {"metadata": metadata}
+        return self.lease
+
+    def holder(self) -> str:
+        assert self.lease is not None
+        return str(self.lease["spec"]["holderIdentity"])
+
+    def _answer(self) -> None:
+        if self.away:
+            raise Unavailable("no answer")
+
+
+TIMES = LeaseTimes(duration=15.0, renew_deadline=10.0, retry=2.0)
+
+
+class Replica:
+    """An elector with its fence and a clock of its own."""
+
+    def __init__(self, leases: Leases, name: str, times: LeaseTimes = TIMES) -> None:
+        self.time = 1000.0
+        self.leading = 0
+        self.fence = Fence(lambda: self.time)
+        self.elector = LeaderElector(
+            cast("Api", leases),
+            self.fence,
+            namespace="default",
+            name="lease",
+            identity=name,
+            times=times,
+            on_leading=self._lead,
+            now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+            clock=lambda: self.time,
+        )
+
+    def _lead(self) -> None:
+        self.leading += 1
+
+    def after(self, seconds: float) -> bool:
+        """Steps once, `seconds` later; gives whether it leads."""
+        self.time += seconds
+        self.elector.step()
+        return self.fence.is_open()
+
+
+def test_the_first_one_leads_and_renews() -> None:
+    leases = Leases()
+    first = Replica(leases, "a")
+    assert first.after(0)
+    assert first.after(2)
+    assert first.leading == 1
+    assert leases.holder() == "a"
+    assert leases.lease is not None
+    assert leases.lease["spec"]["leaseTransitions"] == 1
+
+
+def test_a_lease_for_ever_ends() -> None:
+    """Whoever had the controller's token once could otherwise stop allocation for good."""
+    leases = Leases()
+    Replica(leases, "thief").after(0)
+    assert leases.lease is not None
+    last = 2**31 - 1  # both are an int32
+    leases.lease["spec"] |= {"leaseDurationSeconds": last, "leaseTransitions": last}
+    replica = Replica(leases, "a")
+    assert not replica.after(0)
+    assert not replica.after(599)
+    assert replica.after(2)
+    assert leases.lease["spec"]["leaseTransitions"] == 1
+
+
+def test_another_waits_for_the_whole_duration_since_it_saw_a_renewal() -> None:
+    leases = Leases()
+    first, second = Replica(leases, "a"), Replica(leases, "b")
+    first.after(0)
+    second.time = 5.0  # clocks of machines are never compared
+    assert not second.after(0)
+    assert not second.after(14.9)
+    first.after(2)
+    assert not second.after(1)
+    assert not second.after(14.9)
+    assert second.after(0.1)
+    assert leases.holder() == "b"
+
+
+def test_parts_of_a_second_never_make_two_leaders() -> None:
+    times = LeaseTimes(duration=15.9, renew_deadline=15.5, retry=2.0)
+    leases = Leases()
+    first, second = Replica(leases, "a", times), Replica(leases, "b", times)
+    first.after(0)
+    second.after(0)
+    first.time += 15.2
+    assert first.fence.is_open()
+    assert not second.after(15.2)
+
+
+def test_a_leader_that_cannot_renew_stops_writing_before_others_take_over() -> None:
+    leases = Leases()
+    first = Replica(leases, "a")
+    first.after(0)
+    leases.away = True
+    assert first.after(9.9)
+    assert not first.after(0.1)
+    leases.away = False
+    assert first.after(1)
+    assert first.leading == 2
+
+
+def test_a_stopped_process_finds_its_fence_shut() -> None:
+    first = Replica(Leases(), "a")
+    first.after(0)
+    first.fence.accept()
+    first.fence.check()
+    first.time += 600.0
+    with pytest.raises(NotLeader):
+        first.fence.check()
+
+
+def test_a_lost_lease_shuts_the_fence_at_once() -> None:
+    leases = Leases()
+    first, second = Replica(leases, "a"), Replica(leases, "b")
+    first.after(0)
+    second.after(0)
+    second.after(15)
+    assert not first.after(1)
+
+
+def test_release_lets_the_next_one_lead_at_once() -> None:
+    leases = Leases()
+    first, second = Replica(leases, "a"), Replica(leases, "b")
+    first.after(0)
+    second.after(0)
+    first.elector.release()
+    assert not first.fence.is_open()
+    assert second.after(0.1)
+
+
+@pytest.fixture
+def leading() -> Iterator[tuple[Leases, Replica]]:
+    """One that leads in a thread of its own."""
+    leases = Leases()
+    replica = Replica(leases, "a")
+    replica.after(0)
+    replica.elector.start()
+    yield leases, replica
+    replica.elector.stop(5)
+
+
+def test_stopped_it_gives_the_lease_back(leading: tuple[Leases, Replica]) -> None:
+    leases, replica = leading
+    replica.elector.stop(5)
+    assert leases.holder() == ""
+    assert not replica.fence.is_open()
+
+
+def test_stopped_without_its_writes_at_an_end_it_lets_the_lease_expire(
+    leading: tuple[Leases, Replica],
+) -> None:
+    leases, replica = leading
+    replica.elector.stop(5, give_back=False)
+    assert leases.holder() == "a"
+    assert not replica.fence.is_open()
+
+
+def test_a_server_that_does_not_answer_holds_up_no_stop(leading: tuple[Leases, Replica]) -> None:
+    leases, replica = leading
+    answer, answered = threading.Event(), threading.Event()
+
+    def keep_waiting(resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        answer.wait(60)
+        answered.set()
+        raise Unavailable("no answer")
+
+    leases.replace = keep_waiting  # type: ignore[method-assign]
+    replica.elector.stop(0.1)
+    assert not answered.is_set(), "the call is still under way"
+    assert not replica.fence.is_open()
+    answer.set()
+
+
+def test_release_takes_nothing_from_another() -> None:
+    leases = Leases()
+    first, second = Replica(leases, "a"), Replica(leases, "b")
+    first.after(0)
+    second.elector.release()
+    assert leases.holder() == "a"
+
+
+def test_a_conflict_is_not_leadership() -> None:
+    leases = Leases()
+    first = Replica(leases, "a")
+    first.after(0)
+
+    def conflict(resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        raise Conflict("changed", status=409)
+
+    leases.replace = conflict  # type: ignore[method-assign]
+    assert not first.after(2)
+
+
+def test_each_term_has_a_name_of_its_own() -> None:
+    leases = Leases()
+    first, second = Replica(leases, "a"), Replica(leases, "b")
+    first.after(0)
+    terms = [first.fence.term]
+    first.after(2)
+    assert first.fence.term == terms[0]  # a renewal begins no new one
+    first.elector.release()
+    second.after(0)
+    terms.append(second.fence.term)
+    again = Replica(leases, "b")  # the process ended, and another has its name
+    again.after(0)
+    terms.append(again.fence.term)
+    leases.lease = None
+    again.after(1)
+    terms.append(again.fence.term)
+    assert len(set(terms)) == 4
+
+
+def test_a_write_of_an_earlier_term_does_not_pass() -> None:
+    fence = Fence(lambda: 100.0)
+    fence.open_until(101.0, "1")
+    assert fence.accept() == "1"
+    fence.check()
+    fence.open_until(101.0, "3")
+    with pytest.raises(NotLeader):
+        fence.check()
+
+
+class Refusing:
+    """Whatever is called was let through the fence."""
+
+    def __getattr__(self, name: str) -> object:
+        def called(*args: object, **kwargs: object) -> object:
+            raise KubeError(f"{name} reached the server")
+
+        return called
+
+
+WRITES = {
+    "create": lambda api: api.create(PODS, {}),
+    "add_metadata": lambda api: api.add_metadata(PODS, {}),
+    "replace": lambda api: api.replace(PODS, {}),
+    "patch": lambda api: api.patch(PODS, "p", {}),
+    "delete": lambda api: api.delete(PODS, "p"),
+}
+READS = {
+    "get": lambda api: api.get(LEASES, "l"),
+    "list": lambda api: api.list(PODS),
+    "watch": lambda api: api.watch(PODS, resource_version="1"),
+    "server_version": lambda api: api.server_version(),
+}
+
+
+@pytest.mark.parametrize("call", WRITES.values(), ids=WRITES)
+def test_no_write_passes_a_shut_fence(call: object) -> None:
+    fence = Fence(lambda: 100.0)
+    api = FencedApi(cast("Api", Refusing()), fence)
+    assert callable(call)
+    with pytest.raises(NotLeader):
+        call(api)
+    fence.open_until(101.0, "1")
+    with pytest.raises(NotLeader):
+        call(api)
+    fence.accept()
+    with pytest.raises(KubeError, match="reached the server"):
+        call(api)
+
+
+@pytest.mark.parametrize("call", READS.values(), ids=READS)
+def test_reads_need_no_lease(call: object) -> None:
+    api = FencedApi(cast("Api", Refusing()), Fence(lambda: 100.0))
+    assert callable(call)
+    with pytest.raises(KubeError, match="reached the server"):
+        call(api)

@@ -1,0 +1,273 @@
+"""Long decisions cost the pod a pause and its namespace the place; ordinary ones cost nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.cache.keys import Key, Subject
+from controller.queue.agenda import Agenda
+from controller.queue.overspending import Overspending
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
+from dra_driver.selector.allowance import SECONDS
+from tests.unit.controller.allocator.build import claim, device, pool, request
+from tests.unit.controller.world import World, node, pod
+
+POD = Key(Subject.POD, "costly", "p")
+
+
+def overspending() -> Overspending:
+    return Overspending(lambda: 0.0)
+
+
+def test_ordinary_steps_are_charged_to_nobody() -> None:
+    spending = overspending()
+    for nth in range(10_000):
+        spending.charge("many", 0.02, nth * 0.02)
+    assert spending.excess("many", 200.0) == 0.0
+
+
+@pytest.mark.parametrize(("steps", "yields"), [([0.2], False), ([0.1] * 3, True), ([1.0], True)])
+def test_long_steps_are(steps: list[float], *, yields: bool) -> None:
+    spending = overspending()
+    for seconds in steps:
+        spending.charge("costly", seconds, 5.0)
+    assert (spending.excess("costly", 5.0) > 0) is yields
+    assert spending.excess("another", 5.0) == 0.0
+
+
+def test_they_are_forgiven_with_time() -> None:
+    spending = overspending()
+    spending.charge("costly", 1.0, 0.0)
+    assert spending.excess("costly", 10.0) == pytest.approx(spending.excess("costly", 0.0) / 2)
+    assert spending.excess("costly", 30.0) == 0.0
+    spending.charge("costly", 1.0, 30.0)
+    assert spending.excess("costly", 30.0) > 1.0  # the rest of the first one counts
+
+
+def test_pauses_grow_until_a_decision_comes_to_its_end() -> None:
+    spending = overspending()
+    pauses = [spending.stop(POD, 0.0) for _ in range(12)]
+    assert pauses[:4] == [0.5, 1.0, 2.0, 4.0]
+    assert pauses[-2:] == [300.0, 300.0]
+    assert spending.until(POD) == 300.0
+    spending.forget(POD)
+    assert spending.until(POD) == 0.0
+    assert spending.stop(POD, 0.0) == 0.5
+
+
+class Namespaces:
+    """Those that take too much, and how much."""
+
+    def __init__(self) -> None:
+        self.excess: dict[str, float] = {}
+
+    def __call__(self, namespace: str, _now: float) -> float:
+        return self.excess.get(namespace, 0.0)
+
+
+def key(name: str) -> Key:
+    namespace, _, rest = name.partition("/")
+    return Key(Subject.POD, namespace, rest)
+
+
+def popped(agenda: Agenda) -> list[str]:
+    found = []
+    while (due := agenda.pop(1.0)) is not None:
+        found.append(f"{due.key.namespace}/{due.key.name}")
+    return found
+
+
+def test_namespaces_that_take_too_much_come_last_the_least_of_them_first() -> None:
+    taken = Namespaces()
+    agenda = Agenda(lambda each: (int(each.name), ""), taken)
+    for name in ("a/1", "b/2", "c/3", "a/4", "b/5", "c/6"):
+        agenda.add(key(name), 0.0)
+    taken.excess = {"a": 2.0, "b": 1.0}
+    assert popped(agenda) == ["c/3", "c/6", "b/2", "b/5", "a/1", "a/4"]
+
+
+def test_they_come_as_ever_when_they_are_forgiven() -> None:
+    taken = Namespaces()
+    agenda = Agenda(lambda each: (int(each.name), ""), taken)
+    for name in ("a/1", "b/2", "a/3", "b/4"):
+        agenda.add(key(name), 0.0)
+    taken.excess = {"a": 1.0}
+    due = agenda.pop(1.0)
+    assert due is not None
+    assert due.key == key("b/2")
+    agenda.add(key("a/1"), 0.0)  # it stands there already
+    assert len(agenda) == 3
+    taken.excess = {}
+    assert popped(agenda) == ["a/1", "a/3", "b/4"]
+
+
+def test_what_is_gone_is_taken_out_of_those_that_yield_too() -> None:
+    taken = Namespaces()
+    taken.excess = {"a": 1.0}
+    agenda = Agenda(lambda _: (0, ""), taken)
+    for number in range(2_000):
+        agenda.add(key(f"a/{number}"), 0.0)
+    agenda.add(key("b/0"), 0.0)
+    agenda.pop(1.0)
+    assert len(agenda.take_out(lambda each: each.name == "7")) == 1_999
+    assert agenda.next_due() == float("-inf")
+    assert popped(agenda) == ["a/7"]
+    assert agenda.next_due() is None
+
+
+FORTY = f"[{', '.join(['1'] * 40)}]"
+TWO_LOOPS = f"{FORTY}.all(a, {FORTY}.all(b, a == b))"
+THREE_LOOPS = f"{FORTY}.all(a, {TWO_LOOPS})"
+
+
+def start(
+    world: World, namespace: str, name: str, *selectors: str, created: int = 0, priority: int = 0
+) -> None:
+    asked = request(selectors=[{"cel": {"expression": each}} for each in selectors])
+    made = claim(name, [asked])
+    made["metadata"]["namespace"] = namespace
+    world.put(RESOURCE_CLAIMS, made)
+    user = pod(name, name, priority=priority)
+    user["metadata"] |= {"namespace": namespace, "creationTimestamp": f"2026-01-01T00:00:{created}"}
+    world.put(PODS, user)
+
+
+def endless(number: int) -> str:
+    """A selector that takes longer than a decision may; each another one."""
+    return f"{number} > -1 && {THREE_LOOPS.replace('1', str(number), 1)}"
+
+
+@pytest.fixture
+def world() -> World:
+    """One card; an evaluation takes a second for each 50,000 steps."""
+    found = World([*pool("a", [device("whole", 0)])])
+    found.look_takes = 0.01
+    return found
+
+
+def test_fifty_costly_pods_cost_a_neighbour_one_step(world: World) -> None:
+    for number in range(50):
+        start(world, "costly", f"p{number}", endless(number), priority=1_000)
+    start(world, "neighbour", "n", created=59)
+    before = world.time
+    while world.node_of("n") is None:
+        world.worker.turn(0)
+    assert world.time - before < 2 * SECONDS
+    assert world.metric("gcu_controller_decision_wait_seconds_count") == 2
+
+
+def test_whoever_is_stopped_is_told_and_waits_longer_each_time(world: World) -> None:
+    start(world, "costly", "p", endless(100))
+    world.settle()
+    pauses = []
+    for _ in range(5):
+        pause = world.worker.patience()
+        assert pause is not None
+        pauses.append(round(pause, 1))
+        world.after(pause)
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0]
+    stopped = "the decision was stopped after 1 s, at the selector '100 > -1"
+    assert all(stopped in each for each in world.ears.told)
+    assert {each.split(":")[0] for each in world.ears.told} == {"Pod p", "ResourceClaim p"}
+    assert world.metric("gcu_controller_waiting_pods") == 1
+
+
+def test_a_change_of_its_own_does_not_shorten_the_pause(world: World) -> None:
+    start(world, "costly", "p", endless(200))
+    world.settle()
+    assert world.ears.told
+    told = len(world.ears.told)
+    for number in range(20):
+        changed = pod("p", "p")
+        changed["metadata"] |= {"namespace": "costly", "labels": {"n": str(number)}}
+        world.put(PODS, changed)
+        world.worker.turn(0)
+    assert len(world.ears.told) == told
+
+
+def test_a_pod_of_the_same_name_begins_anew(world: World) -> None:
+    start(world, "costly", "p", endless(300))
+    world.settle()
+    world.remove(PODS, "p")
+    world.remove(RESOURCE_CLAIMS, "p")
+    start(world, "costly", "p")
+    world.settle()
+    assert world.node_of("p") == "a"
+
+
+def test_what_takes_several_attempts_is_decided_in_the_end(world: World) -> None:
+    """As with a shape that is new to a large cluster: what was found out stays known."""
+    loops = [f"{n} > -1 && {TWO_LOOPS}" for n in range(10)]  # 0.4 s each
+    start(world, "honest", "p", *loops)
+    attempts = 0
+    while world.node_of("p") is None:
+        world.worker.turn(0)
+        world.time += world.worker.patience() or 0.0
+        attempts += 1
+    assert 3 <= attempts <= 10
+
+
+def test_a_search_that_is_stopped_names_the_search() -> None:
+    """Each node alone is quickly searched, and there are many."""
+    slices = [each for n in range(400) for each in pool(f"n{n}", [device("whole", 0)])]
+    large = World(slices)
+    for n in range(400):
+        large.put(NODES, node(f"n{n}"))
+    large.look_takes = 0.01
+    start(large, "default", "p")
+    large.settle()
+    assert any("in the search for devices" in each for each in large.ears.told)
+    assert large.node_of("p") is None
+    for _ in range(5):
+        large.after(10.0)
+    assert large.node_of("p") is not None
+    assert large.metric("gcu_controller_waiting_pods") == 0
+
+
+def test_to_find_who_gets_a_freed_device_is_many_steps(world: World) -> None:
+    """Fifty pods wait, each for something else that is hard to find on the device: between two
+    questions the news are taken in, and a neighbour who comes meanwhile is served."""
+    world.look_takes = 0.0
+    start(world, "costly", "holder")
+    world.settle()
+    for number in range(50):
+        start(world, "costly", f"p{number}", f"{number} > 49 && {TWO_LOOPS}", f"{number} > 500")
+    world.settle()
+    world.look_takes = 0.2
+    world.remove(PODS, "holder")
+    world.remove(RESOURCE_CLAIMS, "holder")
+    before = world.time
+    world.worker.turn(0)
+    start(world, "neighbour", "n", created=59)
+    while world.node_of("n") is None:
+        world.worker.turn(0)
+    assert world.time - before < 3 * SECONDS
+
+
+class WatchedWorld(World):
+    """As another thread sees it while a step is under way."""
+
+    def look(self) -> float:
+        self.lasted = self.worker.lasting()
+        return super().look()
+
+
+def test_how_long_the_present_step_lasts_is_seen_from_outside() -> None:
+    world = WatchedWorld()
+    world.look_takes = 0.25
+    start(world, "costly", "p", endless(400))
+    world.settle()
+    assert world.lasted == 1.0  # then it was stopped
+    assert world.worker.lasting() == 0.0
+
+
+def test_a_pod_may_not_look_at_nodes_for_longer_than_a_decision_may_last() -> None:
+    """Its node affinity may have a hundred thousand expressions, and each node is held to it."""
+    world = World()
+    for number in range(200):
+        world.put(NODES, node(f"n{number}"))
+    world.look_takes = 0.1
+    start(world, "costly", "p")
+    world.settle()
+    assert any("the decision was stopped after 1 s" in told for told in world.ears.told)
+    assert world.metric("gcu_controller_decision_wait_seconds_count") == 1

@@ -1,0 +1,55 @@
+"""Allocations of our devices by others are told, counted as used and never taken back."""
+
+from __future__ import annotations
+
+import copy
+
+from controller.reconcile.field_manager import MANAGER
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claim import Object
+from tests.unit.controller.allocator.build import allocated, claim, device, pool
+from tests.unit.controller.world import World, pod, written_by
+
+
+def past_us(world: World) -> Object:
+    theirs = allocated("x", "a", "whole-0000-00-00-0")
+    theirs["metadata"]["managedFields"] = written_by("kube-scheduler")
+    return world.put(RESOURCE_CLAIMS, theirs)
+
+
+def test_told_once_with_who_and_what() -> None:
+    world = World()
+    found = past_us(world)
+    world.settle()
+    [told] = world.ears.told
+    assert told.startswith(
+        "ResourceClaim x: gcu.enflame.com/a/whole-0000-00-00-0 was allocated by kube-scheduler, "
+        "past the controller"
+    )
+    assert world.metric("gcu_controller_foreign_allocations") == 1
+    world.remove(RESOURCE_CLAIMS, found["metadata"]["name"])
+    world.settle()
+    assert world.metric("gcu_controller_foreign_allocations") == 0
+
+
+def test_counted_as_used() -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    past_us(world)
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    assert world.node_of("c") is None
+
+
+def test_ours_and_other_drivers_are_not_told() -> None:
+    world = World()
+    ours = allocated("c", "a", "whole-0000-00-00-0")
+    ours["metadata"]["managedFields"] = written_by(MANAGER)
+    world.put(RESOURCE_CLAIMS, ours)
+    world.put(PODS, pod("p", "c"))
+    theirs = copy.deepcopy(allocated("y", "a", "gpu-0"))
+    theirs["status"]["allocation"]["devices"]["results"][0]["driver"] = "gpu.example.com"
+    world.put(RESOURCE_CLAIMS, theirs)
+    world.settle()
+    assert world.node_of("c") == "a"
+    assert world.ears.told == []

@@ -1,0 +1,237 @@
+"""Many writes under way, never two for one claim, and none forgotten."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from controller.cache.keys import Key
+from controller.leaderelection.fence import NotLeader
+from controller.queue.event_queue import Inbox
+from controller.reconcile.field_manager import MANAGER
+from controller.write.dispatcher import Writes
+from dra_driver.kube.errors import Forbidden, Unavailable
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claim import allocation, results
+from dra_driver.model.errors import GcuError
+from dra_driver.model.names import ANNOTATION_TERM
+from tests.unit.controller.allocator.build import allocated, claim, device, pool
+from tests.unit.controller.world import (
+    LIMIT,
+    PATIENCE,
+    World,
+    pod,
+    unschedulable,
+    written_by,
+)
+
+
+def crowd(count: int) -> World:
+    """So many pods as there are cards, and nobody's hands free."""
+    world = World(pool("a", [device("whole", bus) for bus in range(count)]))
+    world.hands.tied = True
+    for number in range(count):
+        world.put(RESOURCE_CLAIMS, claim(f"c{number}"))
+        world.put(PODS, pod(f"p{number}", f"c{number}"))
+    world.settle()
+    return world
+
+
+def test_decisions_go_on_while_writes_are_under_way() -> None:
+    world = crowd(3)
+    assert len(world.hands.given) == 3
+    world.hands.untie()
+    world.settle()
+    devices = [each.device for n in range(3) for each in results(world.claim(f"c{n}"))]
+    assert len(set(devices)) == 3
+
+
+def test_not_more_than_the_limit() -> None:
+    world = crowd(LIMIT + 2)
+    assert len(world.hands.given) == LIMIT
+    world.hands.untie()
+    world.settle()
+    assert all(world.node_of(f"c{number}") for number in range(LIMIT + 2))
+
+
+def test_what_is_being_written_is_held_whatever_the_watch_tells() -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.hands.tied = True
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    changed = claim("c")
+    changed["metadata"]["labels"] = {"changed": "meanwhile"}
+    world.put(RESOURCE_CLAIMS, changed)
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d"))
+    world.settle()
+    assert len(world.hands.given) == 1
+    assert "Pod q: 1 card: 1 held; 1 requested" in world.ears.told
+
+
+def test_never_two_writes_for_one_claim() -> None:
+    world = World()
+    world.hands.tied = True
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.put(PODS, pod("q", "c"))
+    world.settle()
+    world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
+    world.settle()
+    assert len(world.hands.given) == 1
+    world.hands.untie()
+    assert world.settle() == []
+    assert world.port.writes == ["c", "c status"]
+
+
+def test_a_claim_deleted_while_it_is_written_frees_its_card() -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.hands.tied = True
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.remove(PODS, "p")
+    world.port.refuse = [Forbidden("gone", status=403)]
+    world.hands.untie()
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d"))
+    world.settle()
+    world.after(1.0)
+    assert world.node_of("d") == "a"
+
+
+def test_a_claim_whose_pod_goes_while_it_is_written_is_released() -> None:
+    """The watch tells of the write what is known already, so nothing else brings it up."""
+    world = crowd(1)
+    world.remove(PODS, "p0")
+    world.settle()
+    world.hands.untie()
+    world.settle()
+    assert world.port.writes == ["c0", "c0 status", "c0 status"]
+    assert world.node_of("c0") is None
+    assert world.memory._pods == {}, "nobody would ever forget what is remembered of it"
+
+
+def test_nothing_is_remembered_of_a_pod_that_goes_while_its_claim_is_released() -> None:
+    world = crowd(1)
+    world.hands.untie()
+    world.put(PODS, pod("p0", "c0", status=unschedulable()))
+    world.settle()
+    world.hands.tied = True
+    world.after(PATIENCE)
+    assert len(world.hands.given) == 1
+    world.remove(PODS, "p0")
+    world.settle()
+    world.hands.untie()
+    world.settle()
+    assert world.memory._pods == {}
+
+
+def test_a_claim_whose_pod_goes_while_its_release_fails_is_released() -> None:
+    world = crowd(1)
+    world.hands.untie()
+    world.put(PODS, pod("p0", "c0", status=unschedulable()))
+    world.settle()
+    world.hands.tied = True
+    world.after(PATIENCE)
+    world.remove(PODS, "p0")
+    world.settle()
+    world.port.refuse = [Unavailable("no answer")]
+    world.hands.untie()
+    world.settle()
+    world.after(1.0)
+    assert world.node_of("c0") is None
+
+
+@pytest.mark.parametrize(
+    "error", [Forbidden("no", status=403), NotLeader("no")], ids=["refused", "no longer leading"]
+)
+def test_what_was_surely_not_written_is_free_again(error: GcuError) -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.refuse = [error]
+    world.settle()
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d", priority=1))
+    world.settle()
+    assert [world.node_of("c"), world.node_of("d")].count("a") == 1
+
+
+def uncertain(*errors: GcuError) -> World:
+    """The server did not answer the write of c's allocation."""
+    world = World(pool("a", [device("whole", 0)]))
+    protected = claim("c")
+    protected["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+    world.put(RESOURCE_CLAIMS, protected)
+    world.put(PODS, pod("p", "c"))
+    world.settle()
+    world.port.refuse = [Unavailable("no answer"), *errors]
+    world.after(5.0)
+    return world
+
+
+def test_an_unanswered_write_is_fenced_before_the_card_is_free() -> None:
+    world = uncertain()
+    assert world.port.writes == ["c status", "c"]
+    assert world.claim("c")["metadata"]["annotations"][ANNOTATION_TERM] == "1.1"
+    world.after(1.0)
+    assert world.node_of("c") == "a"
+
+
+def test_a_card_stays_held_until_it_is_known_what_became_of_the_write() -> None:
+    world = uncertain(Unavailable("no answer"))
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d", priority=9))
+    world.settle()
+    assert world.node_of("d") is None
+    assert world.ears.told[-2] == "Pod q: 1 card: 1 held; 1 requested"
+    world.after(1.0)
+    assert world.node_of("d") == "a"
+
+
+def test_an_unanswered_write_that_arrived_is_found() -> None:
+    world = uncertain(Unavailable("no answer"))
+    world.hide(RESOURCE_CLAIMS, allocated("c", "a", "whole-0000-00-00-0"))
+    writes = world.after(1.0)
+    assert writes == []
+    assert allocation(world.claim("c")) is not None
+
+
+def test_an_unanswered_write_that_arrived_for_nobody_is_taken_back() -> None:
+    world = uncertain(Unavailable("no answer"))
+    arrived = allocated("c", "a", "whole-0000-00-00-0")
+    arrived["metadata"]["managedFields"] = written_by(MANAGER)
+    world.hide(RESOURCE_CLAIMS, arrived)
+    world.remove(PODS, "p")
+    world.after(1.0)
+    assert allocation(world.claim("c")) is None
+
+
+def test_a_claim_that_is_deleted_while_uncertain() -> None:
+    world = uncertain(Unavailable("no answer"), Unavailable("still none"))
+    world.hands.tied = True
+    world.time += 1.0
+    world.settle()
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.remove(PODS, "p")
+    world.settle()
+    world.hands.untie()
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d"))
+    world.settle()
+    world.after(2.0)
+    assert world.node_of("d") == "a"
+
+
+def test_the_end_waits_for_what_is_under_way_but_not_for_ever() -> None:
+    answer = threading.Event()
+    writes = Writes(ThreadPoolExecutor(1), Inbox(), limit=1)
+    writes.begin(Key.of_claim(claim("c")), ["uid"], answer.wait, lambda _: None)
+    assert not writes.stop(0.1)
+    answer.set()
+    assert writes.stop(30.0)
