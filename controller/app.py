@@ -14,7 +14,7 @@ from controller.cache.cache import WATCHED
 from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
-from controller.queue.event_queue import Inbox, InboxHandler
+from controller.queue.event_queue import EventQueue, ResourceEventHandler
 from controller.settings import ControllerSettings
 from controller.wiring import Ports, wire
 from dra_driver.kube.api import Api, Keep
@@ -63,7 +63,7 @@ class Controller:
         now: Callable[[], datetime] = _now,
     ) -> None:
         self._fence = Fence()
-        self._inbox = Inbox(clock)
+        self._events = EventQueue(clock)
         self._recorder = EventRecorder(
             api,
             controller=f"{DRIVER}/controller",
@@ -78,12 +78,12 @@ class Controller:
             settings,
             Ports(api, self._recorder, executor, clock, now, draw=random.random),
             registry,
-            inbox=self._inbox,
+            events=self._events,
             fence=self._fence,
             kept=kept,
             selectors=Selectors(Allowance(clock)),
         )
-        self._writes = context.writes
+        self._dispatcher = context.dispatcher
         self._elector = LeaderElector(
             api,
             self._fence,
@@ -93,13 +93,13 @@ class Controller:
             times=LeaseTimes(
                 settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry
             ),
-            on_leading=self._inbox.wake,
+            on_leading=self._events.wake,
             now=now,
         )
         self._reflectors = [self._reflector(api, each, kept.of(each)) for each in WATCHED]
 
     def _reflector(self, api: Api, resource: Resource, keep: Keep) -> Reflector:
-        handler = InboxHandler(self._inbox, resource)
+        handler = ResourceEventHandler(self._events, resource)
         if resource is DEVICE_TAINT_RULES:
             versions = (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2)
             return OptionalReflector(api, versions, handler, keep=keep)
@@ -123,7 +123,7 @@ class Controller:
         while that write may still arrive."""
         deadline = Deadline(within)
         self._worker.stop(deadline.left())
-        written = self._writes.stop(deadline.left())
+        written = self._dispatcher.stop(deadline.left())
         self._elector.stop(deadline.left(), give_back=written)
         for reflector in self._reflectors:
             reflector.stop(deadline.left())

@@ -16,22 +16,23 @@ from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence, FencedApi
 from controller.queue.agenda import Agenda
 from controller.queue.backoff_state import Memory
-from controller.queue.event_queue import Inbox
+from controller.queue.event_queue import EventQueue
 from controller.queue.overspending import Overspending
 from controller.queue.starvation_guard import Fairness
 from controller.queue.waiting_pods import Queue
 from controller.reconcile.context import Context
 from controller.reconcile.event_handlers import Triggers
+from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.quarantine import Quarantine
 from controller.reconcile.queueing_hints import QueueingHints
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Narrator
 from controller.reconcile.steps import Steps
-from controller.reconcile.takeover import Takeover
 from controller.reconcile.worker import Worker
 from controller.settings import ControllerSettings
 from controller.write.claim_writer import ClaimWriter
-from controller.write.dispatcher import Writes
+from controller.write.dispatcher import WriteDispatcher
+from controller.write.executor import CommandExecutor
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import Recorder
 from dra_driver.kube.resources import RESOURCE_CLAIMS
@@ -56,7 +57,7 @@ def wire(
     ports: Ports,
     registry: CollectorRegistry,
     *,
-    inbox: Inbox,
+    events: EventQueue,
     fence: Fence,
     kept: Kept,
     selectors: Selectors,
@@ -71,10 +72,13 @@ def wire(
     steps = Steps(selectors.allowance, overspending, narrator, ports.clock)
     fairness = Fairness(cache.state(), patience=settings.fairness_patience)
     policy = Policy(settings.pack_nodes, settings.pack_cards)
+    writer = ClaimWriter(api, now=ports.now, term=lambda: fence.term)
     context = Context(
         cache=cache,
-        writer=ClaimWriter(api, now=ports.now, term=lambda: fence.term),
-        writes=Writes(ports.executor, inbox, limit=settings.writes_in_flight),
+        writer=writer,
+        dispatcher=WriteDispatcher(
+            ports.executor, CommandExecutor(api, writer), events, limit=settings.writes_in_flight
+        ),
         memory=Memory(
             quiet=settings.quiet_time,
             first_retry=settings.node_retry,
@@ -97,30 +101,23 @@ def wire(
         patience=settings.scheduling_patience,
         policy=policy,
     )
-    keep_claim = kept.of(RESOURCE_CLAIMS)
     worker = Worker(
-        inbox=inbox,
+        events=events,
         cache=cache,
         agenda=context.agenda,
         hints=context.hints,
         triggers=Triggers(context),
-        reconciler=Reconciler(
-            api,
-            context,
-            fairness,
-            template_retention=settings.template_retention,
-        ),
-        takeover=Takeover(
+        reconciler=Reconciler(context, fairness, template_retention=settings.template_retention),
+        previous_leader=PreviousLeaderFence(
             api=api,
-            writer=context.writer,
+            dispatcher=context.dispatcher,
             fence=fence,
-            inbox=inbox,
-            state=cache.state(),
-            for_each=context.writes.for_each,
-            keep=lambda claim: cache.known(RESOURCE_CLAIMS, keep_claim(claim)),
+            events=events,
+            cache=cache,
             isolate=quarantine.isolate,
+            keep=kept.of(RESOURCE_CLAIMS),
         ),
-        writes=context.writes,
+        dispatcher=context.dispatcher,
         fence=fence,
         narrator=narrator,
         quarantine=quarantine,

@@ -144,12 +144,6 @@ class ClusterCache:
             self._gone.add(_uid(old))
         return changed
 
-    def known(self, resource: Resource, obj: Object) -> Object:
-        """The object as it is here already, where it is the same version; else as it is given. So
-        a list of what is known takes no memory of its own."""
-        found = self._objects[resource].get(_name(obj))
-        return found if found is not None and _version(found) == _version(obj) else obj
-
     def assume(self, claim: Object) -> None:
         """Count the claim as if it were allocated so, whatever is told of it, until `forget`:
         the write is under way."""
@@ -292,7 +286,3 @@ def _name(obj: Object) -> Name:
 
 def _uid(obj: Object) -> str:
     return str(obj["metadata"]["uid"])
-
-
-def _version(obj: Object) -> tuple[str, str]:
-    return _uid(obj), obj["metadata"]["resourceVersion"]

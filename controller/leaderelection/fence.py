@@ -154,6 +154,9 @@ class FencedApi:
             keep=keep,
         )
 
+    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
+        return self._api.list_metadata(resource, keep=keep)
+
     def watch(
         self,
         resource: Resource,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 
 from controller.allocator.allocate import Allocation
 from controller.allocator.request import Wanted
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.reconcile.context import Context
-from controller.reconcile.live_read_overlay import LivePods
-from controller.write.claim_writer import Stored
+from controller.reconcile.live_read_overlay import LiveReadOverlay
+from controller.write.commands import (
+    Answer,
+    LiftGate,
+    SettleUncertain,
+    WriteAllocation,
+    uid_of,
+)
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
@@ -21,15 +26,15 @@ _UNCERTAIN_RETRY = 1.0  # seconds
 _FAILED_RETRY = 30.0  # seconds; the pod that failed is tried more and more slowly, up to this
 
 
-class Grants:
-    """What is being written counts as held, from the decision on until the server's word."""
+class AllocationCommitter:
+    """What is being written counts as allocated, from the decision until the server's answer."""
 
-    def __init__(self, context: Context, live_pods: LivePods) -> None:
+    def __init__(self, context: Context, overlay: LiveReadOverlay) -> None:
         self._context = context
-        self._live_pods = live_pods
+        self._overlay = overlay
         self._uncertain: dict[str, Object] = {}  # by UID: a name may be another claim's by now
 
-    def begin(
+    def commit(
         self,
         key: Key,
         pod: Object,
@@ -37,57 +42,39 @@ class Grants:
         granted: Allocation,
         classes: Mapping[str, Object],
     ) -> None:
-        """Write the allocations of all claims of the pod, one after the other. Where one of them
-        has lost its allocation, the pod may have been bound meanwhile: it is read before."""
+        """Write the allocations of all claims of the pod, one after the other. If one of them has
+        lost an allocation, the pod may have been bound meanwhile: it is read first."""
         context = self._context
-        planned = [
+        planned = tuple(
             context.writer.planned(each, grants, granted.node, classes)
             for each, grants in zip(wanted, granted.grants, strict=True)
-        ]
+        )
         for claim in planned:
             context.cache.assume(claim)
-        gated = pod if pods.has_our_gate(pod) else None
-        again = any(context.memory.was_released(each.ref.uid) for each in wanted)
-        only_for = pod if again else None
-        context.writes.begin(
-            key,
-            [pods.uid_of(pod), *(each.ref.uid for each in wanted)],
-            partial(context.writer.allocate, planned, gated, only_for=only_for),
-            partial(self._written, key, pod, planned),
-            # Nobody knows what was written before that.
-            partial(self._hold_uncertain, planned),
-        )
-
-    def lift_gate(self, key: Key, pod: Object) -> None:
-        """Nothing of ours keeps the pod from being scheduled."""
-        self._context.writes.begin(
-            key,
-            [pods.uid_of(pod)],
-            partial(self._context.writer.lift_gate, pod),
-            partial(self._lifted, key),
+        was_released = any(context.memory.was_released(each.ref.uid) for each in wanted)
+        gated = pods.has_our_gate(pod)
+        context.dispatcher.dispatch(
+            WriteAllocation(key, pod, planned, gated=gated, read_pod=was_released)
         )
 
     def is_uncertain(self, claim: Object) -> bool:
         """Whether an earlier write to the claim may still arrive at the server."""
-        return _uid(claim) in self._uncertain
+        return uid_of(claim) in self._uncertain
 
     def settle(self, key: Key) -> None:
         """Find out what became of writes to claims of this name, where that is not known."""
         for claim in [each for each in self._uncertain.values() if Key.of_claim(each) == key]:
-            if not self._context.writes.is_busy([_uid(claim)]):
-                self._context.writes.begin(
-                    key,
-                    [_uid(claim)],
-                    partial(self._context.writer.settle, claim),
-                    partial(self._settled, key, claim),
-                )
+            if not self._context.dispatcher.in_flight([uid_of(claim)]):
+                self._context.dispatcher.dispatch(SettleUncertain(key, claim))
 
-    def _written(self, key: Key, pod: Object, planned: Sequence[Object], stored: Stored) -> None:
+    def on_allocation(self, command: WriteAllocation, answer: Answer) -> None:
+        """Raises what ended the writes early."""
         context, now = self._context, self._context.clock()
-        self._learn_claims(stored)
+        key, pod, planned = command.key, command.pod, command.claims
+        self._learn_claims(answer)
         # Others would try in turn, each at once when another one has failed.
-        pause = 0.0 if stored.error is None else _FAILED_RETRY
-        self._hold_uncertain(stored.uncertain)
+        pause = 0.0 if answer.error is None else _FAILED_RETRY
+        self._hold_uncertain(answer.uncertain)
         for claim in planned:
             if not self.is_uncertain(claim):
                 context.cache.forget(claim)
@@ -95,65 +82,64 @@ class Grants:
                 context.agenda.add(Key.of_claim(claim), now)
         for claim in planned:
             context.wake_users(claim, but=key, after=pause)
-        if stored.error is not None:
+        if answer.error is not None:
             context.wake_queue(after=pause)  # what was found for the pod is free again
         else:
             context.hints.freed(each for each in planned if not self._is_allocated(each))
-        if stored.late:
-            self._live_pods.learn(pod, stored.pod)
+        if answer.pod_changed:
+            self._overlay.learn(pod, answer.pod)
             context.agenda.add(key, now)
             return
-        context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
-        if isinstance(stored.error, Invalid):  # it stays so until a person acts
-            context.narrator.unsatisfied(pod, planned, str(stored.error))
-        self._learn(stored)
+        context.narrator.allocated(sum(allocation(each) is not None for each in answer.objects))
+        if isinstance(answer.error, Invalid):  # it stays so until a person acts
+            context.narrator.unsatisfied(pod, planned, str(answer.error))
+        self._learn(answer)
         if context.has_pod(key, pods.uid_of(pod)):  # else nothing would forget it again
-            uids = [_uid(each) for each in planned]
+            uids = [uid_of(each) for each in planned]
             context.memory.granted(pods.uid_of(pod), uids, now, pods.verdict(pod))
         context.agenda.add(key, now)
 
-    def _hold_uncertain(self, claims: Sequence[Object]) -> None:
+    def _hold_uncertain(self, claims: Iterable[Object]) -> None:
         """These writes may still arrive: what they give out is held until that is known."""
         at = self._context.clock() + _UNCERTAIN_RETRY
         for claim in claims:
-            self._uncertain[_uid(claim)] = claim
+            self._uncertain[uid_of(claim)] = claim
             self._context.agenda.add(Key.of_claim(claim), at)
 
-    def _settled(self, key: Key, claim: Object, stored: Stored) -> None:
-        context = self._context
-        if not stored.uncertain:
-            del self._uncertain[_uid(claim)]
-            self._learn_claims(stored)
+    def on_settled(self, command: SettleUncertain, answer: Answer) -> None:
+        """Raises what ended it: the claim stays uncertain."""
+        context, claim = self._context, command.claim
+        if not answer.uncertain:
+            del self._uncertain[uid_of(claim)]
+            self._learn_claims(answer)
             context.cache.forget(claim)
-            context.agenda.add(key, context.clock())  # it may be nobody's by now
+            context.agenda.add(command.key, context.clock())  # it may be nobody's by now
             context.wake_users(claim)
             context.hints.freed([claim])
-        self._learn(stored)
+        self._learn(answer)
 
     def _is_allocated(self, claim: Object) -> bool:
         """Whether it still is, or may be."""
         known = self._context.cache.claim(Key.of_claim(claim))
         if self.is_uncertain(claim):
             return True
-        return known is not None and _uid(known) == _uid(claim) and allocation(known) is not None
+        return (
+            known is not None and uid_of(known) == uid_of(claim) and allocation(known) is not None
+        )
 
-    def _lifted(self, key: Key, stored: Stored) -> None:
-        self._learn(stored)
-        if stored.pod is not None:  # else it is gone, and its watch tells
+    def on_gate_lifted(self, command: LiftGate, answer: Answer) -> None:
+        """Raises what ended the write."""
+        self._learn(answer)
+        if answer.pod is not None:  # else it is gone, and its watch tells
             # kube-scheduler may have spoken of it before the answer came.
-            self._context.agenda.add(key, self._context.clock())
+            self._context.agenda.add(command.key, self._context.clock())
 
-    def _learn(self, stored: Stored) -> None:
-        """Raises what ended the writes early."""
-        if stored.pod is not None:
-            self._context.cache.apply(PODS, Change.MODIFIED, stored.pod)
-        if stored.error is not None:
-            raise stored.error
+    def _learn(self, answer: Answer) -> None:
+        if answer.pod is not None:
+            self._context.cache.apply(PODS, Change.MODIFIED, answer.pod)
+        if answer.error is not None:
+            raise answer.error
 
-    def _learn_claims(self, stored: Stored) -> None:
-        for claim in stored.claims:
+    def _learn_claims(self, answer: Answer) -> None:
+        for claim in answer.objects:
             self._context.cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, claim)
-
-
-def _uid(claim: Object) -> str:
-    return str(claim["metadata"]["uid"])

@@ -15,7 +15,7 @@ from controller.queue.waiting_pods import Cause, Queue
 from controller.reconcile.queueing_hints import QueueingHints
 from controller.reconcile.reporter import Narrator
 from controller.write.claim_writer import ClaimWriter
-from controller.write.dispatcher import Writes
+from controller.write.dispatcher import WriteDispatcher
 from dra_driver.model.claim import Object
 
 
@@ -26,7 +26,7 @@ class Context:
 
     cache: ClusterCache
     writer: ClaimWriter
-    writes: Writes
+    dispatcher: WriteDispatcher
     memory: Memory
     agenda: Agenda
     queue: Queue

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from controller.allocator.node_selector import selected_name
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.reconcile.context import Context
 from controller.reconcile.release import is_orphan, is_releasable, is_stranded
-from controller.write.claim_writer import Stored
+from controller.write.commands import Answer, ReleaseAllocation, uid_of
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation
@@ -21,15 +20,15 @@ _TIMES_FOR_AN_OLD_VERDICT = 4
 _SURELY_TRIED_AGAIN = 330.0
 
 
-class Reclaimer:
+class Deallocator:
     """One step at a time: what it released is allocated again only after the quiet time."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def watch_over(self, key: Key, pod: Object, claims: list[Object]) -> None:
-        """All claims are allocated: the scheduler's turn. Where it has said for too long that the
-        pod fits nowhere, take all of the pod's allocations back and try another node."""
+    def check_bind_timeout(self, key: Key, pod: Object, claims: list[Object]) -> None:
+        """All claims are allocated, and kube-scheduler binds the pod. If it has said for too long
+        that the pod fits nowhere, release all of the pod's allocations and try another node."""
         context = self._context
         if pods.node_name(pod):
             context.memory.forget_pod(pods.uid_of(pod))
@@ -103,36 +102,30 @@ class Reclaimer:
         ]
 
     def _begin(self, key: Key, claims: Sequence[Object], why: str, failed_for: str = "") -> None:
-        self._context.writes.begin(
-            key,
-            [each["metadata"]["uid"] for each in claims],
-            partial(self._context.writer.release, claims, why),
-            partial(self._released, key, claims, failed_for),
-        )
+        self._context.dispatcher.dispatch(ReleaseAllocation(key, tuple(claims), why, failed_for))
 
-    def _released(
-        self, key: Key, claims: Sequence[Object], failed_for: str, stored: Stored
-    ) -> None:
+    def on_release(self, command: ReleaseAllocation, answer: Answer) -> None:
+        """Raises what ended the writes early."""
         context, now = self._context, self._context.clock()
-        nodes = {each["metadata"]["uid"]: _node(each) for each in claims}
-        for claim in stored.claims:
-            uid = claim["metadata"]["uid"]
+        nodes = {uid_of(each): _node(each) for each in command.claims}
+        for claim in answer.objects:
+            uid = uid_of(claim)
             context.cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, claim)
             context.wake_users(claim)
             if uid not in nodes or allocation(claim) is not None:
                 continue  # it was reserved or made anew in the meantime, and read again
             node = nodes[uid]
             context.memory.released(uid, now)
-            if node is not None and context.has_pod(key, failed_for):
-                context.memory.failed(failed_for, node, now)
+            if node is not None and context.has_pod(command.key, command.failed_for):
+                context.memory.failed(command.failed_for, node, now)
             context.narrator.released()
-            context.hints.freed(each for each in claims if each["metadata"]["uid"] == uid)
-        for claim in claims:
+            context.hints.freed(each for each in command.claims if uid_of(each) == uid)
+        for claim in command.claims:
             # Its pod may have gone meanwhile; what failed for itself is tried more slowly.
-            if Key.of_claim(claim) != key:
+            if Key.of_claim(claim) != command.key:
                 context.agenda.add(Key.of_claim(claim), now)
-        if stored.error is not None:
-            raise stored.error
+        if answer.error is not None:
+            raise answer.error
 
 
 def _is_aside(pod: Object) -> bool:

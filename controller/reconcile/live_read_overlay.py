@@ -1,4 +1,4 @@
-"""Pods that were read live, beside what the watch tells of them."""
+"""Pods that were read live, over the cache."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from controller.cache.keys import Key
 from dra_driver.model.claim import Object
 
 
-class LivePods:
-    """What was read of a pod counts until the watch tells as much: decided on what it told before,
-    the same would come out again. The cache is not told: only with the watch's word follows what
-    else a change of a pod means."""
+class LiveReadOverlay:
+    """A pod that was read counts until the watch delivers the same version or a newer one: decided
+    on an older one, the result would be the same again. The cache does not get it: the event
+    handlers act on what the watch delivers."""
 
     def __init__(self) -> None:
         self._read: dict[Key, tuple[str, Object | None]] = {}
@@ -21,17 +21,14 @@ class LivePods:
         same = live is not None and pods.uid_of(live) == pods.uid_of(pod)
         self._read[pods.key_of(pod)] = pods.uid_of(pod), live if same else None
 
-    def newest(self, key: Key, told: Object | None) -> Object | None:
-        """The pod of which the watch `told` last; None where it is gone, or another one."""
+    def newest(self, key: Key, cached: Object | None) -> Object | None:
+        """The newer one of the pod that was read and the `cached` one; None if it is gone, or
+        another one has its name."""
         if key not in self._read:
-            return told
+            return cached
         uid, live = self._read[key]
-        if told is None or pods.uid_of(told) != uid or _tells(told, live):
+        has_caught_up = live is not None and cached is not None and not is_newer(live, cached)
+        if cached is None or pods.uid_of(cached) != uid or has_caught_up:
             del self._read[key]
-            return told
+            return cached
         return live
-
-
-def _tells(told: Object, live: Object | None) -> bool:
-    """Whether the watch has told as much by now."""
-    return live is not None and not is_newer(live, told)

@@ -14,16 +14,17 @@ from controller.cache.keys import Key, Subject
 from controller.filter import admin_access
 from controller.filter.feasible_nodes import Candidates, NodeFits, candidates
 from controller.filter.usage import check_allocated, check_asked, differs
-from controller.filter.volumes import BoundVolumes, Volumes
+from controller.filter.volumes import Volumes
 from controller.queue.starvation_guard import Fairness
+from controller.reconcile.answers import AnswerHandlers
 from controller.reconcile.class_limits import unserved
-from controller.reconcile.committer import Grants
+from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
-from controller.reconcile.deallocator import Reclaimer
-from controller.reconcile.live_read_overlay import LivePods
+from controller.reconcile.deallocator import Deallocator
+from controller.reconcile.live_read_overlay import LiveReadOverlay
 from controller.reconcile.reserved_for_limit import crowded_out
 from controller.reconcile.templates import TemplateKeeper
-from dra_driver.kube.api import Api
+from controller.write.commands import LiftGate, uid_of
 from dra_driver.kube.events import Note
 from dra_driver.model.claim import Object, allocation, reserved_for, results
 from dra_driver.model.errors import InvalidValue, Refused
@@ -35,22 +36,23 @@ _FEW = 16  # nodes of which a waiting pod has a set of its own
 class Reconciler:
     """One instance, one thread. Every method may raise KubeError: look again later.
 
-    What is to be written is handed on (`controller.write.dispatcher`). A pod or claim with a write
-    under way is left alone until that has ended, which brings it up again.
+    What is to be written is dispatched (`controller.write.dispatcher`). A pod or claim with a write
+    in flight is left alone until its answer has come, which brings it up again.
     """
 
-    def __init__(
-        self, api: Api, context: Context, fairness: Fairness, *, template_retention: float
-    ) -> None:
+    def __init__(self, context: Context, fairness: Fairness, *, template_retention: float) -> None:
         self._fairness = fairness
-        self._volumes = Volumes(BoundVolumes(api), context.writes, context.agenda, context.clock)
+        self._volumes = Volumes(context.dispatcher, context.agenda, context.clock)
         cache, allowance = context.cache, context.cache.state().selectors.allowance
         self._fits = NodeFits(cache.nodes, lambda: cache.nodes_version, allowance)
         self._context = context
-        self._live_pods = LivePods()
-        self._grants = Grants(context, self._live_pods)
-        self._reclaimer = Reclaimer(context)
-        self._templates = TemplateKeeper(api, context, retention=template_retention)
+        self._overlay = LiveReadOverlay()
+        self._committer = AllocationCommitter(context, self._overlay)
+        self._deallocator = Deallocator(context)
+        self._templates = TemplateKeeper(context, retention=template_retention)
+        self.answers = AnswerHandlers(
+            self._committer, self._deallocator, self._volumes, self._templates
+        )
 
     def reconcile(self, key: Key) -> None:
         """Look at what the key names, and do what is to be done."""
@@ -64,18 +66,19 @@ class Reconciler:
 
     def _reconcile_claim(self, key: Key) -> None:
         claim = self._context.cache.claim(key)
-        self._grants.settle(key)
-        if claim is not None and not self._is_in_hand(claim):
-            self._reclaimer.release_orphan(key, claim)
+        self._committer.settle(key)
+        if claim is not None and not self._is_being_written(claim):
+            self._deallocator.release_orphan(key, claim)
         self._context.narrator.written_past_us(key, claim)
 
-    def _is_in_hand(self, claim: Object) -> bool:
+    def _is_being_written(self, claim: Object) -> bool:
         """Whether it is being written, or may have been."""
-        return self._context.writes.is_busy([_uid(claim)]) or self._grants.is_uncertain(claim)
+        in_flight = self._context.dispatcher.in_flight([uid_of(claim)])
+        return in_flight or self._committer.is_uncertain(claim)
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
-        pod = self._live_pods.newest(key, context.cache.pod(key))
+        pod = self._overlay.newest(key, context.cache.pod(key))
         if pod is None or not _may_wait(pod):
             self.leave_line(key)
             return
@@ -83,13 +86,13 @@ class Reconciler:
         if claims is None:
             self.leave_line(key)  # nothing can be kept for it, perhaps for ever
             return  # the claim that is missing brings the pod up again
-        if context.writes.is_busy([pods.uid_of(pod), *map(_uid, claims.values())]):
+        if context.dispatcher.in_flight([pods.uid_of(pod), *map(uid_of, claims.values())]):
             return
         state = context.cache.state()
         try:
             ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
             # A pod may name a claim twice.
-            unallocated = {_uid(c): c for c in ours.values() if allocation(c) is None}
+            unallocated = {uid_of(c): c for c in ours.values() if allocation(c) is None}
             todo = list(unallocated.values())
             wanted = [parse_claim(claim, state.classes) for claim in todo]
             if todo:
@@ -112,9 +115,9 @@ class Reconciler:
             if (problem := unserved(pod, self._context.cache.state())) is not None:
                 self._context.narrator.limit_unserved(pod, problem)
         if pods.has_our_gate(pod):
-            self._grants.lift_gate(key, pod)
+            self._context.dispatcher.dispatch(LiftGate(key, pod))
         else:
-            self._reclaimer.watch_over(key, pod, list(ours.values()))
+            self._deallocator.check_bind_timeout(key, pod, list(ours.values()))
 
     def _tell_of_sharing(self, pod: Object, ours: dict[str, Object]) -> None:
         full = crowded_out(pod, ours.values())
@@ -142,9 +145,9 @@ class Reconciler:
 
     def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
         context, now = self._context, self._context.clock()
-        if any(self._grants.is_uncertain(claim) for claim in todo):
+        if any(self._committer.is_uncertain(claim) for claim in todo):
             return False  # settling it brings the pod up again
-        until = max(context.memory.quiet_until(_uid(claim)) for claim in todo)
+        until = max(context.memory.quiet_until(uid_of(claim)) for claim in todo)
         if until > now:
             context.agenda.add(key, until)
         return until <= now
@@ -185,7 +188,7 @@ class Reconciler:
         for until in avoided.values():
             context.agenda.add(key, until)
         why = "another claim of the pod cannot be allocated"
-        if not self._reclaimer.release_all(key, pod, allocated, why):
+        if not self._deallocator.release_all(key, pod, allocated, why):
             since = context.queue.wait(key, context.clock(), wanted, self._may_serve(pod, where))
             todo = [each.claim for each in wanted]
             self._report(key, pod, todo, partial(_words, outcome, where))
@@ -266,7 +269,7 @@ class Reconciler:
             self._report(key, pod, [each.claim for each in wanted], str(error))
             return
         self.leave_line(key)
-        self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
+        self._committer.commit(key, pod, wanted, granted, self._context.cache.state().classes)
 
     def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:
         context = self._context
@@ -294,7 +297,3 @@ def _words(outcome: Unsatisfied, where: Candidates) -> str:
         return f"no node fits the pod: {where.reason}"
     reason = outcome.reason
     return f"{reason} (of {where.reason})" if where.reason else reason
-
-
-def _uid(claim: Object) -> str:
-    return str(claim["metadata"]["uid"])

@@ -3,19 +3,15 @@ after the last pod that names it. A claim that was made from one does not need i
 
 from __future__ import annotations
 
-import logging
-from functools import partial
-
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.reconcile.context import Context
 from controller.reconcile.limit_templates import is_ours, template_for
-from dra_driver.kube.api import Api, Change
-from dra_driver.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from controller.write.commands import Answer, CreateTemplate, DeleteTemplate
+from dra_driver.kube.api import Change
+from dra_driver.kube.errors import Forbidden, Invalid
 from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES
 from dra_driver.model.claim import Object
-
-logger = logging.getLogger(__name__)
 
 _LOOK_AGAIN = 30.0  # seconds, while somebody else's template stands where ours would
 
@@ -23,8 +19,7 @@ _LOOK_AGAIN = 30.0  # seconds, while somebody else's template stands where ours 
 class TemplateKeeper:
     """One instance, one thread; `retention` is how many seconds a template outlives its pods."""
 
-    def __init__(self, api: Api, context: Context, *, retention: float) -> None:
-        self._api = api
+    def __init__(self, context: Context, *, retention: float) -> None:
         self._context = context
         self._retention = retention
         self._unused_since: dict[Key, float] = {}
@@ -32,7 +27,7 @@ class TemplateKeeper:
     def reconcile(self, key: Key) -> None:
         """Make the template, delete it, or leave it. What is written ends in another thread."""
         context = self._context
-        if context.writes.is_busy([str(key)]):
+        if context.dispatcher.in_flight([str(key)]):
             return
         users = context.cache.pods_of_template(key)
         stored = context.cache.template(key)
@@ -46,9 +41,7 @@ class TemplateKeeper:
     def _make(self, key: Key, waiting: list[Object]) -> None:
         body = template_for(key.namespace, key.name)
         if body is not None and waiting:
-            self._context.writes.begin(
-                key, [str(key)], partial(self._create, body), partial(self._made, key, waiting)
-            )
+            self._context.dispatcher.dispatch(CreateTemplate(key, body, tuple(waiting)))
 
     def _retire(self, key: Key, stored: Object) -> None:
         context, now = self._context, self._context.clock()
@@ -56,56 +49,31 @@ class TemplateKeeper:
         if until > now:
             context.agenda.add(key, until)
             return
-        context.writes.begin(
-            key, [str(key)], partial(self._delete, stored), partial(self._deleted, key)
-        )
+        context.dispatcher.dispatch(DeleteTemplate(key, stored))
 
-    def _create(self, body: Object) -> Object | str:
-        """The template as it is stored, or why it is not the one that was to be."""
-        metadata = body["metadata"]
-        try:
-            made = self._api.create(RESOURCE_CLAIM_TEMPLATES, body)
-        except AlreadyExists:
-            made = self._api.get(
-                RESOURCE_CLAIM_TEMPLATES, metadata["name"], namespace=metadata["namespace"]
-            )
-            if not is_ours(made):
-                return (
-                    f"ResourceClaimTemplate {metadata['name']} was made by somebody else: the pod "
-                    "gets what that one says instead of what its limits ask for. Delete it, and "
-                    "make the pod again."
-                )
-        except (Forbidden, Invalid) as error:
-            return f"ResourceClaimTemplate {metadata['name']} cannot be made: {error}"
-        else:
-            logger.info("made claim template %s/%s", metadata["namespace"], metadata["name"])
-        return made
-
-    def _made(self, key: Key, waiting: list[Object], made: Object | str) -> None:
-        context = self._context
-        if not isinstance(made, str):
-            context.cache.apply(RESOURCE_CLAIM_TEMPLATES, Change.MODIFIED, made)
-            context.agenda.add(key, context.clock())  # its pods may have gone meanwhile
+    def on_created(self, command: CreateTemplate, answer: Answer) -> None:
+        """Raises what may not come again."""
+        context, now = self._context, self._context.clock()
+        name = command.key.name
+        if isinstance(answer.error, Forbidden | Invalid):
+            problem = f"ResourceClaimTemplate {name} cannot be made: {answer.error}"
+        elif answer.error is not None:
+            raise answer.error
+        elif is_ours(answer.objects[0]):
+            context.cache.apply(RESOURCE_CLAIM_TEMPLATES, Change.MODIFIED, answer.objects[0])
+            context.agenda.add(command.key, now)  # its pods may have gone meanwhile
             return
-        for pod in waiting:
-            context.narrator.no_template(pod, made)
-        context.agenda.add(key, context.clock() + _LOOK_AGAIN)
-
-    def _delete(self, stored: Object) -> None:
-        metadata = stored["metadata"]
-        try:
-            self._api.delete(
-                RESOURCE_CLAIM_TEMPLATES,
-                metadata["name"],
-                namespace=metadata["namespace"],
-                uid=metadata["uid"],
-                # Somebody who takes our label off makes it his own.
-                resource_version=metadata["resourceVersion"],
-            )
-        except (NotFound, Conflict) as error:
-            logger.info("claim template is another one by now: %s", error)
         else:
-            logger.info("deleted claim template %s/%s", metadata["namespace"], metadata["name"])
+            problem = (
+                f"ResourceClaimTemplate {name} was made by somebody else: the pod gets what that "
+                "one says instead of what its limits ask for. Delete it, and make the pod again."
+            )
+        for pod in command.pods:
+            context.narrator.no_template(pod, problem)
+        context.agenda.add(command.key, now + _LOOK_AGAIN)
 
-    def _deleted(self, key: Key, _: None) -> None:
-        self._unused_since.pop(key, None)
+    def on_deleted(self, command: DeleteTemplate, answer: Answer) -> None:
+        """Raises what ended the write."""
+        if answer.error is not None:
+            raise answer.error
+        self._unused_since.pop(command.key, None)

@@ -1,4 +1,4 @@
-"""The one thread that decides: news in, then the keys that fall due, one after the other.
+"""The one thread that decides: events in, then the keys that fall due, one after the other.
 
 An object or key with which this fails is set aside (`controller.reconcile.quarantine`): no fault
 ends the thread.
@@ -7,8 +7,8 @@ ends the thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from controller.allocator.allocate import catch_up
@@ -17,16 +17,17 @@ from controller.cache.keys import Key, Subject
 from controller.cache.pods import key_of
 from controller.leaderelection.fence import Fence, NotLeader
 from controller.queue.agenda import Agenda, Due
-from controller.queue.event_queue import Event, Finished, Inbox, News, Replaced
+from controller.queue.event_queue import Event, EventQueue, Replaced, ResourceEvent
 from controller.queue.overspending import Overspending
 from controller.reconcile.event_handlers import Triggers
+from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.quarantine import Quarantine
 from controller.reconcile.queueing_hints import QueueingHints
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Narrator
 from controller.reconcile.steps import Steps
-from controller.reconcile.takeover import Takeover
-from controller.write.dispatcher import Writes
+from controller.write.commands import WriteDone
+from controller.write.dispatcher import WriteDispatcher
 from dra_driver.background import Background
 from dra_driver.collection import no_collection
 from dra_driver.kube.backoff import Backoff
@@ -38,7 +39,7 @@ from dra_driver.telemetry.logs import new_call
 
 logger = logging.getLogger(__name__)
 
-_CATCH_UP: Final = 0.1  # seconds, after which the thread looks at its news
+_CATCH_UP: Final = 0.1  # seconds, after which the thread looks at its events
 _CATCH_UP_AGAIN: Final = 60.0  # seconds, after a fault; decisions find out the same themselves
 
 
@@ -49,14 +50,14 @@ class Worker(Background):
     def __init__(
         self,
         *,
-        inbox: Inbox,
+        events: EventQueue,
         cache: ClusterCache,
         agenda: Agenda,
         hints: QueueingHints,
         triggers: Triggers,
         reconciler: Reconciler,
-        takeover: Takeover,
-        writes: Writes,
+        previous_leader: PreviousLeaderFence,
+        dispatcher: WriteDispatcher,
         fence: Fence,
         narrator: Narrator,
         quarantine: Quarantine,
@@ -65,15 +66,15 @@ class Worker(Background):
         clock: Callable[[], float],
         draw: Callable[[], float],
     ) -> None:
-        super().__init__("worker", interrupt=inbox.wake)
-        self._inbox = inbox
+        super().__init__("worker", interrupt=events.wake)
+        self._events = events
         self._cache = cache
         self._agenda = agenda
         self._hints = hints
         self._triggers = triggers
         self._reconciler = reconciler
-        self._takeover = takeover
-        self._writes = writes
+        self._previous_leader = previous_leader
+        self._dispatcher = dispatcher
         self._fence = fence
         self._narrator = narrator
         self._quarantine = quarantine
@@ -110,16 +111,16 @@ class Worker(Background):
                 self._pause.reset()
 
     def turn(self, timeout: float | None) -> None:
-        """Take in the news, waiting for them up to `timeout` seconds, and look at one key."""
-        for news in self._inbox.take(timeout):
-            self._learn(news)
+        """Take in the events, waiting for them up to `timeout` seconds, and look at one key."""
+        for event in self._events.take(timeout):
+            self._learn(event)
         if not self._may_act():
             self._forget()
             return
-        if not self._takeover.is_complete():
+        if not self._previous_leader.is_complete():
             self._take_over()
             return
-        if not self._writes.has_room():
+        if not self._dispatcher.has_room():
             return
         now = self._clock()
         self._hints.offer(self._agenda, now)
@@ -131,12 +132,12 @@ class Worker(Background):
             self._reconcile(due)
 
     def patience(self) -> float | None:
-        """Seconds until there is something to do without news; None where only news help."""
+        """Seconds until there is something to do without an event; None if only events help."""
         if not self._may_act():
-            return None  # winning the lease wakes the inbox
-        complete = self._takeover.is_complete()
-        if complete and not self._writes.has_room():
-            return None  # the end of a write wakes the inbox
+            return None  # winning the lease wakes the event queue
+        complete = self._previous_leader.is_complete()
+        if complete and not self._dispatcher.has_room():
+            return None  # an answer is an event
         if complete and (self._hints.is_pending() or self._behind):
             return 0.0
         due = self._agenda.next_due() if complete else self._takeover_at
@@ -171,22 +172,25 @@ class Worker(Background):
         if until > self._clock():
             self._agenda.add(key, until)
             return
-        self._attempt(key, str(key.subject), partial(self._reconciler.reconcile, key))
+        with self._attempt(key, str(key.subject)):
+            self._reconciler.reconcile(key)
         if key.subject is Subject.POD:
             self._narrator.decided(self._clock() - due.since)
 
-    def _learn(self, news: News) -> None:
-        if isinstance(news, Finished):
-            self._attempt(news.key, "written", news.settle)
+    def _learn(self, event: Event) -> None:
+        if isinstance(event, WriteDone):
+            self._dispatcher.finish(event.command)
+            with self._attempt(event.command.key, "written"):
+                self._reconciler.answers.handle(event)
             return
-        for changed in self._changes(news):
+        for changed in self._changes(event):
             with self._quarantine.isolate(changed.resource, changed.new or changed.old or {}):
                 self._follow(changed)
 
     def _follow(self, changed: Changed) -> None:
         """Plan what the change makes worth looking at."""
         now = self._clock()
-        came = min(now, self._inbox.since)
+        came = min(now, self._events.since)
         for key in self._triggers.concerned(changed) if self._quarantine else ():
             self._quarantine.change(key)
         if changed.resource is PODS and changed.old is not None and changed.is_gone():
@@ -195,20 +199,20 @@ class Worker(Background):
         for key in self._triggers.of(changed, now):
             self._agenda.add(key, came)
 
-    def _changes(self, news: Replaced | Event) -> list[Changed]:
-        if isinstance(news, Replaced):
-            self._quarantine.begin_list(news.resource)
-            self._listed.add(news.resource)
+    def _changes(self, event: Replaced | ResourceEvent) -> list[Changed]:
+        if isinstance(event, Replaced):
+            self._quarantine.begin_list(event.resource)
+            self._listed.add(event.resource)
             with no_collection():
-                return self._cache.replace(news.resource, news.items)
-        changed = self._cache.apply(news.resource, news.change, news.object)
+                return self._cache.replace(event.resource, event.items)
+        changed = self._cache.apply(event.resource, event.change, event.object)
         return [] if changed is None else [changed]
 
     def _take_over(self) -> None:
         if self._clock() < self._takeover_at:
             return
         try:
-            self._takeover.run()
+            self._previous_leader.fence_previous_leader()
         except NotLeader as error:
             logger.info("the term ended before it began: %s", error)
         except GcuError as error:
@@ -225,11 +229,13 @@ class Worker(Background):
         self._takeover_at = self._clock() + delay
         self._narrator.takeover_failed(error, delay)
 
-    def _attempt(self, key: Key, kind: str, step: Callable[[], None]) -> None:
+    @contextmanager
+    def _attempt(self, key: Key, kind: str) -> Iterator[None]:
+        """Whatever is raised in here ends, and the key is tried again later."""
         with new_call(str(key)):
             try:
                 with self._steps.step(kind, key.namespace):
-                    step()
+                    yield
             except AllowanceSpent as spent:
                 self._stop(key, spent)
             except NotLeader as error:
@@ -242,7 +248,7 @@ class Worker(Background):
                 self._set_aside(key, error)
             else:
                 self._overspending.forget(key)
-                if not self._writes.is_under_way(key):
+                if not self._dispatcher.is_pending(key):
                     self._failing.pop(key, None)
                     self._quarantine.end_step(key)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import count
 from uuid import uuid4
@@ -15,6 +15,7 @@ from controller.allocator.request import Wanted
 from controller.allocator.results import allocation_status
 from controller.allocator.search import Grant
 from controller.informers.kept import is_whole
+from controller.write.commands import Answer
 from dra_driver.kube.api import NOTHING, Api, PatchType
 from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
@@ -23,22 +24,6 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.names import ANNOTATION_TERM, FINALIZER, SCHEDULING_GATE
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """Objects as the server has them after some writes, one for each claim that was reached.
-
-    `error` is what ended the writes early. Of the `uncertain` claims nobody knows whether the
-    allocation was written, or will be: the server did not answer. Where `late`, nothing was
-    written: the pod is another one than was decided on, `pod` or none at all.
-    """
-
-    claims: tuple[Object, ...] = ()
-    pod: Object | None = None
-    error: GcuError | None = None
-    uncertain: tuple[Object, ...] = ()
-    late: bool = False
 
 
 class ClaimWriter:
@@ -69,16 +54,16 @@ class ClaimWriter:
 
     def allocate(
         self, planned: Sequence[Object], gated: Object | None, *, only_for: Object | None = None
-    ) -> Stored:
-        """Write all these allocations of one pod, and then let go of it where it is `gated`.
-        Where the pod is given that they are `only_for`, it is read before."""
+    ) -> Answer:
+        """Write all these allocations of one pod, then lift the gate of the pod `gated`. If
+        `only_for` is given, that pod is read first, and nothing is written if it has changed."""
         if only_for is not None:
             try:
                 live = self._live(only_for)
             except GcuError as error:
-                return Stored(error=error)
+                return Answer(error=error)
             if live is None or _version(live) != _version(only_for):
-                return Stored(pod=live, late=True)
+                return Answer(pod=live, pod_changed=True)
         stored: list[Object] = []
         for claim in planned:
             try:
@@ -91,9 +76,9 @@ class ClaimWriter:
                 return self._ended(stored, claim, error, uncertain=isinstance(error, Unavailable))
             devices = ", ".join(each.device for each in results(claim))
             logger.info("allocated %s to claim %s", devices, ClaimRef.of(claim))
-        return self.lift_gate(gated, tuple(stored)) if gated else Stored(tuple(stored))
+        return self.lift_gate(gated, tuple(stored)) if gated else Answer(tuple(stored))
 
-    def lift_gate(self, pod: Object, claims: tuple[Object, ...] = ()) -> Stored:
+    def lift_gate(self, pod: Object, claims: tuple[Object, ...] = ()) -> Answer:
         """Let kube-scheduler look at the pod, unless that is another one by now."""
         metadata = pod["metadata"]
         body = {
@@ -109,13 +94,13 @@ class ClaimWriter:
                 patch_type=PatchType.STRATEGIC_MERGE,
             )
         except (NotFound, Conflict):
-            return Stored(claims)  # there is no such pod any more
+            return Answer(claims)  # there is no such pod any more
         except GcuError as error:
-            return Stored(claims, error=error)
+            return Answer(claims, error=error)
         logger.info("lifted the gate of pod %s/%s", metadata["namespace"], metadata["name"])
-        return Stored(claims, lifted)
+        return Answer(claims, lifted)
 
-    def release(self, claims: Sequence[Object], why: str) -> Stored:
+    def release(self, claims: Sequence[Object], why: str) -> Answer:
         """Take the allocations away. The caller has made sure that nobody uses the claims; a
         reservation in the meantime is a conflict."""
         stored: list[Object] = []
@@ -133,20 +118,20 @@ class ClaimWriter:
             except GcuError as error:
                 return self._ended(stored, claim, error)
             logger.info("released claim %s: %s", ClaimRef.of(claim), why)
-        return Stored(tuple(stored))
+        return Answer(tuple(stored))
 
-    def settle(self, claim: Object) -> Stored:
+    def settle(self, claim: Object) -> Answer:
         """Make sure that no earlier write of ours to the claim can still arrive."""
         try:
             live = self._read(claim)
             if live["metadata"]["uid"] != claim["metadata"]["uid"]:
-                return Stored((live,))  # what was written for another one meets a conflict
+                return Answer((live,))  # what was written for another one meets a conflict
             marked = self.fence(live, f"{self._term()}.{next(self._marks)}")
         except NotFound:
-            return Stored()
+            return Answer()
         except GcuError as error:
-            return Stored(error=error, uncertain=(claim,))
-        return Stored((marked,))
+            return Answer(error=error, uncertain=(claim,))
+        return Answer((marked,))
 
     def fence(self, claim: Object, term: str) -> Object:
         """Write the leader's term into the claim unless it is allocated, so that whatever was to
@@ -164,14 +149,14 @@ class ClaimWriter:
 
     def _ended(
         self, stored: list[Object], claim: Object, error: GcuError, *, uncertain: bool = False
-    ) -> Stored:
+    ) -> Answer:
         if uncertain:
             settled = self.settle(claim)
-            return replace(settled, claims=(*stored, *settled.claims), error=error)
+            return replace(settled, objects=(*stored, *settled.objects), error=error)
         if isinstance(error, Conflict):
             with suppress(KubeError):  # the watch tells as well, a little later
                 stored.append(self._read(claim))
-        return Stored(tuple(stored), error=error)
+        return Answer(tuple(stored), error=error)
 
     def _read(self, claim: Object) -> Object:
         metadata = claim["metadata"]

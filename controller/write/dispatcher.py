@@ -1,92 +1,80 @@
-"""Writes under way, and reads that a decision waits for: many at a time, never two for one object.
+"""Commands in flight (kube-scheduler: pkg/scheduler/backend/api_dispatcher): many at a time, never
+two for one object.
 
-The deciding thread begins them and learns how they ended; in between the objects that they
-concern are busy, and nothing is decided about those.
+The deciding thread dispatches them and takes their answers from the event queue. In between, it
+decides nothing about the objects that they concern.
 """
 
 from __future__ import annotations
 
 import contextvars
 import threading
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Executor, Future
-from functools import partial
-from typing import TypeVar
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from typing import Protocol
 
 from controller.cache.keys import Key
-from controller.queue.event_queue import Finished, Inbox
-from dra_driver.model.claim import Object
-
-T = TypeVar("T")
+from controller.write.commands import Answer, Command, TakeoverCommand, WriteDone
+from controller.write.executor import CommandExecutor
 
 
-class Writes:
-    """`limit` writes at a time, in the threads of `executor`."""
+class Results(Protocol):
+    """Takes answers from any thread: the event queue."""
 
-    def __init__(self, executor: Executor, inbox: Inbox, *, limit: int) -> None:
+    def put(self, event: WriteDone, /) -> None: ...
+
+
+class WriteDispatcher:
+    """At most `limit` commands at a time, in the threads of `pool`."""
+
+    def __init__(
+        self, pool: Executor, executor: CommandExecutor, results: Results, *, limit: int
+    ) -> None:
+        self._pool = pool
         self._executor = executor
-        self._inbox = inbox
+        self._results = results
         self._limit = limit
-        self._busy: set[str] = set()
-        self._under_way: Counter[Key] = Counter()
+        self._commands: set[Command] = set()
+        self._uids: set[str] = set()
 
     def has_room(self) -> bool:
-        """Whether one more may begin. What waits for room is decided later, on newer facts."""
-        return self._under_way.total() < self._limit
+        """Whether one more may be dispatched. What waits for room is decided later, on newer
+        facts."""
+        return len(self._commands) < self._limit
 
-    def is_under_way(self, key: Key) -> bool:
-        """Whether a write that was begun for the key has not ended yet."""
-        return key in self._under_way
+    def in_flight(self, uids: Iterable[str]) -> bool:
+        """Whether a command for any of these objects has not ended."""
+        return not self._uids.isdisjoint(uids)
 
-    def is_busy(self, uids: Iterable[str]) -> bool:
-        """Whether a write is under way for any of these objects."""
-        return not self._busy.isdisjoint(uids)
+    def is_pending(self, key: Key) -> bool:
+        """Whether a command that was dispatched for the key has not ended."""
+        return any(command.key == key for command in self._commands)
 
-    def begin(
-        self,
-        key: Key,
-        uids: Collection[str],
-        work: Callable[[], T],
-        done: Callable[[T], None],
-        failed: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Do `work` in another thread, and then in the deciding thread `done` with what it gave;
-        what it raised counts as a failure of `key`, after `failed` was called instead. The objects
-        `uids` must not be busy."""
-        assert not self.is_busy(uids)
-        self._busy.update(uids)
-        self._under_way[key] += 1
-        future = self._executor.submit(contextvars.copy_context().run, work)
-        future.add_done_callback(
-            lambda ended: self._inbox.put(
-                Finished(key, partial(self._end, key, uids, ended, done, failed))
-            )
-        )
+    def dispatch(self, command: Command) -> None:
+        """Execute it in another thread; its `WriteDone` is an event. None of its objects may be
+        in flight."""
+        assert not self.in_flight(command.uids)
+        self._commands.add(command)
+        self._uids.update(command.uids)
+        self._pool.submit(contextvars.copy_context().run, self._execute, command)
 
-    def for_each(self, call: Callable[[Object], None], items: Iterable[Object]) -> None:
-        """Call it for all items, several at a time; returns when all are done. Raises what one
-        of the calls raised."""
-        for ended in [self._executor.submit(call, each) for each in items]:
-            ended.result()
+    def finish(self, command: Command) -> None:
+        """The deciding thread has taken the command's answer: its objects are free again."""
+        self._commands.discard(command)
+        self._uids.difference_update(command.uids)
+
+    def execute_all(self, commands: Iterable[TakeoverCommand]) -> list[Answer]:
+        """Execute them, several at a time, and wait for all answers, in the order of the
+        commands."""
+        pending = [self._pool.submit(self._executor.execute, command) for command in commands]
+        return [future.result() for future in pending]
 
     def stop(self, timeout: float) -> bool:
-        """Begin no other; whether all that were under way have ended within `timeout` seconds."""
-        ended = threading.Thread(target=self._executor.shutdown, name="writes-end", daemon=True)
+        """Dispatch no more; whether all commands in flight have ended within `timeout` seconds."""
+        ended = threading.Thread(target=self._pool.shutdown, name="writes-end", daemon=True)
         ended.start()
         ended.join(timeout)
         return not ended.is_alive()
 
-    def _end(
-        self,
-        key: Key,
-        uids: Collection[str],
-        ended: Future[T],
-        done: Callable[[T], None],
-        failed: Callable[[], None],
-    ) -> None:
-        self._busy.difference_update(uids)
-        self._under_way -= Counter([key])
-        if ended.exception() is not None:
-            failed()
-        done(ended.result())
+    def _execute(self, command: Command) -> None:
+        self._results.put(WriteDone(command, self._executor.execute(command)))

@@ -104,6 +104,9 @@ class Api(Protocol):
         """What `keep` gives of all objects, read in pages; of a page no more is left when the next
         one is read. Raises Gone when the list expired between two pages."""
 
+    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
+        """As `list`, but of each object only its metadata is sent (PartialObjectMetadata)."""
+
     def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         """POST; the namespace is the body's own. Raises AlreadyExists.
 

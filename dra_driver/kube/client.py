@@ -35,6 +35,7 @@ from dra_driver.model.effects import Effects, Point
 
 _READ_SECONDS = 30.0
 _PAGE = 500
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -89,10 +90,25 @@ class Client:
         field_selector: str = "",
         keep: Keep = whole,
     ) -> Listing:
+        query = _selectors(label_selector, field_selector)
+        return self._list(resource, resource.path(namespace), query, keep)
+
+    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
+        return self._list(resource, resource.path(""), {}, keep, accept=_METADATA)
+
+    def _list(
+        self,
+        resource: Resource,
+        path: str,
+        query: dict[str, str],
+        keep: Keep,
+        *,
+        accept: str = "application/json",
+    ) -> Listing:
         items: list[Object] = []
-        query = _selectors(label_selector, field_selector) | {"limit": str(_PAGE)}
+        query["limit"] = str(_PAGE)
         while True:
-            page = self._json("GET", resource.path(namespace), query)
+            page = self._json("GET", path, query, accept=accept)
             # Items of a list carry neither; a watch's objects do, so that both look the same.
             items += (
                 keep({"apiVersion": resource.api_version, "kind": resource.kind, **item})
@@ -215,10 +231,13 @@ class Client:
         *,
         body: object = None,
         media_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Object:
         around = self._effects(Point.API_WRITE) if method in _WRITES else nullcontext()
         with around:
-            answer = self._send(method, path, query, body=body, media_type=media_type)
+            answer = self._send(
+                method, path, query, body=body, media_type=media_type, accept=accept
+            )
         try:
             decoded: Object = decode(answer)
         except ValueError as error:

@@ -130,6 +130,10 @@ def test_a_list_of_many_pages(api: Client, namespace: str) -> None:
     assert {(each["apiVersion"], each["kind"]) for each in found.items} == {("v1", "ConfigMap")}
     kept = api.list(CONFIG_MAPS, namespace=namespace, keep=lambda obj: obj["metadata"])
     assert kept.items == tuple(each["metadata"] for each in found.items)
+    everywhere = api.list_metadata(CONFIG_MAPS).items
+    here = [each for each in everywhere if each["metadata"]["namespace"] == namespace]
+    assert [each["metadata"] for each in here] == list(kept.items)
+    assert not any("data" in each for each in everywhere)
 
 
 def test_a_watch_tells_what_happens(api: Client, namespace: str) -> None:

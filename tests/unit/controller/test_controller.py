@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from controller.app import Controller
 from controller.cache.keys import Key
 from controller.settings import ControllerSettings
+from controller.write.commands import SettleUncertain
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from tests.unit.controller.allocator.build import claim
@@ -86,7 +87,7 @@ def test_the_lease_is_given_back_only_when_all_is_written(
         controller._elector, "stop", lambda _, *, give_back: given_back.append(give_back)
     )
     if not answered:
-        key = Key.of_claim(claim("c"))
-        controller._writes.begin(key, ["uid"], silent.freed.wait, lambda _: None)
+        found = claim("c") | {"metadata": {"namespace": "d", "name": "c", "uid": "u"}}
+        controller._dispatcher.dispatch(SettleUncertain(Key.of_claim(found), found))
     controller.stop(within=0.5)
     assert given_back == [answered]

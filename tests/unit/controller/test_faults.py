@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from controller.queue.agenda import Due
-from controller.queue.event_queue import Event, Replaced
+from controller.queue.event_queue import Replaced, ResourceEvent
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     NODES,
@@ -83,7 +83,7 @@ def test_an_event_that_fails_is_told_of_and_the_next_is_taken_in(
         others = [each for (kind, _), each in world.port.live.items() if kind is resource]
         world.inbox.put(Replaced(resource, others))
     else:
-        world.inbox.put(Event(resource, Change.ADDED, stored))
+        world.inbox.put(ResourceEvent(resource, Change.ADDED, stored))
     serve(world, "d")
     assert "poison is set aside" in caplog.text
     assert "Traceback" in caplog.text
@@ -191,7 +191,7 @@ def test_writes_that_fail_by_a_fault_are_tried_less_and_less(
             failures.append(world.time)
             raise KeyError("metadata")
         stored = replace(resource, {**body, "status": {}})  # of which this PUT writes nothing
-        world.inbox.put(Event(resource, Change.MODIFIED, stored))
+        world.inbox.put(ResourceEvent(resource, Change.MODIFIED, stored))
         return stored
 
     monkeypatch.setattr(world.port, "replace", fail)

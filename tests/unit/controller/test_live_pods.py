@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.queue.event_queue import Event
+from controller.queue.event_queue import ResourceEvent
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
@@ -80,7 +80,7 @@ def test_what_was_read_counts_until_the_watch_tells() -> None:
     world.put(NODES, node("new"))
     assert world.settle() == []
     assert world.port.reads == ["pods p"]
-    world.inbox.put(Event(PODS, Change.MODIFIED, bound))
+    world.inbox.put(ResourceEvent(PODS, Change.MODIFIED, bound))
     world.remove(RESOURCE_CLAIMS, "other")
     world.settle()
     assert world.node_of("c") == "a"
@@ -123,7 +123,7 @@ def test_a_pod_that_was_first_read_to_have_failed_waits_no_longer() -> None:
     world.remove(RESOURCE_CLAIMS, "other")
     assert world.settle() == []
     assert world.port.reads == ["pods p"]
-    world.inbox.put(Event(PODS, Change.MODIFIED, failed))
+    world.inbox.put(ResourceEvent(PODS, Change.MODIFIED, failed))
     world.settle()
     assert world.metric("gcu_controller_waiting_pods") == 0
 

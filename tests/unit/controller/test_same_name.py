@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.queue.event_queue import Event
+from controller.queue.event_queue import ResourceEvent
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
@@ -121,8 +121,8 @@ def test_a_late_word_of_the_old_claim_does_not_free_what_the_new_one_holds() -> 
     changed = world.hide(RESOURCE_CLAIMS, claim("c"))
     del world.port.live[RESOURCE_CLAIMS, "c"]
     new = world.hide(RESOURCE_CLAIMS, again(allocated("c", "a", "whole-0000-00-00-0")))
-    world.inbox.put(Event(RESOURCE_CLAIMS, Change.MODIFIED, new))
-    world.inbox.put(Event(RESOURCE_CLAIMS, Change.MODIFIED, changed))
+    world.inbox.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, new))
+    world.inbox.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, changed))
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d"))
     world.settle()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import random
 
-from controller.queue.event_queue import Event
+from controller.queue.event_queue import ResourceEvent
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
@@ -26,7 +26,7 @@ class Server(Port):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log: list[Event] = []
+        self.log: list[ResourceEvent] = []
 
     def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         name = body["metadata"]["name"]
@@ -42,12 +42,12 @@ class Server(Port):
 
     def keep(self, resource: Resource, obj: Object) -> Object:
         stored = super().keep(resource, copy.deepcopy(obj))
-        self.log.append(Event(resource, Change.MODIFIED, copy.deepcopy(stored)))
+        self.log.append(ResourceEvent(resource, Change.MODIFIED, copy.deepcopy(stored)))
         return stored
 
     def delete_pod(self, name: str) -> None:
         gone = self.live.pop((PODS, name))
-        self.log.append(Event(PODS, Change.DELETED, gone))
+        self.log.append(ResourceEvent(PODS, Change.DELETED, gone))
 
 
 class Replica(World):

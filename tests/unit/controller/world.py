@@ -18,7 +18,7 @@ from controller.allocator.policy import Policy
 from controller.cache.cache import WATCHED
 from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence
-from controller.queue.event_queue import Event, Inbox, Replaced
+from controller.queue.event_queue import EventQueue, Replaced, ResourceEvent
 from controller.reconcile.field_manager import MANAGER
 from controller.settings import ControllerSettings
 from controller.wiring import Ports, wire
@@ -59,7 +59,8 @@ _SELECTORS = Selectors()
 
 class Port:
     """Keeps what was written; `refuse` holds errors for the next writes, one each, and
-    `meanwhile` happens at the server just before such an error, `after_list` after each list."""
+    `meanwhile` happens at the server just before such an error, `after_list` after each list.
+    `refuse_reads` and `refuse_lists` are likewise for reads of one object and for lists."""
 
     def __init__(self) -> None:
         self.live: dict[tuple[Resource, str], Object] = {}
@@ -67,13 +68,16 @@ class Port:
         self.reads: list[str] = []
         self.refuse: list[Exception] = []
         self.meanwhile: Callable[[], object] = lambda: None
+        self.refuse_reads: list[KubeError] = []
         self.refuse_lists: list[KubeError] = []
         self.after_list: Callable[[], object] = lambda: None
-        self.lists = 0
+        self.lists: list[str] = []
         self.version = 100
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         self.reads.append(f"{resource.plural} {name}")
+        if self.refuse_reads:
+            raise self.refuse_reads.pop(0)
         found = self.live.get((resource, name))
         if found is None:
             raise NotFound("gone", status=404)
@@ -127,12 +131,17 @@ class Port:
         return self.keep(resource, obj | {"metadata": changed})
 
     def list(self, resource: Resource, *, keep: Keep = whole, **_: str) -> Listing:
-        self.lists += 1
+        self.lists.append(resource.plural)
+        return self._listed(resource, lambda obj: keep(copy.deepcopy(obj)))
+
+    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
+        self.lists.append(f"{resource.plural} metadata")
+        return self._listed(resource, lambda obj: keep({"metadata": dict(obj["metadata"])}))
+
+    def _listed(self, resource: Resource, keep: Keep) -> Listing:
         if self.refuse_lists:
             raise self.refuse_lists.pop(0)
-        found = [
-            keep(copy.deepcopy(obj)) for (kind, _), obj in self.live.items() if kind is resource
-        ]
+        found = [keep(obj) for (kind, _), obj in self.live.items() if kind is resource]
         listing = Listing(tuple(found), str(self.version))
         self.after_list()
         return listing
@@ -219,7 +228,7 @@ class World:
         self.port = port or Port()
         self.ears = Ears()
         self.kept = Kept()
-        self.inbox = Inbox(lambda: self.time)
+        self.inbox = EventQueue(lambda: self.time)
         self.fence = Fence(lambda: self.time)
         self.lead()
         self._registry = CollectorRegistry()
@@ -237,7 +246,7 @@ class World:
             SETTINGS.model_copy(update={"pack_nodes": policy.nodes, "pack_cards": policy.cards}),
             ports,
             self._registry,
-            inbox=self.inbox,
+            events=self.inbox,
             fence=self.fence,
             kept=self.kept,
             selectors=_SELECTORS,
@@ -277,7 +286,7 @@ class World:
         known = (resource, obj["metadata"]["name"]) in self.port.live
         stored = self.hide(resource, obj)
         change = Change.MODIFIED if known else Change.ADDED
-        self.inbox.put(Event(resource, change, self.kept.of(resource)(stored)))
+        self.inbox.put(ResourceEvent(resource, change, self.kept.of(resource)(stored)))
         return stored
 
     def hide(self, resource: Resource, obj: Object) -> Object:
@@ -286,7 +295,7 @@ class World:
 
     def remove(self, resource: Resource, name: str) -> None:
         gone = self.port.live.pop((resource, name))
-        self.inbox.put(Event(resource, Change.DELETED, self.kept.of(resource)(gone)))
+        self.inbox.put(ResourceEvent(resource, Change.DELETED, self.kept.of(resource)(gone)))
 
     def metric(self, name: str) -> float:
         found = self._registry.get_sample_value(name)

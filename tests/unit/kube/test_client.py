@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from dra_driver.kube.access import Access, trusting
-from dra_driver.kube.api import Change
+from dra_driver.kube.api import Change, Listing
 from dra_driver.kube.client import Client, ClientWatch, connect
 from dra_driver.kube.connections import Connections
 from dra_driver.kube.errors import Gone, Unavailable
+from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.kube.wire import Wire
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
@@ -76,6 +78,33 @@ def test_closing_ends_it_without_an_error() -> None:
         told.append(event.object["n"])
         running.close()
     assert told == [1]
+
+
+class Pages:
+    """Plays `Connections` that answer with these pages, and records what was asked for."""
+
+    def __init__(self, *pages: object) -> None:
+        self.access = SimpleNamespace(token=lambda: "")
+        self._pages = list(pages)
+        self.asked: list[tuple[str, str]] = []
+
+    def request(self, _method: str, target: str, headers: dict[str, str], *_: object) -> Any:
+        self.asked.append((target, headers["Accept"]))
+        return SimpleNamespace(status=200, body=json.dumps(self._pages.pop(0)).encode())
+
+
+def test_a_list_of_metadata_asks_for_nothing_else_on_each_page() -> None:
+    items = [{"kind": "PartialObjectMetadata", "metadata": {"name": name}} for name in "ab"]
+    pages = Pages(
+        {"metadata": {"continue": "next"}, "items": items[:1]},
+        {"metadata": {"resourceVersion": "7"}, "items": items[1:]},
+    )
+    client = Client(cast("Connections", pages), effects=Effects(), user_agent="tests/1")
+    listed = client.list_metadata(RESOURCE_CLAIMS, keep=lambda each: each["metadata"])
+    assert listed == Listing(({"name": "a"}, {"name": "b"}), "7")
+    path = "/apis/resource.k8s.io/v1/resourceclaims?limit=500"
+    accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    assert pages.asked == [(path, accept), (f"{path}&continue=next", accept)]
 
 
 @pytest.mark.parametrize("kubeconfig", [None, Path("/nonexistent/kubeconfig")])

@@ -52,14 +52,6 @@ def test_an_older_version_is_not_let_in(cache: ClusterCache) -> None:
     assert cache.state().holdings.holds(CARD)
 
 
-def test_what_is_known_is_one_object(cache: ClusterCache) -> None:
-    known = at(9, held())
-    cache.apply(RESOURCE_CLAIMS, Change.ADDED, known)
-    assert cache.known(RESOURCE_CLAIMS, at(9, held())) is known
-    for other in (at(10, held()), at(9, held(), uid="another"), at(9, claim("d"))):
-        assert cache.known(RESOURCE_CLAIMS, other) is other
-
-
 def test_versions_are_numbers(cache: ClusterCache) -> None:
     cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(9, claim("c")))
     assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(10, held())) is not None

@@ -6,7 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from controller.filter.volumes import LIFE, MOST_READ, BoundVolumes
+from controller.filter.volumes import LIFE
+from controller.write.volume_reader import MOST_READ, node_selectors
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import (
@@ -170,14 +171,14 @@ def test_selectors(
     world = World()
     world.hide(PERSISTENT_VOLUMES, bound)
     world.hide(PERSISTENT_VOLUME_CLAIMS, volume(name=name) | {"spec": {"volumeName": "v"}})
-    found = BoundVolumes(cast("Api", world.port)).selectors(pod("p", volumes=volumes))
+    found = node_selectors(cast("Api", world.port), pod("p", volumes=volumes))
     assert found == selectors
 
 
 def test_an_unbound_claim_ties_to_nothing() -> None:
     world = World()
     world.hide(PERSISTENT_VOLUME_CLAIMS, volume(name="data"))
-    assert BoundVolumes(cast("Api", world.port)).selectors(pod("p", volumes=BY_CLAIM)) == []
+    assert node_selectors(cast("Api", world.port), pod("p", volumes=BY_CLAIM)) == []
 
 
 def test_of_a_pod_with_thousands_of_volumes_a_few_are_read() -> None:

@@ -18,11 +18,11 @@ from controller.allocator.inventory import Inventory
 from controller.cache import nodes, pods
 from controller.cache.cache import WATCHED
 from controller.cache.pod_requests import Room, asked_by
-from controller.filter.volumes import BoundVolumes
 from controller.informers.kept import Kept
 from controller.reconcile.field_manager import allocated_by_us, writer_of_allocation
 from controller.reconcile.limit_templates import is_ours, template_for
 from controller.reconcile.release import is_releasable
+from controller.write.volume_reader import node_selectors
 from dra_driver.kube.api import Api
 from dra_driver.kube.resources import (
     NODES,
@@ -120,7 +120,7 @@ class _Volumes:
 def volumes(pod: Object) -> object:
     api: Any = _Volumes()
     found: Api = api
-    return BoundVolumes(found).selectors(pod)
+    return node_selectors(found, pod)
 
 
 def uses(pod: Object) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controller.queue.event_queue import Replaced
 from dra_driver.kube.errors import (
     Conflict,
     Forbidden,
@@ -148,13 +149,16 @@ def test_a_conflict_with_nothing_is_a_refusal() -> None:
     assert world.node_of("c") == "a"
 
 
-@pytest.mark.parametrize("of", ["list", "write"])
+@pytest.mark.parametrize("of", ["list", "read", "write"])
 def test_nothing_is_granted_before_all_are_marked(of: str) -> None:
     world = following()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
     if of == "list":
         world.port.refuse_lists = [Unavailable("no answer")]
+    elif of == "read":
+        world.hide(RESOURCE_CLAIMS, claim("late"))
+        world.port.refuse_reads = [Unavailable("no answer")]
     else:
         world.port.refuse = [Unavailable("no answer")]
     world.lead("2")
@@ -163,3 +167,34 @@ def test_nothing_is_granted_before_all_are_marked(of: str) -> None:
     world.after(1.0)
     assert world.node_of("c") == "a"
     assert term_of(world, "c") == "2"
+
+
+MANY = 40_000
+
+
+def test_of_many_claims_only_those_are_read_that_differ_from_the_cache() -> None:
+    """No others are decoded whole."""
+    world = following()
+    held = allocated("x", "a", "whole-0000-00-00-0")
+    for number in range(MANY):
+        named = {"name": f"x{number}", "uid": f"uid-x{number}"}
+        world.port.keep(RESOURCE_CLAIMS, held | {"metadata": held["metadata"] | named})
+    listed = [each for (kind, _), each in world.port.live.items() if kind is RESOURCE_CLAIMS]
+    world.inbox.put(Replaced(RESOURCE_CLAIMS, listed))
+    for name in ("known", "replaced"):
+        world.put(RESOURCE_CLAIMS, claim(name))
+    world.worker.turn(0)
+    # The watch has not delivered these:
+    world.hide(RESOURCE_CLAIMS, allocated("x7", "b", "whole-0000-00-00-0"))
+    world.hide(RESOURCE_CLAIMS, claim("new"))
+    another = claim("replaced")
+    another["metadata"]["uid"] = "another"
+    world.hide(RESOURCE_CLAIMS, another)
+    world.port.lists.clear()
+    world.lead("2")
+    world.worker.turn(0)
+    assert world.port.lists == ["resourceclaims metadata"]
+    differ = ["new", "replaced", "x7"]
+    assert sorted(world.port.reads) == [f"resourceclaims {each}" for each in differ]
+    assert sorted(world.port.writes) == ["known", "new", "replaced"]
+    assert [term_of(world, each) for each in ("known", "new", "replaced")] == ["2"] * 3

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 
 from controller.cache.keys import Key
 from controller.leaderelection.fence import NotLeader
-from controller.queue.event_queue import Inbox
+from controller.queue.event_queue import EventQueue
 from controller.reconcile.field_manager import MANAGER
-from controller.write.dispatcher import Writes
+from controller.write.claim_writer import ClaimWriter
+from controller.write.commands import SettleUncertain, WriteDone
+from controller.write.dispatcher import WriteDispatcher
+from controller.write.executor import CommandExecutor
+from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import allocation, results
@@ -21,6 +27,7 @@ from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import (
     LIMIT,
     PATIENCE,
+    Port,
     World,
     pod,
     unschedulable,
@@ -230,8 +237,23 @@ def test_a_claim_that_is_deleted_while_uncertain() -> None:
 
 def test_the_end_waits_for_what_is_under_way_but_not_for_ever() -> None:
     answer = threading.Event()
-    writes = Writes(ThreadPoolExecutor(1), Inbox(), limit=1)
-    writes.begin(Key.of_claim(claim("c")), ["uid"], answer.wait, lambda _: None)
-    assert not writes.stop(0.1)
+    found = claim("c")
+    api = Port()
+    found["metadata"]["uid"] = "uid"
+    api.keep(RESOURCE_CLAIMS, found)
+    api.meanwhile = answer.wait
+    api.refuse = [Unavailable("no answer")]
+    events = EventQueue()
+    executor = CommandExecutor(
+        cast("Api", api), ClaimWriter(cast("Api", api), now=lambda: datetime.now(UTC))
+    )
+    dispatcher = WriteDispatcher(ThreadPoolExecutor(1), executor, events, limit=1)
+    command = SettleUncertain(Key.of_claim(found), found)
+    dispatcher.dispatch(command)
+    assert not dispatcher.stop(0.1)
     answer.set()
-    assert writes.stop(30.0)
+    assert dispatcher.stop(30.0)
+    [done] = events.take(0)
+    assert isinstance(done, WriteDone)
+    assert done.command is command
+    assert (done.answer.uncertain, type(done.answer.error)) == ((found,), Unavailable)

@@ -1,0 +1,132 @@
+"""A new leader's first acts, before it allocates anything.
+
+The previous leader may have written what our watch has not delivered yet, and may still have a
+write in hand that reaches the server after ours. So the versions of all claims are listed, and
+those that differ from the cache are read. Then each claim that nobody has allocated gets our term:
+a write over an earlier version meets a conflict. Claims that come later cannot have been seen by
+the previous leader before its lease ended, and its fence holds their writes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from controller.allocator.ownership import is_ours
+from controller.cache.cache import ClusterCache, is_newer
+from controller.cache.isolation import Isolate
+from controller.cache.keys import Key
+from controller.leaderelection.fence import Fence
+from controller.queue.event_queue import EventQueue, ResourceEvent
+from controller.write.commands import ReadClaim, WriteTerm, uid_of
+from controller.write.dispatcher import WriteDispatcher
+from dra_driver.collection import no_collection
+from dra_driver.kube.api import Api, Change, Keep, whole
+from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.model.claim import Object, allocation
+from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.names import ANNOTATION_TERM
+from dra_driver.selector.allowance import AllowanceSpent
+
+logger = logging.getLogger(__name__)
+
+
+class PreviousLeaderFence:
+    """`keep` gives what is kept of a claim; `isolate` ends what fails with one claim."""
+
+    def __init__(
+        self,
+        *,
+        api: Api,
+        dispatcher: WriteDispatcher,
+        fence: Fence,
+        events: EventQueue,
+        cache: ClusterCache,
+        isolate: Isolate,
+        keep: Keep = whole,
+    ) -> None:
+        self._api = api
+        self._dispatcher = dispatcher
+        self._fence = fence
+        self._events = events
+        self._cache = cache
+        self._isolate = isolate
+        self._keep = keep
+        self._fenced: str | None = None
+
+    def is_complete(self) -> bool:
+        """Whether the previous leader of the present term was fenced."""
+        return self._fenced == self._fence.term
+
+    def fence_previous_leader(self) -> None:
+        """What was read and written is in the event queue afterwards. Raises GcuError: try again;
+        what is marked already is not marked twice."""
+        term = self._fence.accept()
+        current = self._read_outdated()
+        self._cache.state().selectors.allowance.begin()  # for all of them together
+        unmarked = [claim for claim in current if self._is_open(claim) and _term_of(claim) != term]
+        self._write_term(unmarked, term)
+        self._fenced = term
+        logger.info("term %s begins: %d unallocated claims marked", term, len(unmarked))
+
+    def _read_outdated(self) -> list[Object]:
+        """Gives all claims, none older than the server had it when this was called."""
+        with no_collection():
+            listed = self._api.list_metadata(RESOURCE_CLAIMS, keep=identity).items
+        current: list[Object] = []
+        outdated: list[ReadClaim] = []
+        for each in listed:
+            key = Key.of_claim(each)
+            claim = self._cache.claim(key)
+            if claim is None or uid_of(claim) != uid_of(each) or is_newer(each, claim):
+                outdated.append(ReadClaim(key))
+            else:
+                current.append(claim)
+        logger.info("of %d claims, %d differ from the cache", len(listed), len(outdated))
+        for answer in self._dispatcher.execute_all(outdated):
+            if answer.error is not None:
+                raise answer.error
+            found = list(map(self._keep, answer.objects))
+            self._learn(found)
+            current += found
+        return current
+
+    def _is_open(self, claim: Object) -> bool:
+        with self._isolate(RESOURCE_CLAIMS, claim):
+            try:
+                return allocation(claim) is None and is_ours(claim, self._cache.state())
+            except Refused:
+                pass  # it mixes drivers
+            except AllowanceSpent:
+                return True  # unknown; to mark it harms nobody
+        return False  # no leader allocates it
+
+    def _write_term(self, claims: Sequence[Object], term: str) -> None:
+        """Raises an error of the server after all were tried; a fault of one claim ends with it."""
+        failed: GcuError | None = None
+        answers = self._dispatcher.execute_all(WriteTerm(claim, term) for claim in claims)
+        for claim, answer in zip(claims, answers, strict=True):
+            self._learn(answer.objects)
+            with self._isolate(RESOURCE_CLAIMS, claim):
+                if isinstance(answer.error, GcuError):
+                    failed = answer.error
+                elif answer.error is not None:
+                    raise answer.error
+        if failed is not None:
+            raise failed
+
+    def _learn(self, claims: Iterable[Object]) -> None:
+        for claim in claims:
+            self._events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, claim))
+
+
+def identity(claim: Object) -> Object:
+    """What is kept of a claim in the list of versions."""
+    metadata = claim["metadata"]
+    kept = ("namespace", "name", "uid", "resourceVersion")
+    return {"metadata": {each: metadata[each] for each in kept}}
+
+
+def _term_of(claim: Object) -> str | None:
+    found: str | None = (claim["metadata"].get("annotations") or {}).get(ANNOTATION_TERM)
+    return found

@@ -1,0 +1,67 @@
+"""Reads where a pod's volumes are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from dra_driver.model.claim import Object
+
+# Volumes of before node affinity carry labels (kube-scheduler's VolumeZone); a volume that is in
+# several zones has them all in one value, as k8s.io/cloud-provider/volume writes it.
+_ZONE_LABELS: Final = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
+_SEPARATOR: Final = "__"
+
+# Claims of one pod that are read, each by two calls. A pod may name tens of thousands, and who
+# reads them keeps others' writes waiting: the rest is kube-scheduler's to look at.
+MOST_READ: Final = 64
+
+
+def node_selectors(api: Api, pod: Object) -> list[Object]:
+    """A NodeSelector (core/v1) for each requirement of a bound volume; all must match. Raises
+    KubeError."""
+    return [
+        selector
+        for name in islice(dict.fromkeys(claim_names(pod)), MOST_READ)
+        for selector in _of_claim(api, name, pod["metadata"]["namespace"])
+    ]
+
+
+def claim_names(pod: Object) -> Iterator[str]:
+    """The names of the pod's PersistentVolumeClaims."""
+    for volume in pod["spec"].get("volumes") or ():
+        if volume.get("persistentVolumeClaim"):
+            yield volume["persistentVolumeClaim"]["claimName"]
+        elif volume.get("ephemeral"):
+            yield f"{pod['metadata']['name']}-{volume['name']}"
+
+
+def _of_claim(api: Api, name: str, namespace: str) -> Iterator[Object]:
+    try:
+        claim = api.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace)
+        volume_name = claim["spec"].get("volumeName")
+        volume = api.get(PERSISTENT_VOLUMES, volume_name) if volume_name else None
+    except NotFound:
+        return  # kube-scheduler waits for it and tells
+    if volume is None:
+        return
+    required = (volume["spec"].get("nodeAffinity") or {}).get("required")
+    if required:
+        yield required
+    labels = volume["metadata"].get("labels") or {}
+    expressions = [
+        {"key": key, "operator": "In", "values": labels[key].split(_SEPARATOR)}
+        for key in _ZONE_LABELS
+        if key in labels
+    ]
+    if expressions:
+        yield {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
