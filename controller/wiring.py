@@ -72,10 +72,9 @@ def wire(
     steps = Steps(selectors.allowance, overspending, narrator, ports.clock)
     fairness = Fairness(cache.state(), patience=settings.fairness_patience)
     policy = Policy(settings.pack_nodes, settings.pack_cards)
-    writer = ClaimWriter(api, now=ports.now, term=lambda: fence.term)
+    writer = ClaimWriter(api, term=lambda: fence.term)
     context = Context(
         cache=cache,
-        writer=writer,
         dispatcher=WriteDispatcher(
             ports.executor, CommandExecutor(api, writer), events, limit=settings.writes_in_flight
         ),
@@ -98,6 +97,7 @@ def wire(
         ),
         narrator=narrator,
         clock=ports.clock,
+        now=ports.now,
         patience=settings.scheduling_patience,
         policy=policy,
     )

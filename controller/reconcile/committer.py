@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from uuid import uuid4
 
 from controller.allocator.allocate import Allocation
 from controller.allocator.request import Wanted
+from controller.allocator.results import allocation_status
+from controller.allocator.search import Grant
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.reconcile.context import Context
@@ -46,7 +49,7 @@ class AllocationCommitter:
         lost an allocation, the pod may have been bound meanwhile: it is read first."""
         context = self._context
         planned = tuple(
-            context.writer.planned(each, grants, granted.node, classes)
+            self._planned(each, grants, granted.node, classes)
             for each, grants in zip(wanted, granted.grants, strict=True)
         )
         for claim in planned:
@@ -54,8 +57,23 @@ class AllocationCommitter:
         was_released = any(context.memory.was_released(each.ref.uid) for each in wanted)
         gated = pods.has_our_gate(pod)
         context.dispatcher.dispatch(
-            WriteAllocation(key, pod, planned, gated=gated, read_pod=was_released)
+            WriteAllocation(key, planned, pod, gated=gated, read_pod=was_released)
         )
+
+    def _planned(
+        self, wanted: Wanted, grants: Sequence[Grant], node: str, classes: Mapping[str, Object]
+    ) -> Object:
+        """The allocated claim, without a reservation: kube-scheduler adds it."""
+        allocation = allocation_status(
+            wanted,
+            grants,
+            node,
+            classes,
+            timestamp=self._context.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            new_share_id=lambda: str(uuid4()),
+        )
+        status = (wanted.claim.get("status") or {}) | {"allocation": allocation}
+        return wanted.claim | {"status": status}
 
     def is_uncertain(self, claim: Object) -> bool:
         """Whether an earlier write to the claim may still arrive at the server."""
@@ -65,7 +83,7 @@ class AllocationCommitter:
         """Find out what became of writes to claims of this name, where that is not known."""
         for claim in [each for each in self._uncertain.values() if Key.of_claim(each) == key]:
             if not self._context.dispatcher.in_flight([uid_of(claim)]):
-                self._context.dispatcher.dispatch(SettleUncertain(key, claim))
+                self._context.dispatcher.dispatch(SettleUncertain(key, (claim,)))
 
     def on_allocation(self, command: WriteAllocation, answer: Answer) -> None:
         """Raises what ended the writes early."""
@@ -108,7 +126,7 @@ class AllocationCommitter:
 
     def on_settled(self, command: SettleUncertain, answer: Answer) -> None:
         """Raises what ended it: the claim stays uncertain."""
-        context, claim = self._context, command.claim
+        context, [claim] = self._context, command.claims
         if not answer.uncertain:
             del self._uncertain[uid_of(claim)]
             self._learn_claims(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from controller.allocator.policy import Policy
 from controller.cache import pods
@@ -14,7 +15,6 @@ from controller.queue.backoff_state import Memory
 from controller.queue.waiting_pods import Cause, Queue
 from controller.reconcile.queueing_hints import QueueingHints
 from controller.reconcile.reporter import Narrator
-from controller.write.claim_writer import ClaimWriter
 from controller.write.dispatcher import WriteDispatcher
 from dra_driver.model.claim import Object
 
@@ -25,7 +25,6 @@ class Context:
     whose claims are allocated."""
 
     cache: ClusterCache
-    writer: ClaimWriter
     dispatcher: WriteDispatcher
     memory: Memory
     agenda: Agenda
@@ -33,6 +32,7 @@ class Context:
     hints: QueueingHints
     narrator: Narrator
     clock: Callable[[], float]
+    now: Callable[[], datetime]
     patience: float
     policy: Policy
 

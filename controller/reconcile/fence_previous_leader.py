@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from controller.allocator.ownership import is_ours
 from controller.cache.cache import ClusterCache, is_newer
@@ -22,48 +24,44 @@ from controller.write.commands import ReadClaim, WriteTerm, uid_of
 from controller.write.dispatcher import WriteDispatcher
 from dra_driver.collection import no_collection
 from dra_driver.kube.api import Api, Change, Keep, whole
+from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.names import ANNOTATION_TERM
 from dra_driver.selector.allowance import AllowanceSpent
 
 logger = logging.getLogger(__name__)
 
+# Of this very write (HTTP): validation, or admission, whose webhooks choose among all four. A
+# conflict with another version is no refusal: `ClaimWriter.fence` goes on from there. A claim that
+# is too large with the term (413) is so with an allocation, which takes more.
+_REFUSALS: Final = frozenset({400, 403, 409, 413, 422})
 
+
+@dataclass(slots=True)
 class PreviousLeaderFence:
     """`keep` gives what is kept of a claim; `isolate` ends what fails with one claim."""
 
-    def __init__(
-        self,
-        *,
-        api: Api,
-        dispatcher: WriteDispatcher,
-        fence: Fence,
-        events: EventQueue,
-        cache: ClusterCache,
-        isolate: Isolate,
-        keep: Keep = whole,
-    ) -> None:
-        self._api = api
-        self._dispatcher = dispatcher
-        self._fence = fence
-        self._events = events
-        self._cache = cache
-        self._isolate = isolate
-        self._keep = keep
-        self._fenced: str | None = None
+    api: Api
+    dispatcher: WriteDispatcher
+    fence: Fence
+    events: EventQueue
+    cache: ClusterCache
+    isolate: Isolate
+    keep: Keep = whole
+    _fenced: str | None = None
 
     def is_complete(self) -> bool:
         """Whether the previous leader of the present term was fenced."""
-        return self._fenced == self._fence.term
+        return self._fenced == self.fence.term
 
     def fence_previous_leader(self) -> None:
         """What was read and written is in the event queue afterwards. Raises GcuError: try again;
         what is marked already is not marked twice."""
-        term = self._fence.accept()
+        term = self.fence.accept()
         current = self._read_outdated()
-        self._cache.state().selectors.allowance.begin()  # for all of them together
+        self.cache.state().selectors.allowance.begin()  # for all of them together
         unmarked = [claim for claim in current if self._is_open(claim) and _term_of(claim) != term]
         self._write_term(unmarked, term)
         self._fenced = term
@@ -72,29 +70,29 @@ class PreviousLeaderFence:
     def _read_outdated(self) -> list[Object]:
         """Gives all claims, none older than the server had it when this was called."""
         with no_collection():
-            listed = self._api.list_metadata(RESOURCE_CLAIMS, keep=identity).items
+            listed = self.api.list_metadata(RESOURCE_CLAIMS, keep=identity).items
         current: list[Object] = []
         outdated: list[ReadClaim] = []
         for each in listed:
             key = Key.of_claim(each)
-            claim = self._cache.claim(key)
+            claim = self.cache.claim(key)
             if claim is None or uid_of(claim) != uid_of(each) or is_newer(each, claim):
                 outdated.append(ReadClaim(key))
             else:
                 current.append(claim)
         logger.info("of %d claims, %d differ from the cache", len(listed), len(outdated))
-        for answer in self._dispatcher.execute_all(outdated):
-            if answer.error is not None:
+        for answer in self.dispatcher.execute_all(outdated):
+            if answer.error is not None and not isinstance(answer.error, NotFound):
                 raise answer.error
-            found = list(map(self._keep, answer.objects))
+            found = list(map(self.keep, answer.objects))
             self._learn(found)
             current += found
         return current
 
     def _is_open(self, claim: Object) -> bool:
-        with self._isolate(RESOURCE_CLAIMS, claim):
+        with self.isolate(RESOURCE_CLAIMS, claim):
             try:
-                return allocation(claim) is None and is_ours(claim, self._cache.state())
+                return allocation(claim) is None and is_ours(claim, self.cache.state())
             except Refused:
                 pass  # it mixes drivers
             except AllowanceSpent:
@@ -102,22 +100,29 @@ class PreviousLeaderFence:
         return False  # no leader allocates it
 
     def _write_term(self, claims: Sequence[Object], term: str) -> None:
-        """Raises an error of the server after all were tried; a fault of one claim ends with it."""
+        """Raises, after all were tried, an error for which all are to be tried again."""
         failed: GcuError | None = None
-        answers = self._dispatcher.execute_all(WriteTerm(claim, term) for claim in claims)
+        answers = self.dispatcher.execute_all(WriteTerm(claim, term) for claim in claims)
         for claim, answer in zip(claims, answers, strict=True):
             self._learn(answer.objects)
-            with self._isolate(RESOURCE_CLAIMS, claim):
-                if isinstance(answer.error, GcuError):
-                    failed = answer.error
-                elif answer.error is not None:
-                    raise answer.error
+            match answer.error:
+                case None | NotFound():
+                    continue
+                case KubeError(status=status) as error if status in _REFUSALS:
+                    # Its annotations are full, perhaps, or a policy of its namespace forbids every
+                    # change of it. Nobody's claim may keep all others waiting.
+                    logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
+                case GcuError() as error:
+                    failed = error
+                case fault:
+                    with self.isolate(RESOURCE_CLAIMS, claim):
+                        raise fault
         if failed is not None:
             raise failed
 
     def _learn(self, claims: Iterable[Object]) -> None:
         for claim in claims:
-            self._events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, claim))
+            self.events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, claim))
 
 
 def identity(claim: Object) -> Object:

@@ -7,18 +7,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from itertools import count
-from uuid import uuid4
 
-from controller.allocator.request import Wanted
-from controller.allocator.results import allocation_status
-from controller.allocator.search import Grant
 from controller.informers.kept import is_whole
 from controller.write.commands import Answer
 from dra_driver.kube.api import NOTHING, Api, PatchType
 from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import ClaimRef, Object, allocation, results
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import ANNOTATION_TERM, FINALIZER, SCHEDULING_GATE
@@ -29,28 +24,10 @@ logger = logging.getLogger(__name__)
 class ClaimWriter:
     """Safe for several threads. `term` gives the name of the present term of leadership."""
 
-    def __init__(
-        self, api: Api, *, now: Callable[[], datetime], term: Callable[[], str] = str
-    ) -> None:
+    def __init__(self, api: Api, *, term: Callable[[], str] = str) -> None:
         self._api = api
-        self._now = now
         self._term = term
         self._marks = count(1)
-
-    def planned(
-        self, wanted: Wanted, grants: Sequence[Grant], node: str, classes: Mapping[str, Object]
-    ) -> Object:
-        """The claim as it is to be, without a reservation: that one is kube-scheduler's to add."""
-        allocation = allocation_status(
-            wanted,
-            grants,
-            node,
-            classes,
-            timestamp=self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
-            new_share_id=lambda: str(uuid4()),
-        )
-        status = (wanted.claim.get("status") or {}) | {"allocation": allocation}
-        return wanted.claim | {"status": status}
 
     def allocate(
         self, planned: Sequence[Object], gated: Object | None, *, only_for: Object | None = None
@@ -59,10 +36,12 @@ class ClaimWriter:
         `only_for` is given, that pod is read first, and nothing is written if it has changed."""
         if only_for is not None:
             try:
-                live = self._live(only_for)
+                live = self._read(only_for, PODS)
+            except NotFound:
+                return Answer(pod_changed=True)
             except GcuError as error:
                 return Answer(error=error)
-            if live is None or _version(live) != _version(only_for):
+            if _version(live) != _version(only_for):
                 return Answer(pod=live, pod_changed=True)
         stored: list[Object] = []
         for claim in planned:
@@ -158,16 +137,9 @@ class ClaimWriter:
                 stored.append(self._read(claim))
         return Answer(tuple(stored), error=error)
 
-    def _read(self, claim: Object) -> Object:
-        metadata = claim["metadata"]
-        return self._api.get(RESOURCE_CLAIMS, metadata["name"], namespace=metadata["namespace"])
-
-    def _live(self, pod: Object) -> Object | None:
-        metadata = pod["metadata"]
-        try:
-            return self._api.get(PODS, metadata["name"], namespace=metadata["namespace"])
-        except NotFound:
-            return None
+    def _read(self, obj: Object, resource: Resource = RESOURCE_CLAIMS) -> Object:
+        metadata = obj["metadata"]
+        return self._api.get(resource, metadata["name"], namespace=metadata["namespace"])
 
     def _whole(self, claim: Object) -> Object:
         """All of the claim that was decided on, to be written. Raises Conflict where it is another

@@ -10,13 +10,41 @@ from dra_driver.model.claim import Object
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WriteAllocation:
-    """Write the allocations of all these claims of one pod, then lift its gate if it is `gated`.
-    With `read_pod` the pod is read first, and nothing is written if it has changed."""
-
+class _ForPod:
     key: Key
     pod: Object
+
+    @property
+    def uids(self) -> tuple[str, ...]:
+        return (uid_of(self.pod),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ForClaims:
+    key: Key
     claims: tuple[Object, ...]
+
+    @property
+    def uids(self) -> tuple[str, ...]:
+        return tuple(map(uid_of, self.claims))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ForTemplate:
+    key: Key
+    template: Object
+
+    @property
+    def uids(self) -> tuple[str, ...]:
+        return (str(self.key),)  # a new one has no UID before the server's answer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WriteAllocation(_ForClaims):
+    """Write the allocations of all these claims of the pod, then lift its gate if it is `gated`.
+    With `read_pod` the pod is read first, and nothing is written if it has changed."""
+
+    pod: Object
     gated: bool
     read_pod: bool
 
@@ -26,79 +54,39 @@ class WriteAllocation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReleaseAllocation:
+class ReleaseAllocation(_ForClaims):
     """Clear the allocations of these claims. They failed for the pod with the UID `failed_for`;
     empty if for no pod."""
 
-    key: Key
-    claims: tuple[Object, ...]
     why: str
     failed_for: str = ""
 
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return tuple(map(uid_of, self.claims))
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SettleUncertain(_ForClaims):
+    """Make sure that no earlier write to the one claim can still arrive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LiftGate:
+class LiftGate(_ForPod):
     """Remove our scheduling gate from the pod."""
 
-    key: Key
-    pod: Object
-
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return (uid_of(self.pod),)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SettleUncertain:
-    """Make sure that no earlier write to the claim can still arrive."""
-
-    key: Key
-    claim: Object
-
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return (uid_of(self.claim),)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadVolumes:
+class ReadVolumes(_ForPod):
     """Read the node selectors of the pod's volumes."""
 
-    key: Key
-    pod: Object
-
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return (uid_of(self.pod),)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CreateTemplate:
+class CreateTemplate(_ForTemplate):
     """Create the claim template, for which these pods wait."""
 
-    key: Key
-    template: Object
     pods: tuple[Object, ...]
-
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return (str(self.key),)  # it has no UID before the server's answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DeleteTemplate:
+class DeleteTemplate(_ForTemplate):
     """Delete this version of the claim template."""
-
-    key: Key
-    template: Object
-
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return (str(self.key),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,16 +104,9 @@ class WriteTerm:
     term: str
 
 
-Command = (
-    WriteAllocation
-    | ReleaseAllocation
-    | LiftGate
-    | SettleUncertain
-    | ReadVolumes
-    | CreateTemplate
-    | DeleteTemplate
-)
-TakeoverCommand = ReadClaim | WriteTerm
+ClaimCommand = WriteAllocation | ReleaseAllocation | SettleUncertain
+Command = ClaimCommand | LiftGate | ReadVolumes | CreateTemplate | DeleteTemplate
+TakeoverCommand = ReadClaim | WriteTerm  # the deciding thread waits for these
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
 
-from controller.cache.keys import Key
 from controller.write.claim_writer import ClaimWriter
 from controller.write.commands import (
     Answer,
+    ClaimCommand,
     Command,
     CreateTemplate,
     DeleteTemplate,
@@ -23,16 +22,11 @@ from controller.write.commands import (
 )
 from controller.write.volume_reader import node_selectors
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dra_driver.kube.errors import AlreadyExists, Conflict, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claim import Object
 
 logger = logging.getLogger(__name__)
-
-# Of this very write (HTTP): validation, or admission, whose webhooks choose among all four. A
-# conflict with another version is no refusal: `ClaimWriter.fence` goes on from there. A claim that
-# is too large with the term (413) is so with an allocation, which takes more.
-_REFUSALS: Final = frozenset({400, 403, 409, 413, 422})
 
 
 class CommandExecutor:
@@ -49,10 +43,8 @@ class CommandExecutor:
             return self._execute(command)
         except Exception as error:  # noqa: BLE001 - the deciding thread sets the object aside
             match command:
-                case WriteAllocation():
-                    return Answer(error=error, uncertain=command.claims)
-                case SettleUncertain():
-                    return Answer(error=error, uncertain=(command.claim,))
+                case WriteAllocation(claims=claims) | SettleUncertain(claims=claims):
+                    return Answer(error=error, uncertain=claims)
             return Answer(error=error)
 
     def _execute(self, command: Command | TakeoverCommand) -> Answer:
@@ -63,48 +55,27 @@ class CommandExecutor:
                 return Answer((self._create(command.template),))
             case DeleteTemplate():
                 return self._delete(command.template)
-            case ReadClaim():
-                return self._read_claim(command.key)
+            case ReadClaim(key=key):
+                name, namespace = key.name, key.namespace
+                return Answer((self._api.get(RESOURCE_CLAIMS, name, namespace=namespace),))
             case WriteTerm():
-                return self._write_term(command)
+                return Answer((self._claims.fence(command.claim, command.term),))
             case _:
                 return self._write(command)
 
-    def _write(
-        self, command: WriteAllocation | ReleaseAllocation | LiftGate | SettleUncertain
-    ) -> Answer:
+    def _write(self, command: ClaimCommand | LiftGate) -> Answer:
         match command:
-            case WriteAllocation(pod=pod, claims=claims):
-                gated, unchanged = command.gated, command.read_pod
-                return self._claims.allocate(
-                    claims, pod if gated else None, only_for=pod if unchanged else None
-                )
+            case WriteAllocation(pod=pod):
+                gated = pod if command.gated else None
+                only_for = pod if command.read_pod else None
+                return self._claims.allocate(command.claims, gated, only_for=only_for)
             case ReleaseAllocation():
                 return self._claims.release(command.claims, command.why)
+            case SettleUncertain(claims=(claim,)):
+                return self._claims.settle(claim)
             case LiftGate():
                 return self._claims.lift_gate(command.pod)
-            case SettleUncertain():
-                return self._claims.settle(command.claim)
-
-    def _read_claim(self, key: Key) -> Answer:
-        try:
-            found = self._api.get(RESOURCE_CLAIMS, key.name, namespace=key.namespace)
-        except NotFound:
-            return Answer()
-        return Answer((found,))
-
-    def _write_term(self, command: WriteTerm) -> Answer:
-        try:
-            return Answer((self._claims.fence(command.claim, command.term),))
-        except NotFound:
-            return Answer()
-        except KubeError as error:
-            # Its annotations are full, perhaps, or a policy of its namespace forbids every change
-            # of it. Nobody's claim may keep all others waiting.
-            if error.status not in _REFUSALS:
-                raise
-            logger.warning("claim %s carries no term: %s", ClaimRef.of(command.claim), error)
-            return Answer()
+        raise TypeError(f"no command: {command}")
 
     def _create(self, template: Object) -> Object:
         """Gives the template of that name as it is stored, whoever created it."""

@@ -4,7 +4,6 @@ tokens on a real server, beside what the programs themselves do."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -259,7 +258,7 @@ def test_the_controller_does_its_work(api: Client, controller: Stage) -> None:
     """Marks a claim, protects it, allocates it, and takes it back, also from pods that reserved
     it and are bound elsewhere."""
     api.create(RESOURCE_CLAIMS, claim("worked", controller.namespace))
-    writer = ClaimWriter(controller.thief, now=lambda: datetime.now(UTC))
+    writer = ClaimWriter(controller.thief)
     writer.fence(controller.claim("worked"), "term")
     planned = controller.claim("worked") | {"status": {"allocation": allocated(DRIVER)}}
     assert writer.allocate([planned], None).error is None

@@ -88,6 +88,6 @@ def test_the_lease_is_given_back_only_when_all_is_written(
     )
     if not answered:
         found = claim("c") | {"metadata": {"namespace": "d", "name": "c", "uid": "u"}}
-        controller._dispatcher.dispatch(SettleUncertain(Key.of_claim(found), found))
+        controller._dispatcher.dispatch(SettleUncertain(Key.of_claim(found), (found,)))
     controller.stop(within=0.5)
     assert given_back == [answered]

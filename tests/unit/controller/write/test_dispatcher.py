@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -244,11 +243,9 @@ def test_the_end_waits_for_what_is_under_way_but_not_for_ever() -> None:
     api.meanwhile = answer.wait
     api.refuse = [Unavailable("no answer")]
     events = EventQueue()
-    executor = CommandExecutor(
-        cast("Api", api), ClaimWriter(cast("Api", api), now=lambda: datetime.now(UTC))
-    )
+    executor = CommandExecutor(cast("Api", api), ClaimWriter(cast("Api", api)))
     dispatcher = WriteDispatcher(ThreadPoolExecutor(1), executor, events, limit=1)
-    command = SettleUncertain(Key.of_claim(found), found)
+    command = SettleUncertain(Key.of_claim(found), (found,))
     dispatcher.dispatch(command)
     assert not dispatcher.stop(0.1)
     answer.set()
