@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from controller.allocator.node_selector import selected_name
 from controller.cache import pods
@@ -55,24 +55,28 @@ class Deallocator:
             return False
         mine = self._reclaimable(pod, claims)
         if mine:
-            self._begin(key, mine, why, failed_for=pods.uid_of(pod))
+            self._context.dispatcher.dispatch(
+                ReleaseAllocation(key, tuple(mine), why, pods.uid_of(pod))
+            )
         return bool(mine)
 
     def release_orphan(self, key: Key, claim: Object) -> None:
         """Take the claim's allocation back where nobody will ever use it."""
         if is_orphan(claim, self._context.cache.pods_of(claim)):
-            self._begin(key, [claim], "the pod that it was allocated for is gone")
+            why = "the pod that it was allocated for is gone"
+            self._context.dispatcher.dispatch(ReleaseAllocation(key, (claim,), why))
 
     def _follow(self, key: Key, pod: Object, claims: Iterable[Object]) -> None:
         """The pod is bound: take back what it can never use there, to be allocated on its node."""
-        stranded = [
+        stranded = tuple(
             claim
             for claim in claims
             if _node(claim) != pods.node_name(pod)
             and is_stranded(claim, self._context.cache.pods_of(claim))
-        ]
+        )
         if stranded:
-            self._begin(key, stranded, "the pods that reserved it are bound to other nodes")
+            why = "the pods that reserved it are bound to other nodes"
+            self._context.dispatcher.dispatch(ReleaseAllocation(key, stranded, why))
 
     def _patience(self, verdict: str | None, before: str | None) -> float:
         """Seconds that the scheduler has, by its word now and by that of before the allocation. The
@@ -100,9 +104,6 @@ class Deallocator:
                 for user in self._context.cache.pods_of(claim)
             )
         ]
-
-    def _begin(self, key: Key, claims: Sequence[Object], why: str, failed_for: str = "") -> None:
-        self._context.dispatcher.dispatch(ReleaseAllocation(key, tuple(claims), why, failed_for))
 
     def on_release(self, command: ReleaseAllocation, answer: Answer) -> None:
         """Raises what ended the writes early."""

@@ -71,11 +71,10 @@ class CommandExecutor:
                 return self._claims.allocate(command.claims, gated, only_for=only_for)
             case ReleaseAllocation():
                 return self._claims.release(command.claims, command.why)
-            case SettleUncertain(claims=(claim,)):
-                return self._claims.settle(claim)
+            case SettleUncertain():
+                return self._claims.settle(command.claims[0])
             case LiftGate():
                 return self._claims.lift_gate(command.pod)
-        raise TypeError(f"no command: {command}")
 
     def _create(self, template: Object) -> Object:
         """Gives the template of that name as it is stored, whoever created it."""
