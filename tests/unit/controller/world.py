@@ -68,7 +68,7 @@ class Port:
         self.reads: list[str] = []
         self.refuse: list[Exception] = []
         self.meanwhile: Callable[[], object] = lambda: None
-        self.refuse_reads: list[KubeError] = []
+        self.refuse_reads: list[Exception] = []
         self.refuse_lists: list[KubeError] = []
         self.after_list: Callable[[], object] = lambda: None
         self.lists: list[str] = []

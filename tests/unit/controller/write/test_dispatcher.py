@@ -17,10 +17,10 @@ from controller.write.commands import SettleUncertain, WriteDone
 from controller.write.dispatcher import WriteDispatcher
 from controller.write.executor import CommandExecutor
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import Forbidden, Unavailable
+from dra_driver.kube.errors import Conflict, Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import allocation, results
-from dra_driver.model.errors import GcuError
+from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.model.names import ANNOTATION_TERM
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import (
@@ -231,6 +231,23 @@ def test_a_claim_that_is_deleted_while_uncertain() -> None:
     world.put(PODS, pod("q", "d"))
     world.settle()
     world.after(2.0)
+    assert world.node_of("d") == "a"
+
+
+def test_what_ends_a_write_in_no_way_that_was_foreseen_leaves_its_claims_uncertain() -> None:
+    """Which of them were written before is unknown."""
+    world = World(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    world.port.refuse = [Conflict("changed", status=409)]
+    world.port.refuse_reads = [InvalidValue("the API server sent no JSON")]
+    world.settle()
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d", priority=9))
+    world.settle()
+    assert world.node_of("d") is None
+    world.after(1.0)
+    assert world.claim("c")["metadata"]["annotations"][ANNOTATION_TERM] == "1.1"
     assert world.node_of("d") == "a"
 
 
