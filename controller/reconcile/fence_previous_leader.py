@@ -20,7 +20,7 @@ from controller.cache.isolation import Isolate
 from controller.cache.keys import Key
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, ResourceEvent
-from controller.write.commands import ReadClaim, WriteTerm, uid_of
+from controller.write.commands import ReadClaim, WriteTerm
 from controller.write.dispatcher import WriteDispatcher
 from dra_driver.collection import no_collection
 from dra_driver.kube.api import Api, Change, Keep, whole
@@ -76,7 +76,7 @@ class PreviousLeaderFence:
         for each in listed:
             key = Key.of_claim(each)
             claim = self.cache.claim(key)
-            if claim is None or uid_of(claim) != uid_of(each) or is_newer(each, claim):
+            if claim is None or is_newer(each, claim):
                 outdated.append(ReadClaim(key))
             else:
                 current.append(claim)
@@ -126,9 +126,9 @@ class PreviousLeaderFence:
 
 
 def identity(claim: Object) -> Object:
-    """What is kept of a claim in the list of versions."""
+    """What is kept of a claim of the list: another one of its name has a later version."""
     metadata = claim["metadata"]
-    kept = ("namespace", "name", "uid", "resourceVersion")
+    kept = ("namespace", "name", "resourceVersion")
     return {"metadata": {each: metadata[each] for each in kept}}
 
 
