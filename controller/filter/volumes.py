@@ -10,7 +10,7 @@ from typing import Final
 
 from controller.cache import pods
 from controller.cache.keys import Key
-from controller.queue.agenda import Agenda
+from controller.queue.scheduling_queue import SchedulingQueue
 from controller.write.dispatcher import Writes
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound
@@ -43,11 +43,15 @@ class Volumes:
     """
 
     def __init__(
-        self, reader: BoundVolumes, writes: Writes, agenda: Agenda, clock: Callable[[], float]
+        self,
+        reader: BoundVolumes,
+        writes: Writes,
+        queue: SchedulingQueue,
+        clock: Callable[[], float],
     ) -> None:
         self._reader = reader
         self._writes = writes
-        self._agenda = agenda
+        self._queue = queue
         self._clock = clock
         self._known: dict[Key, _Known] = {}
 
@@ -71,7 +75,7 @@ class Volumes:
     def _learn(self, key: Key, uid: str, selectors: Sequence[Object]) -> None:
         now = self._clock()
         self._known[key] = _Known(uid, now + LIFE, selectors)
-        self._agenda.add(key, now)  # if the pod is gone, this forgets what was read
+        self._queue.add(key, now)  # if the pod is gone, this forgets what was read
 
 
 @dataclass(slots=True)

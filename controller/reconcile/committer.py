@@ -47,7 +47,7 @@ class Grants:
         for claim in planned:
             context.cache.assume(claim)
         gated = pod if pods.has_our_gate(pod) else None
-        again = any(context.memory.was_released(each.ref.uid) for each in wanted)
+        again = any(context.backoff.was_released(each.ref.uid) for each in wanted)
         only_for = pod if again else None
         context.writes.begin(
             key,
@@ -92,16 +92,14 @@ class Grants:
             if not self.is_uncertain(claim):
                 context.cache.forget(claim)
                 # Its pod may have gone meanwhile, and then nobody else brings the claim up.
-                context.agenda.add(Key.of_claim(claim), now)
+                context.queue.add(Key.of_claim(claim), now)
         for claim in planned:
             context.wake_users(claim, but=key, after=pause)
-        if stored.error is not None:
-            context.wake_queue(after=pause)  # what was found for the pod is free again
-        else:
-            context.hints.freed(each for each in planned if not self._is_allocated(each))
+        free = [each for each in planned if not self._is_allocated(each)]
+        context.queue.on_freed(free, now + pause)
         if stored.late:
             self._live_pods.learn(pod, stored.pod)
-            context.agenda.add(key, now)
+            context.queue.add(key, now)
             return
         context.narrator.allocated(sum(allocation(each) is not None for each in stored.claims))
         if isinstance(stored.error, Invalid):  # it stays so until a person acts
@@ -109,15 +107,15 @@ class Grants:
         self._learn(stored)
         if context.has_pod(key, pods.uid_of(pod)):  # else nothing would forget it again
             uids = [_uid(each) for each in planned]
-            context.memory.granted(pods.uid_of(pod), uids, now, pods.verdict(pod))
-        context.agenda.add(key, now)
+            context.backoff.granted(pods.uid_of(pod), uids, now, pods.verdict(pod))
+        context.queue.add(key, now)
 
     def _hold_uncertain(self, claims: Sequence[Object]) -> None:
         """These writes may still arrive: what they give out is held until that is known."""
         at = self._context.clock() + _UNCERTAIN_RETRY
         for claim in claims:
             self._uncertain[_uid(claim)] = claim
-            self._context.agenda.add(Key.of_claim(claim), at)
+            self._context.queue.add(Key.of_claim(claim), at)
 
     def _settled(self, key: Key, claim: Object, stored: Stored) -> None:
         context = self._context
@@ -125,9 +123,9 @@ class Grants:
             del self._uncertain[_uid(claim)]
             self._learn_claims(stored)
             context.cache.forget(claim)
-            context.agenda.add(key, context.clock())  # it may be nobody's by now
+            context.queue.add(key, context.clock())  # it may be nobody's by now
             context.wake_users(claim)
-            context.hints.freed([claim])
+            context.queue.on_freed([claim])
         self._learn(stored)
 
     def _is_allocated(self, claim: Object) -> bool:
@@ -141,7 +139,7 @@ class Grants:
         self._learn(stored)
         if stored.pod is not None:  # else it is gone, and its watch tells
             # kube-scheduler may have spoken of it before the answer came.
-            self._context.agenda.add(key, self._context.clock())
+            self._context.queue.add(key, self._context.clock())
 
     def _learn(self, stored: Stored) -> None:
         """Raises what ended the writes early."""

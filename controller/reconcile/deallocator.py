@@ -32,22 +32,22 @@ class Reclaimer:
         pod fits nowhere, take all of the pod's allocations back and try another node."""
         context = self._context
         if pods.node_name(pod):
-            context.memory.forget_pod(pods.uid_of(pod))
+            context.backoff.forget_pod(pods.uid_of(pod))
             self._follow(key, pod, claims)
             return
         now, verdict = context.clock(), pods.verdict(pod)
         if not self._reclaimable(pod, claims):
             if any(map(is_releasable, claims)):  # other pods wait for them: nobody tells when not
-                context.agenda.add(key, now + context.patience)
+                context.queue.add(key, now + context.patience)
             return
-        since, before = context.memory.granted_at(pods.uid_of(pod), now, verdict)
+        since, before = context.backoff.granted_at(pods.uid_of(pod), now, verdict)
         until = since + self._patience(verdict, before)
         if until > now:
-            context.agenda.add(key, until)
+            context.queue.add(key, until)
         elif verdict is not None and not self._is_nominated(pod, claims):
             self.release_all(key, pod, claims, "the scheduler does not place the pod there")
         else:
-            context.agenda.add(key, now + context.patience)
+            context.queue.add(key, now + context.patience)
 
     def release_all(self, key: Key, pod: Object, claims: Iterable[Object], why: str) -> bool:
         """Take back all that is ours alone and unreserved, and remember the nodes; False where
@@ -122,15 +122,15 @@ class Reclaimer:
             if uid not in nodes or allocation(claim) is not None:
                 continue  # it was reserved or made anew in the meantime, and read again
             node = nodes[uid]
-            context.memory.released(uid, now)
+            context.backoff.released(uid, now)
             if node is not None and context.has_pod(key, failed_for):
-                context.memory.failed(failed_for, node, now)
+                context.backoff.failed(failed_for, node, now)
             context.narrator.released()
-            context.hints.freed(each for each in claims if each["metadata"]["uid"] == uid)
+            context.queue.on_freed(each for each in claims if each["metadata"]["uid"] == uid)
         for claim in claims:
             # Its pod may have gone meanwhile; what failed for itself is tried more slowly.
             if Key.of_claim(claim) != key:
-                context.agenda.add(Key.of_claim(claim), now)
+                context.queue.add(Key.of_claim(claim), now)
         if stored.error is not None:
             raise stored.error
 

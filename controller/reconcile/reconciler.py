@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from controller.allocator.allocate import NO_PEERS, Allocation, Unsatisfied, allocate
 from controller.allocator.device import CardKey
 from controller.allocator.ownership import is_ours
 from controller.allocator.request import Wanted, parse_claim
-from controller.cache import pods
+from controller.cache import nodes, pods
 from controller.cache.keys import Key, Subject
 from controller.filter import admin_access
-from controller.filter.feasible_nodes import Candidates, NodeFits, candidates
+from controller.filter.feasible_nodes import Candidates, NodeFits, candidates, digest
 from controller.filter.usage import check_allocated, check_asked, differs
 from controller.filter.volumes import BoundVolumes, Volumes
-from controller.queue.starvation_guard import Fairness
+from controller.queue.pod_class import PodClass
+from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.class_limits import unserved
 from controller.reconcile.committer import Grants
 from controller.reconcile.context import Context
@@ -29,8 +30,6 @@ from dra_driver.model.claim import Object, allocation, reserved_for, results
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import AllowanceSpent
 
-_FEW = 16  # nodes of which a waiting pod has a set of its own
-
 
 class Reconciler:
     """One instance, one thread. Every method may raise KubeError: look again later.
@@ -40,12 +39,17 @@ class Reconciler:
     """
 
     def __init__(
-        self, api: Api, context: Context, fairness: Fairness, *, template_retention: float
+        self,
+        api: Api,
+        context: Context,
+        fits: NodeFits,
+        guard: StarvationGuard,
+        *,
+        template_retention: float,
     ) -> None:
-        self._fairness = fairness
-        self._volumes = Volumes(BoundVolumes(api), context.writes, context.agenda, context.clock)
-        cache, allowance = context.cache, context.cache.state().selectors.allowance
-        self._fits = NodeFits(cache.nodes, lambda: cache.nodes_version, allowance)
+        self._guard = guard
+        self._fits = fits
+        self._volumes = Volumes(BoundVolumes(api), context.writes, context.queue, context.clock)
         self._context = context
         self._live_pods = LivePods()
         self._grants = Grants(context, self._live_pods)
@@ -60,7 +64,7 @@ class Reconciler:
             self._templates.reconcile(key)
         else:
             self._reconcile_pod(key)
-        self._context.narrator.waiting(len(self._context.queue))
+        self._context.narrator.waiting(self._context.queue.waiting())
 
     def _reconcile_claim(self, key: Key) -> None:
         claim = self._context.cache.claim(key)
@@ -97,7 +101,7 @@ class Reconciler:
                 check_asked(pod, ours)
         except (Refused, InvalidValue) as error:
             self._give_node_back(key)  # no node can serve it, so none is kept for it
-            context.queue.refuse(key, context.clock())
+            context.queue.refuse(key, context.clock(), None, _class_names(claims.values()))
             self._report(key, pod, claims.values(), str(error))
             return
         if not todo:
@@ -144,9 +148,9 @@ class Reconciler:
         context, now = self._context, self._context.clock()
         if any(self._grants.is_uncertain(claim) for claim in todo):
             return False  # settling it brings the pod up again
-        until = max(context.memory.quiet_until(_uid(claim)) for claim in todo)
+        until = max(context.backoff.quiet_until(_uid(claim)) for claim in todo)
         if until > now:
-            context.agenda.add(key, until)
+            context.queue.add(key, until)
         return until <= now
 
     def _serve(
@@ -163,8 +167,8 @@ class Reconciler:
             return  # they are being read
         state = context.cache.state()
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
-        avoided = context.memory.avoided(pods.uid_of(pod), context.clock())
-        failed = context.memory.failed_nodes(pods.uid_of(pod))
+        avoided = context.backoff.avoided(pods.uid_of(pod), context.clock())
+        failed = context.backoff.failed_nodes(pods.uid_of(pod))
         # A node that failed is not tried again before every other one was.
         where = self._candidates(pod, allocated, failed, volumes)
         decide = partial(
@@ -179,17 +183,19 @@ class Reconciler:
         if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
             where = self._candidates(pod, allocated, avoided, volumes)
             outcome = _decide(decide, where)
+        selectors = [*_node_selectors(allocated), *volumes]
+        pod_class = _class_of(pod, wanted, selectors)
         if isinstance(outcome, Allocation):
-            self._grant(key, pod, wanted, outcome, ours)
+            self._grant(key, pod, pod_class, outcome, ours)
             return
         for until in avoided.values():
-            context.agenda.add(key, until)
+            context.queue.add(key, until)
         why = "another claim of the pod cannot be allocated"
         if not self._reclaimer.release_all(key, pod, allocated, why):
-            since = context.queue.wait(key, context.clock(), wanted, self._may_serve(pod, where))
             todo = [each.claim for each in wanted]
+            since = context.queue.wait(key, context.clock(), pod_class, _class_names(todo))
             self._report(key, pod, todo, partial(_words, outcome, where))
-            self._stay_in_line(key, pod, since, wanted, where.fitting)
+            self._stay_in_line(key, pod, since, pod_class, where.fitting)
 
     def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
         """What matters of the pod's replicas to the decision."""
@@ -207,35 +213,27 @@ class Reconciler:
         return candidates(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
 
     def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
-        kept = self._fairness.kept_from(pod)
+        kept = self._guard.reserved_against(pod)
         words = {kept.node: f"kept for {kept.key}"} if kept is not None else {}
         return dict.fromkeys(avoided, "refused by the scheduler lately") | words
 
-    def _may_serve(self, pod: Object, where: Candidates) -> frozenset[str]:
-        """The nodes on which freed devices may help the pod: at least those of `where`. Where there
-        are many, it is one set for all pods that demand the same of a node."""
-        if len(where.fitting) > _FEW:
-            return self._fits.of(pod).fitting
-        kept = self._fairness.kept_from(pod)
-        return frozenset(where.fitting) | ({kept.node} if kept is not None else frozenset())
-
     def _stay_in_line(
-        self, key: Key, pod: Object, since: float, wanted: list[Wanted], nodes: Collection[str]
+        self, key: Key, pod: Object, since: float, pod_class: PodClass, nodes: Collection[str]
     ) -> None:
         context, now = self._context, self._context.clock()
-        opened = self._fairness.waits(pod, since, now, wanted, nodes)
+        opened = self._guard.waits(pod, since, now, pod_class, nodes)
         if opened is not None:
-            context.hints.opened(opened)
-        context.agenda.add(key, self._fairness.look_again_at(since, now))
+            context.queue.on_nodes([opened])
+        context.queue.add(key, self._guard.next_look(since, now))
 
     def stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
         """The pod waits on, but no freed device brings it up before the decision goes on."""
         context = self._context
         if (pod := context.cache.pod(key)) is not None:
-            context.queue.wait(key, context.clock(), (), frozenset())
+            context.queue.wait(key, context.clock(), None)
             claims = context.cache.claims_of(pod) or {}
             context.narrator.stopped(pod, claims.values(), spent, again_in)
-            context.narrator.waiting(len(context.queue))
+            context.narrator.waiting(context.queue.waiting())
 
     def leave_line(self, key: Key) -> None:
         """The pod waits for no devices any more, whatever is free; a node kept for it is not."""
@@ -244,26 +242,27 @@ class Reconciler:
         self._give_node_back(key)
 
     def _give_node_back(self, key: Key) -> None:
-        opened = self._fairness.leaves(key)
+        opened = self._guard.leaves(key)
         if opened is not None:
-            self._context.hints.opened(opened)
+            self._context.queue.on_nodes([opened])
 
     def _grant(
         self,
         key: Key,
         pod: Object,
-        wanted: Sequence[Wanted],
+        pod_class: PodClass,
         granted: Allocation,
         ours: dict[str, Object],
     ) -> None:
+        wanted = pod_class.wanted
         try:
             admin_access.check_granted(wanted, granted)
             check_allocated(pod, ours, wanted, granted)
         except Refused as error:
             self._give_node_back(key)  # there is enough for it
-            nodes = self._fits.of(pod).fitting  # where something else may be found for it
-            self._context.queue.refuse(key, self._context.clock(), wanted, nodes)
-            self._report(key, pod, [each.claim for each in wanted], str(error))
+            todo = [each.claim for each in wanted]
+            self._context.queue.refuse(key, self._context.clock(), pod_class, _class_names(todo))
+            self._report(key, pod, todo, str(error))
             return
         self.leave_line(key)
         self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
@@ -272,7 +271,7 @@ class Reconciler:
         context = self._context
         untold_for = context.narrator.unsatisfied(pod, claims, reason)
         if untold_for:
-            context.agenda.add(key, context.clock() + untold_for)
+            context.queue.add(key, context.clock() + untold_for)
 
 
 def _may_wait(pod: Object) -> bool:
@@ -294,6 +293,27 @@ def _words(outcome: Unsatisfied, where: Candidates) -> str:
         return f"no node fits the pod: {where.reason}"
     reason = outcome.reason
     return f"{reason} (of {where.reason})" if where.reason else reason
+
+
+def _class_of(pod: Object, wanted: Sequence[Wanted], selectors: Sequence[Object]) -> PodClass:
+    constraints = pods.node_name(pod), digest([nodes.demand(pod), *selectors])
+    shape = tuple(each.shape for each in wanted)
+    return PodClass(shape, constraints, pod, wanted, selectors)
+
+
+def _node_selectors(allocated: Iterable[Object]) -> Iterator[Object]:
+    for claim in allocated:
+        selector = (allocation(claim) or {}).get("nodeSelector")
+        if selector is not None:
+            yield selector
+
+
+def _class_names(claims: Iterable[Object]) -> Iterator[str]:
+    """Of the DeviceClasses that the claims name."""
+    for claim in claims:
+        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+                yield (each or {}).get("deviceClassName", "")
 
 
 def _uid(claim: Object) -> str:

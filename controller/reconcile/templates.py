@@ -54,7 +54,7 @@ class TemplateKeeper:
         context, now = self._context, self._context.clock()
         until = self._unused_since.setdefault(key, now) + self._retention
         if until > now:
-            context.agenda.add(key, until)
+            context.queue.add(key, until)
             return
         context.writes.begin(
             key, [str(key)], partial(self._delete, stored), partial(self._deleted, key)
@@ -85,11 +85,11 @@ class TemplateKeeper:
         context = self._context
         if not isinstance(made, str):
             context.cache.apply(RESOURCE_CLAIM_TEMPLATES, Change.MODIFIED, made)
-            context.agenda.add(key, context.clock())  # its pods may have gone meanwhile
+            context.queue.add(key, context.clock())  # its pods may have gone meanwhile
             return
         for pod in waiting:
             context.narrator.no_template(pod, made)
-        context.agenda.add(key, context.clock() + _LOOK_AGAIN)
+        context.queue.add(key, context.clock() + _LOOK_AGAIN)
 
     def _delete(self, stored: Object) -> None:
         metadata = stored["metadata"]

@@ -88,11 +88,11 @@ def test_what_was_read_serves_however_long_the_backlog_is() -> None:
     """More urgent pods come up for longer than what was read holds."""
     world = zoned()
     while not world.port.reads:
-        world.worker.turn(0)
+        world.worker.run_once(0)
     for name in ("urgent0", "urgent1", "urgent2"):
         world.put(RESOURCE_CLAIMS, claim(name, [request(count=3)]))
         world.put(PODS, pod(name, name, priority=1))
-        world.worker.turn(0)
+        world.worker.run_once(0)
         world.time += 2 * LIFE
     assert world.node_of("c0") is None
     world.settle()

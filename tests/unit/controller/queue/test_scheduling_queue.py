@@ -132,13 +132,13 @@ def test_a_new_pod_does_not_wait_for_those_that_nothing_can_serve(
     world = with_old_pods(kind)
     for number in range(4):
         change(world, number)
-        world.worker.turn(0)
+        world.worker.run_once(0)
     start(world, "new", [request()], created=OLD)
     turns = 0
     while world.node_of("new") is None and turns < 2000:
         if turns % 10 == 0:
             change(world, turns // 10)
-        world.worker.turn(0)
+        world.worker.run_once(0)
         turns += 1
     assert world.node_of("new") == "b"
     assert turns <= OLD + 10
