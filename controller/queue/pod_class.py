@@ -32,7 +32,7 @@ class QueueingHints(Protocol):
     def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
         """The nodes on which the pools' devices are."""
 
-    def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str]) -> bool:
+    def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str], /) -> bool:
         """Whether one of `nodes` can serve the class, of which the pod `key` comes first."""
 
 

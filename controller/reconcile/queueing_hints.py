@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 from controller.allocator.allocate import can_serve
 from controller.allocator.policy import Policy
-from controller.cache import pods
+from controller.allocator.request import Wanted
+from controller.cache import nodes, pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
-from controller.filter.feasible_nodes import NodeFits
+from controller.filter.feasible_nodes import NodeFits, digest
 from controller.queue.pod_class import PodClass
 from controller.reconcile.steps import Steps
+from dra_driver.model.claim import Object, allocation
 from dra_driver.selector.allowance import AllowanceSpent
 
 _SLICE: Final = 0.1  # seconds, after which the thread looks at its events
@@ -57,3 +60,22 @@ class ClassHints:
             if feasible:
                 feasible &= self._fits.matching(selector)
         return feasible
+
+
+def class_of(
+    pod: Object, wanted: Sequence[Wanted], allocated: Iterable[Object], volumes: Sequence[Object]
+) -> PodClass:
+    """The class of a pod that wants these claims, beside those that are `allocated` already.
+    `volumes` are node selectors of its volumes."""
+    follows = [(allocation(claim) or {}).get("nodeSelector") for claim in allocated]
+    selectors = [*filter(None, follows), *volumes]
+    constraints = pods.node_name(pod), digest([nodes.demand(pod), selectors])
+    return PodClass(tuple(each.shape for each in wanted), constraints, pod, wanted, selectors)
+
+
+def class_names(claims: Iterable[Object]) -> Iterator[str]:
+    """The DeviceClasses that the claims name."""
+    for claim in claims:
+        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+                yield (each or {}).get("deviceClassName", "")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from controller.allocator.allocate import NO_PEERS, Allocation, Unsatisfied, allocate
 from controller.allocator.device import CardKey
 from controller.allocator.ownership import is_ours
 from controller.allocator.request import Wanted, parse_claim
-from controller.cache import nodes, pods
+from controller.cache import pods
 from controller.cache.keys import Key, Subject
 from controller.filter import admin_access
-from controller.filter.feasible_nodes import Candidates, NodeFits, candidates, digest
+from controller.filter.feasible_nodes import Candidates, NodeFits, candidates
 from controller.filter.usage import check_allocated, check_asked, differs
 from controller.filter.volumes import BoundVolumes, Volumes
 from controller.queue.pod_class import PodClass
@@ -22,6 +22,7 @@ from controller.reconcile.committer import Grants
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Reclaimer
 from controller.reconcile.live_read_overlay import LivePods
+from controller.reconcile.queueing_hints import class_names, class_of
 from controller.reconcile.reserved_for_limit import crowded_out
 from controller.reconcile.templates import TemplateKeeper
 from dra_driver.kube.api import Api
@@ -101,7 +102,7 @@ class Reconciler:
                 check_asked(pod, ours)
         except (Refused, InvalidValue) as error:
             self._give_node_back(key)  # no node can serve it, so none is kept for it
-            context.queue.refuse(key, context.clock(), None, _class_names(claims.values()))
+            context.queue.refuse(key, context.clock(), None, class_names(claims.values()))
             self._report(key, pod, claims.values(), str(error))
             return
         if not todo:
@@ -183,8 +184,7 @@ class Reconciler:
         if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
             where = self._candidates(pod, allocated, avoided, volumes)
             outcome = _decide(decide, where)
-        selectors = [*_node_selectors(allocated), *volumes]
-        pod_class = _class_of(pod, wanted, selectors)
+        pod_class = class_of(pod, wanted, allocated, volumes)
         if isinstance(outcome, Allocation):
             self._grant(key, pod, pod_class, outcome, ours)
             return
@@ -193,7 +193,7 @@ class Reconciler:
         why = "another claim of the pod cannot be allocated"
         if not self._reclaimer.release_all(key, pod, allocated, why):
             todo = [each.claim for each in wanted]
-            since = context.queue.wait(key, context.clock(), pod_class, _class_names(todo))
+            since = context.queue.wait(key, context.clock(), pod_class, class_names(todo))
             self._report(key, pod, todo, partial(_words, outcome, where))
             self._stay_in_line(key, pod, since, pod_class, where.fitting)
 
@@ -261,7 +261,7 @@ class Reconciler:
         except Refused as error:
             self._give_node_back(key)  # there is enough for it
             todo = [each.claim for each in wanted]
-            self._context.queue.refuse(key, self._context.clock(), pod_class, _class_names(todo))
+            self._context.queue.refuse(key, self._context.clock(), pod_class, class_names(todo))
             self._report(key, pod, todo, str(error))
             return
         self.leave_line(key)
@@ -293,27 +293,6 @@ def _words(outcome: Unsatisfied, where: Candidates) -> str:
         return f"no node fits the pod: {where.reason}"
     reason = outcome.reason
     return f"{reason} (of {where.reason})" if where.reason else reason
-
-
-def _class_of(pod: Object, wanted: Sequence[Wanted], selectors: Sequence[Object]) -> PodClass:
-    constraints = pods.node_name(pod), digest([nodes.demand(pod), *selectors])
-    shape = tuple(each.shape for each in wanted)
-    return PodClass(shape, constraints, pod, wanted, selectors)
-
-
-def _node_selectors(allocated: Iterable[Object]) -> Iterator[Object]:
-    for claim in allocated:
-        selector = (allocation(claim) or {}).get("nodeSelector")
-        if selector is not None:
-            yield selector
-
-
-def _class_names(claims: Iterable[Object]) -> Iterator[str]:
-    """Of the DeviceClasses that the claims name."""
-    for claim in claims:
-        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-                yield (each or {}).get("deviceClassName", "")
 
 
 def _uid(claim: Object) -> str:

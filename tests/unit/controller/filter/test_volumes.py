@@ -75,12 +75,11 @@ def test_what_was_read_holds_for_a_while() -> None:
     assert len(world.port.reads) == 2 * 3
     world.port.reads.clear()
     waiting = next(name for name in ("c0", "c1", "c2") if world.node_of(name) is None)
-    world.put(NODES, node("c"))
-    world.after(LIFE / 2)
-    assert world.port.reads == []
-    world.put(NODES, node("d"))
-    world.after(LIFE / 2)
-    assert len(world.port.reads) == 2
+    user = world.port.live[PODS, waiting.replace("c", "p")]
+    for number, reads in ((1, 0), (2, 2)):
+        world.put(PODS, user | {"status": {"nominatedNodeName": f"n{number}"}})
+        world.after(LIFE / 2)
+        assert len(world.port.reads) == reads
     assert world.node_of(waiting) is None
 
 

@@ -12,6 +12,7 @@ from dra_driver.selector.allowance import SECONDS
 from tests.unit.controller.allocator.build import claim, device, pool, request
 from tests.unit.controller.world import World, node, pod
 
+
 def test_ordinary_steps_are_charged_to_nobody() -> None:
     budget = NamespaceBudget()
     for nth in range(10_000):
