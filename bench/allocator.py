@@ -59,11 +59,13 @@ class Cluster:
         for each in holds_of(claim):
             self._holdings.add(each)
 
-    def release(self, number: int = -1) -> None:
+    def release(self, number: int = -1) -> Object:
         """The claim of that number ends, by default the last one."""
         self._held[number], self._held[-1] = self._held[-1], self._held[number]
-        for each in holds_of(self._held.pop()):
+        ended = self._held.pop()
+        for each in holds_of(ended):
             self._holdings.remove(each)
+        return ended
 
     def release_any(self) -> None:
         self.release(self._draw.randrange(len(self._held)))

@@ -12,19 +12,20 @@ from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
 from controller.cache.cache import ClusterCache
+from controller.filter.feasible_nodes import NodeFits
 from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence, FencedApi
-from controller.queue.agenda import Agenda
-from controller.queue.backoff_state import Memory
+from controller.queue.active_queue import NamespaceBudget
+from controller.queue.backoff_state import BackoffState
 from controller.queue.event_queue import EventQueue
-from controller.queue.overspending import Overspending
-from controller.queue.starvation_guard import Fairness
-from controller.queue.waiting_pods import Queue
+from controller.queue.retry_backoff import RetryBackoff
+from controller.queue.scheduling_queue import SchedulingQueue
+from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.context import Context
-from controller.reconcile.event_handlers import Triggers
+from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.quarantine import Quarantine
-from controller.reconcile.queueing_hints import QueueingHints
+from controller.reconcile.queueing_hints import ClassHints
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Narrator
 from controller.reconcile.steps import Steps
@@ -65,36 +66,31 @@ def wire(
     """The thread, not started, and what its parts share. Has no effects."""
     api = FencedApi(ports.api, fence)
     narrator = Narrator(ports.recorder, registry)
-    quarantine = Quarantine(narrator, ports.clock, ports.draw)
+    backoff = RetryBackoff(ports.draw)
+    quarantine = Quarantine(narrator, backoff, ports.clock)
     cache = ClusterCache(selectors, quarantine.isolate)
-    queue = Queue(cache.pod, ports.draw)
-    overspending = Overspending(ports.draw)
-    steps = Steps(selectors.allowance, overspending, narrator, ports.clock)
-    fairness = Fairness(cache.state(), patience=settings.fairness_patience)
+    budget = NamespaceBudget()
+    steps = Steps(selectors.allowance, budget, narrator, ports.clock)
+    fits = NodeFits(cache.nodes, lambda: cache.nodes_version, selectors.allowance)
+    guard = StarvationGuard(cache, patience=settings.fairness_patience)
     policy = Policy(settings.pack_nodes, settings.pack_cards)
+    hints = ClassHints(cache, fits, policy, steps)
+    queue = SchedulingQueue(
+        cache.pod, hints, guard, backoff=backoff, budget=budget, clock=ports.clock
+    )
     writer = ClaimWriter(api, term=lambda: fence.term)
     context = Context(
         cache=cache,
         dispatcher=WriteDispatcher(
             ports.executor, CommandExecutor(api, writer), events, limit=settings.writes_in_flight
         ),
-        memory=Memory(
+        backoff=BackoffState(
             quiet=settings.quiet_time,
             first_retry=settings.node_retry,
             longest_retry=settings.node_retry_longest,
             draw=ports.draw,
         ),
-        agenda=Agenda(queue.rank, overspending.excess),
         queue=queue,
-        hints=QueueingHints(
-            cache,
-            queue,
-            fairness,
-            policy=policy,
-            steps=steps,
-            overspending=overspending,
-            clock=ports.clock,
-        ),
         narrator=narrator,
         clock=ports.clock,
         now=ports.now,
@@ -104,10 +100,9 @@ def wire(
     worker = Worker(
         events=events,
         cache=cache,
-        agenda=context.agenda,
-        hints=context.hints,
-        triggers=Triggers(context),
-        reconciler=Reconciler(context, fairness, template_retention=settings.template_retention),
+        queue=queue,
+        handlers=EventHandlers(context),
+        reconciler=Reconciler(context, fits, guard, template_retention=settings.template_retention),
         previous_leader=PreviousLeaderFence(
             api=api,
             dispatcher=context.dispatcher,
@@ -121,7 +116,6 @@ def wire(
         fence=fence,
         narrator=narrator,
         quarantine=quarantine,
-        overspending=overspending,
         steps=steps,
         clock=ports.clock,
         draw=ports.draw,

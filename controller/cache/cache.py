@@ -42,6 +42,7 @@ WATCHED = (
     RESOURCE_CLAIMS,
     PODS,
 )
+_PUBLISHED = {RESOURCE_SLICES, DEVICE_TAINT_RULES, DEVICE_CLASSES, NODES}
 RESOURCE_OF = {
     Subject.POD: PODS,
     Subject.CLAIM: RESOURCE_CLAIMS,
@@ -81,6 +82,8 @@ class ClusterCache:
         self._classes: dict[str, Object] = {}
         self._nodes: dict[str, Object] = {}
         self._nodes_version = 0
+        self._published_version = 0
+        self._allocated_version = 0
         self._holdings = Holdings()
         self._counts = Counts(self._holdings, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
@@ -147,10 +150,12 @@ class ClusterCache:
     def assume(self, claim: Object) -> None:
         """Count the claim as if it were allocated so, whatever is told of it, until `forget`:
         the write is under way."""
+        self._allocated_version += 1
         self._counts.assume(_name(claim), claim)
 
     def forget(self, claim: Object) -> None:
         """From now on what is told of the claim counts."""
+        self._allocated_version += 1
         self._counts.forget(_name(claim), claim)
 
     def state(self) -> State:
@@ -200,6 +205,16 @@ class ClusterCache:
         """Another one whenever a node has come, gone or changed in what pods demand of it."""
         return self._nodes_version
 
+    @property
+    def published_version(self) -> int:
+        """Another one whenever slices, taint rules, DeviceClasses or nodes may have changed."""
+        return self._published_version
+
+    @property
+    def allocated_version(self) -> int:
+        """Another one whenever a claim may have changed."""
+        return self._allocated_version
+
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
         """The pod's claims by their names in the pod; None while one is missing, being deleted
         or another pod's."""
@@ -231,6 +246,8 @@ class ClusterCache:
 
     def _store(self, resource: Resource, name: Name, new: Object | None) -> None:
         objects = self._objects[resource]
+        self._published_version += resource in _PUBLISHED
+        self._allocated_version += resource is RESOURCE_CLAIMS
         old = objects.get(name)
         _put(objects, name, new)
         try:

@@ -15,6 +15,7 @@ from dra_driver.model.claim import Object, allocation
 from dra_driver.selector.allowance import Allowance
 
 _REMEMBERED = 256  # demands on nodes: pods of one workload make the same
+_FEW = 16
 _LOOKS = 8  # nodes between two looks at the allowance: a demand of megabytes takes 20 ms for each
 
 
@@ -61,8 +62,7 @@ class NodeFits:
         """The nodes that fit the pod, as far as it and they say. Raises AllowanceSpent where it
         takes too long to find that out."""
         self._settle()
-        text = json.dumps(nodes.demand(pod), sort_keys=True)
-        demand = sha256(text.encode()).digest()  # the text may be of megabytes
+        demand = digest(nodes.demand(pod))
         found = self._fits.get(demand)
         if found is None:
             found = self._fits[demand] = self._look(pod)
@@ -70,6 +70,14 @@ class NodeFits:
                 self._fits.popitem(last=False)
         self._fits.move_to_end(demand)
         return found
+
+    def among(self, pod: Object, names: AbstractSet[str]) -> AbstractSet[str]:
+        """Those of `names` that fit the pod. Few are looked at one by one, as the answers for all
+        nodes have to be found anew after each change of a node."""
+        if len(names) > _FEW:
+            return names & self.of(pod).fitting
+        known = [name for name in names if name in self._known]
+        return frozenset(name for name in known if nodes.misfit(pod, self._known[name]) is None)
 
     def matching(self, selector: Object) -> AbstractSet[str]:
         """The nodes that a NodeSelector (core/v1) allows."""
@@ -91,6 +99,11 @@ class NodeFits:
             why[name] = nodes.misfit(pod, node)
         fitting = frozenset(name for name, misfit in why.items() if misfit is None)
         return Fit(fitting, Counter(filter(None, why.values())))
+
+
+def digest(demand: object) -> bytes:
+    """Equal for equal demands on nodes, as JSON has them. Their text may be of megabytes."""
+    return sha256(json.dumps(demand, sort_keys=True).encode()).digest()
 
 
 def candidates(

@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.cache import pods
 from controller.cache.keys import Key
-from controller.queue.agenda import Agenda
+from controller.queue.scheduling_queue import SchedulingQueue
 from controller.write.commands import Answer, ReadVolumes
 from controller.write.dispatcher import WriteDispatcher
 from controller.write.volume_reader import claim_names
@@ -27,10 +27,10 @@ class Volumes:
     """
 
     def __init__(
-        self, dispatcher: WriteDispatcher, agenda: Agenda, clock: Callable[[], float]
+        self, dispatcher: WriteDispatcher, queue: SchedulingQueue, clock: Callable[[], float]
     ) -> None:
         self._dispatcher = dispatcher
-        self._agenda = agenda
+        self._queue = queue
         self._clock = clock
         self._known: dict[Key, _Known] = {}
 
@@ -56,7 +56,7 @@ class Volumes:
             raise answer.error
         key, now = command.key, self._clock()
         self._known[key] = _Known(pods.uid_of(command.pod), now + LIFE, answer.objects)
-        self._agenda.add(key, now)  # if the pod is gone, this forgets what was read
+        self._queue.add(key, now)  # if the pod is gone, this forgets what was read
 
 
 @dataclass(slots=True)

@@ -1,4 +1,6 @@
-"""What the controller remembers of its dealings with kube-scheduler. Pure: told the time.
+"""How kube-scheduler took the allocations so far: claims and nodes that are left alone for a while.
+
+Pure: told the time.
 
 Nothing here is needed for correctness after a restart: a claim without allocation that still
 carries the finalizer was allocated once, and is treated as released just now.
@@ -25,7 +27,7 @@ class _PodMemory:
     failed: dict[str, _Failure] = field(default_factory=dict)
 
 
-class Memory:
+class BackoffState:
     """Quiet times of claims, and of each waiting pod the nodes that did not work out.
 
     `quiet` is how many seconds a claim is left alone after its allocation was taken away: on a

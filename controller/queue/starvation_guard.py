@@ -1,29 +1,34 @@
 """No pod waits for ever because smaller ones always come first.
 
 The pod that is first in line, by priority and then age, and has waited for `patience` seconds, gets
-a node set aside: pods behind it are given nothing there until it is served. The node is one that
+a node reserved: pods behind it are given nothing there until it is served. The node is one that
 could serve it if it were empty, the one with the fewest devices in use. The choice is made anew
 after another `patience` seconds, when another node may have become the emptier one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Final
 
-from controller.allocator.allocate import Allocation, allocate
+from controller.allocator.allocate import rank
 from controller.allocator.holdings import Holdings
-from controller.allocator.request import Wanted
 from controller.allocator.state import State
 from controller.cache import pods
+from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
-from controller.queue.agenda import Rank
+from controller.queue.fair_queue import Rank
+from controller.queue.pod_class import PodClass
 from dra_driver.model.claim import Object
+
+_MOST: Final = 1024  # classes of which it is remembered what was found
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
-    """`node` is kept for the pod `key`, whose rank is `rank`, since `at`."""
+class NodeReservation:
+    """`node` is reserved for the pod `key`, whose rank is `rank`, since `at`."""
 
     node: str
     key: Key
@@ -31,71 +36,95 @@ class SetAside:
     at: float
 
 
-class Fairness:
-    """One instance, one thread; at most one node is set aside. `state` is the cluster's, always
-    that of the moment."""
+@dataclass(slots=True)
+class _Found:
+    """What was found for a class: the nodes that could serve it if they were empty, by what is
+    `published`; of them the emptiest of those in `among`, by what is allocated in `version`."""
 
-    def __init__(self, state: State, *, patience: float) -> None:
-        self._state = state
+    published: int
+    suitable: list[str]
+    version: int = -1
+    among: AbstractSet[str] = frozenset()
+    emptiest: str | None = None
+
+
+class StarvationGuard:
+    """One instance, one thread; at most one node is reserved."""
+
+    def __init__(self, cache: ClusterCache, *, patience: float) -> None:
+        self._cache = cache
+        self._state = state = cache.state()
         self._patience = patience
-        self._kept: SetAside | None = None
+        self._reservation: NodeReservation | None = None
+        self._found: dict[PodClass, _Found] = {}
         self._empty = State(
             state.inventory, Holdings(), state.classes, state.selectors, nodes=state.nodes
         )
 
-    def kept_from(self, pod: Object) -> SetAside | None:
-        """The node on which the pod may be given nothing; None for the pod it is kept for, and
+    def reserved_against(self, pod: Object) -> NodeReservation | None:
+        """The node on which the pod may be given nothing; None for the pod it is reserved for, and
         for those before it in line."""
-        kept = self._kept
-        if kept is None or kept.key == pods.key_of(pod) or pods.urgency(pod) < kept.rank:
+        found = self._reservation
+        if found is None or found.key == pods.key_of(pod) or pods.urgency(pod) < found.rank:
             return None
-        return kept
+        return found
 
-    def look_again_at(self, since: float, now: float) -> float:
+    def next_look(self, since: float, now: float) -> float:
         """When a pod that waits since then may be due a node, or another one."""
         return since + self._patience if now < since + self._patience else now + self._patience
 
     def waits(
-        self,
-        pod: Object,
-        since: float,
-        now: float,
-        wanted: Sequence[Wanted],
-        nodes: Collection[str],
+        self, pod: Object, since: float, now: float, pod_class: PodClass, nodes: Collection[str]
     ) -> str | None:
         """The pod has waited `since` then and cannot be served on any of `nodes` now; gives the
         node that is free for others again, if one is."""
-        key, rank, kept = pods.key_of(pod), pods.urgency(pod), self._kept
+        key, urgency, reserved = pods.key_of(pod), pods.urgency(pod), self._reservation
         if now < since + self._patience:
             return None
-        if kept is not None:
-            if kept.key != key and kept.rank <= rank:
+        if reserved is not None:
+            if reserved.key != key and reserved.rank <= urgency:
                 return None
-            if kept.key == key and kept.node in nodes and now < kept.at + self._patience:
+            is_fresh = now < reserved.at + self._patience
+            if reserved.key == key and reserved.node in nodes and is_fresh:
                 return None
-        node = self._emptiest(wanted, nodes)
+        node = self._emptiest(pod_class, nodes)
         if node is not None:
-            self._kept = SetAside(node, key, rank, now)
-        elif kept is not None and kept.key == key:
-            self._kept = None  # not even an empty node could serve it any more
-        if kept is None or (self._kept is not None and self._kept.node == kept.node):
+            self._reservation = NodeReservation(node, key, urgency, now)
+        elif reserved is not None and reserved.key == key:
+            self._reservation = None  # not even an empty node could serve it any more
+        if reserved is None or (self._reservation and self._reservation.node == reserved.node):
             return None
-        return kept.node
+        return reserved.node
 
     def leaves(self, key: Key) -> str | None:
-        """The pod waits no longer; gives the node that was kept for it, if one was: it is free for
-        others again."""
-        kept = self._kept
-        if kept is None or kept.key != key:
+        """The pod waits no longer; gives the node that was reserved for it, if one was: it is free
+        for others again."""
+        reserved = self._reservation
+        if reserved is None or reserved.key != key:
             return None
-        self._kept = None
-        return kept.node
+        self._reservation = None
+        return reserved.node
 
-    def _emptiest(self, wanted: Sequence[Wanted], nodes: Iterable[str]) -> str | None:
-        for node in sorted(nodes, key=lambda name: (self._in_use(name), name)):
-            if isinstance(allocate(self._empty, wanted, [node]), Allocation):
-                return node
-        return None
+    def _emptiest(self, pod_class: PodClass, nodes: Collection[str]) -> str | None:
+        """Found once for all pods of the class, until something is allocated or published."""
+        found, cache = self._found.get(pod_class), self._cache
+        if found is None or found.published != cache.published_version:
+            self._forget_outdated()
+            suitable = rank(self._empty, pod_class.wanted, frozenset(cache.nodes))
+            found = self._found[pod_class] = _Found(cache.published_version, suitable)
+        among = nodes if isinstance(nodes, AbstractSet) else frozenset(nodes)
+        if found.version != cache.allocated_version or found.among != among:
+            fitting = (node for node in found.suitable if node in among)
+            found.emptiest = min(fitting, key=lambda node: (self._in_use(node), node), default=None)
+            found.version, found.among = cache.allocated_version, among
+        return found.emptiest
+
+    def _forget_outdated(self) -> None:
+        """Of classes whose pods have gone."""
+        now = self._cache.published_version
+        if len(self._found) >= _MOST:
+            self._found.clear()
+        self._found = {each: had for each, had in self._found.items() if had.published == now}
 
     def _in_use(self, node: str) -> int:
         devices = self._state.inventory.devices_of(node, self._state.nodes.get(node))

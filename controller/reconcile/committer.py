@@ -54,7 +54,7 @@ class AllocationCommitter:
         )
         for claim in planned:
             context.cache.assume(claim)
-        was_released = any(context.memory.was_released(each.ref.uid) for each in wanted)
+        was_released = any(context.backoff.was_released(each.ref.uid) for each in wanted)
         gated = pods.has_our_gate(pod)
         context.dispatcher.dispatch(
             WriteAllocation(key, planned, pod, gated=gated, read_pod=was_released)
@@ -97,16 +97,14 @@ class AllocationCommitter:
             if not self.is_uncertain(claim):
                 context.cache.forget(claim)
                 # Its pod may have gone meanwhile, and then nobody else brings the claim up.
-                context.agenda.add(Key.of_claim(claim), now)
+                context.queue.add(Key.of_claim(claim), now)
         for claim in planned:
             context.wake_users(claim, but=key, after=pause)
-        if answer.error is not None:
-            context.wake_queue(after=pause)  # what was found for the pod is free again
-        else:
-            context.hints.freed(each for each in planned if not self._is_allocated(each))
+        free = [each for each in planned if not self._is_allocated(each)]
+        context.queue.on_freed(free, now + pause)
         if answer.pod_changed:
             self._overlay.learn(pod, answer.pod)
-            context.agenda.add(key, now)
+            context.queue.add(key, now)
             return
         context.narrator.allocated(sum(allocation(each) is not None for each in answer.objects))
         if isinstance(answer.error, Invalid):  # it stays so until a person acts
@@ -114,15 +112,15 @@ class AllocationCommitter:
         self._learn(answer)
         if context.has_pod(key, pods.uid_of(pod)):  # else nothing would forget it again
             uids = [uid_of(each) for each in planned]
-            context.memory.granted(pods.uid_of(pod), uids, now, pods.verdict(pod))
-        context.agenda.add(key, now)
+            context.backoff.granted(pods.uid_of(pod), uids, now, pods.verdict(pod))
+        context.queue.add(key, now)
 
     def _hold_uncertain(self, claims: Iterable[Object]) -> None:
         """These writes may still arrive: what they give out is held until that is known."""
         at = self._context.clock() + _UNCERTAIN_RETRY
         for claim in claims:
             self._uncertain[uid_of(claim)] = claim
-            self._context.agenda.add(Key.of_claim(claim), at)
+            self._context.queue.add(Key.of_claim(claim), at)
 
     def on_settled(self, command: SettleUncertain, answer: Answer) -> None:
         """Raises what ended it: the claim stays uncertain."""
@@ -131,9 +129,9 @@ class AllocationCommitter:
             del self._uncertain[uid_of(claim)]
             self._learn_claims(answer)
             context.cache.forget(claim)
-            context.agenda.add(command.key, context.clock())  # it may be nobody's by now
+            context.queue.add(command.key, context.clock())  # it may be nobody's by now
             context.wake_users(claim)
-            context.hints.freed([claim])
+            context.queue.on_freed([claim])
         self._learn(answer)
 
     def _is_allocated(self, claim: Object) -> bool:
@@ -150,7 +148,7 @@ class AllocationCommitter:
         self._learn(answer)
         if answer.pod is not None:  # else it is gone, and its watch tells
             # kube-scheduler may have spoken of it before the answer came.
-            self._context.agenda.add(command.key, self._context.clock())
+            self._context.queue.add(command.key, self._context.clock())
 
     def _learn(self, answer: Answer) -> None:
         if answer.pod is not None:

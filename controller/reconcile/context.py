@@ -10,10 +10,8 @@ from controller.allocator.policy import Policy
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
-from controller.queue.agenda import Agenda
-from controller.queue.backoff_state import Memory
-from controller.queue.waiting_pods import Cause, Queue
-from controller.reconcile.queueing_hints import QueueingHints
+from controller.queue.backoff_state import BackoffState
+from controller.queue.scheduling_queue import SchedulingQueue
 from controller.reconcile.reporter import Narrator
 from controller.write.dispatcher import WriteDispatcher
 from dra_driver.model.claim import Object
@@ -26,10 +24,8 @@ class Context:
 
     cache: ClusterCache
     dispatcher: WriteDispatcher
-    memory: Memory
-    agenda: Agenda
-    queue: Queue
-    hints: QueueingHints
+    backoff: BackoffState
+    queue: SchedulingQueue
     narrator: Narrator
     clock: Callable[[], float]
     now: Callable[[], datetime]
@@ -46,11 +42,4 @@ class Context:
         at = self.clock() + after
         for key in map(pods.key_of, self.cache.pods_of(claim)):
             if key != but:
-                self.agenda.add(key, at)
-
-    def wake_queue(self, *, after: float = 0.0) -> None:
-        """Look at all pods that wait for devices, `after` so many seconds, those later that were
-        looked at in vain when the cluster changed before."""
-        at = self.clock() + after
-        for key in self.queue:
-            self.agenda.add(key, self.queue.wake(key, at, Cause.CLUSTER_CHANGED))
+                self.queue.add(key, at)

@@ -31,22 +31,22 @@ class Deallocator:
         that the pod fits nowhere, release all of the pod's allocations and try another node."""
         context = self._context
         if pods.node_name(pod):
-            context.memory.forget_pod(pods.uid_of(pod))
+            context.backoff.forget_pod(pods.uid_of(pod))
             self._follow(key, pod, claims)
             return
         now, verdict = context.clock(), pods.verdict(pod)
         if not self._reclaimable(pod, claims):
             if any(map(is_releasable, claims)):  # other pods wait for them: nobody tells when not
-                context.agenda.add(key, now + context.patience)
+                context.queue.add(key, now + context.patience)
             return
-        since, before = context.memory.granted_at(pods.uid_of(pod), now, verdict)
+        since, before = context.backoff.granted_at(pods.uid_of(pod), now, verdict)
         until = since + self._patience(verdict, before)
         if until > now:
-            context.agenda.add(key, until)
+            context.queue.add(key, until)
         elif verdict is not None and not self._is_nominated(pod, claims):
             self.release_all(key, pod, claims, "the scheduler does not place the pod there")
         else:
-            context.agenda.add(key, now + context.patience)
+            context.queue.add(key, now + context.patience)
 
     def release_all(self, key: Key, pod: Object, claims: Iterable[Object], why: str) -> bool:
         """Take back all that is ours alone and unreserved, and remember the nodes; False where
@@ -116,15 +116,15 @@ class Deallocator:
             if uid not in nodes or allocation(claim) is not None:
                 continue  # it was reserved or made anew in the meantime, and read again
             node = nodes[uid]
-            context.memory.released(uid, now)
+            context.backoff.released(uid, now)
             if node is not None and context.has_pod(command.key, command.failed_for):
-                context.memory.failed(command.failed_for, node, now)
+                context.backoff.failed(command.failed_for, node, now)
             context.narrator.released()
-            context.hints.freed(each for each in command.claims if uid_of(each) == uid)
+            context.queue.on_freed(each for each in command.claims if uid_of(each) == uid)
         for claim in command.claims:
             # Its pod may have gone meanwhile; what failed for itself is tried more slowly.
             if Key.of_claim(claim) != command.key:
-                context.agenda.add(Key.of_claim(claim), now)
+                context.queue.add(Key.of_claim(claim), now)
         if answer.error is not None:
             raise answer.error
 

@@ -12,6 +12,7 @@ from controller.cache.keys import Key, Subject
 from controller.reconcile.context import Context
 from controller.reconcile.release import cleared_by_scheduler
 from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     NODES,
     PODS,
@@ -23,13 +24,13 @@ from dra_driver.model.claim import Object, allocation
 from dra_driver.model.names import DRIVER, FINALIZER
 
 
-class Triggers:
+class EventHandlers:
     """Gives the keys that a change concerns and takes note of what it tells; writes nothing."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._cache = context.cache
-        self._memory = context.memory
+        self._backoff = context.backoff
 
     def of(self, changed: Changed, now: float) -> Iterator[Key]:
         old, new = changed.old, changed.new
@@ -43,11 +44,20 @@ class Triggers:
             yield from self._claim(changed.old, changed.new, now)
         elif changed.resource is RESOURCE_CLAIM_TEMPLATES:
             yield Key.of_template(changed.new or changed.old or {})
-        elif _matters(changed):
-            if changed.resource is RESOURCE_SLICES:
-                for each in filter(None, (changed.old, changed.new)):
-                    self._context.hints.published(each["spec"]["pool"]["name"])
-            self._context.wake_queue()
+        elif _may_help(changed):
+            self._on_cluster(changed, now)
+
+    def _on_cluster(self, changed: Changed, now: float) -> None:
+        queue, obj = self._context.queue, changed.new or changed.old or {}
+        if changed.resource is RESOURCE_SLICES:
+            for each in filter(None, (changed.old, changed.new)):
+                queue.on_published(each["spec"]["pool"]["name"])
+        elif changed.resource is DEVICE_CLASSES:
+            queue.on_class(obj["metadata"]["name"], now)
+        elif changed.resource is NODES:
+            queue.on_nodes([obj["metadata"]["name"]])
+        else:  # a DeviceTaintRule, which may select devices of any node
+            queue.on_nodes(self._cache.nodes)
 
     def concerned(self, changed: Changed) -> Iterator[Key]:
         """The keys whose steps read the object first of all."""
@@ -69,7 +79,7 @@ class Triggers:
         for name in pods.template_names(pod):
             yield Key(Subject.TEMPLATE, pod["metadata"]["namespace"], name)
         if new is None or pods.is_done(new):
-            self._memory.forget_pod(pods.uid_of(pod))
+            self._backoff.forget_pod(pods.uid_of(pod))
             for name in filter(None, pods.claim_names(pod).values()):
                 yield Key(Subject.CLAIM, pod["metadata"]["namespace"], name)
 
@@ -77,13 +87,13 @@ class Triggers:
         claim = new or old
         assert claim is not None  # a change has at least one side
         if old is not None and allocation(old) is not None and not _is_allocated_still(old, new):
-            self._context.hints.freed([old])
+            self._context.queue.on_freed([old])
             if new is not None and allocation(new) is None:
-                self._memory.released(_uid(claim), now)
+                self._backoff.released(_uid(claim), now)
         if new is None:
-            self._memory.forget_claim(_uid(claim))
+            self._backoff.forget_claim(_uid(claim))
         elif old is None and allocation(new) is None and _was_allocated(new):
-            self._memory.released(_uid(claim), now)
+            self._backoff.released(_uid(claim), now)
         yield Key.of_claim(claim)
         # Else it is an annotation or the like, as above, and thousands of pods may name the claim.
         if old is None or new is None or _for_users(old) != _for_users(new):
@@ -96,12 +106,12 @@ class Triggers:
             if cleared_by_scheduler(old, new, pod):
                 node = selected_name((allocation(old or {}) or {}).get("nodeSelector"))
                 if node is not None:
-                    self._memory.failed(pods.uid_of(pod), node, now)
+                    self._backoff.failed(pods.uid_of(pod), node, now)
             yield pods.key_of(pod)
 
 
-def _matters(changed: Changed) -> bool:
-    """Whether a change can make a waiting pod's verdict another one."""
+def _may_help(changed: Changed) -> bool:
+    """Whether a change can make a waiting pod's verdict another one (update predicate)."""
     old, new = changed.old, changed.new
     if changed.resource is RESOURCE_SLICES and not _is_ours(old) and not _is_ours(new):
         return False

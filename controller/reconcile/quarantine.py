@@ -9,29 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
 
 from controller.cache.keys import Key
+from controller.queue.retry_backoff import Cause, RetryBackoff
 from controller.reconcile.reporter import Narrator
-from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 
 logger = logging.getLogger(__name__)
-
-# The fault may lie in an object that the step only reads, such as a DeviceClass.
-TRY_AGAIN: Final = 300.0  # seconds, where nothing changes
-_LONGEST_PAUSE: Final = 300.0  # seconds, where the object changes again and again
-
-
-@dataclass(slots=True)
-class _SetAside:
-    """Tried again at `until`; where the object changes, from `after_change` on."""
-
-    until: float
-    after_change: float
-    pause: Backoff
 
 
 class Quarantine:
@@ -41,12 +26,11 @@ class Quarantine:
     does not fail in a loop. `isolate` is safe for several threads."""
 
     def __init__(
-        self, narrator: Narrator, clock: Callable[[], float], draw: Callable[[], float]
+        self, narrator: Narrator, backoff: RetryBackoff, clock: Callable[[], float]
     ) -> None:
         self._narrator = narrator
+        self._backoff = backoff
         self._clock = clock
-        self._draw = draw
-        self._steps: dict[Key, _SetAside] = {}
         self._events: set[tuple[Resource, str, str]] = set()
 
     @contextmanager
@@ -74,37 +58,25 @@ class Quarantine:
     ) -> float:
         """Set aside what the key names, of which `obj` is what is known. Gives when the step is
         to be tried again at the latest."""
-        now, known = self._clock(), self._steps.get(key)
-        if known is None:
-            pause = Backoff(first=1.0, longest=_LONGEST_PAUSE, draw=self._draw)
-            known = self._steps[key] = _SetAside(now + TRY_AGAIN, now, pause)
-        else:
-            known.until, known.after_change = now + TRY_AGAIN, now + known.pause.next()
+        until = self._backoff.set_aside(key, self._clock())
         self._narrator.set_aside(self._count(), resource, obj, error)
-        return known.until
+        return until
 
     def end_step(self, key: Key) -> None:
         """The step did not fail."""
-        if self._steps.pop(key, None) is not None:
+        if self._backoff.forget(key, Cause.FAULT):
             self._narrator.set_aside_now(self._count())
 
     def __bool__(self) -> bool:
         """Whether any step is set aside."""
-        return bool(self._steps)
+        return self._backoff.set_aside_keys() > 0
 
     def change(self, key: Key) -> None:
         """What the step of the key is about has changed."""
-        known = self._steps.get(key)
-        if known is not None:
-            known.until = min(known.until, known.after_change)
-
-    def until(self, key: Key) -> float:
-        """Before this time the step of the key is not tried."""
-        known = self._steps.get(key)
-        return 0.0 if known is None else known.until
+        self._backoff.on_change(key)
 
     def _count(self) -> int:
-        return len(self._steps) + len(self._events)
+        return self._backoff.set_aside_keys() + len(self._events)
 
 
 def _name_of(obj: Object) -> tuple[str, str]:

@@ -15,13 +15,15 @@ from controller.filter import admin_access
 from controller.filter.feasible_nodes import Candidates, NodeFits, candidates
 from controller.filter.usage import check_allocated, check_asked, differs
 from controller.filter.volumes import Volumes
-from controller.queue.starvation_guard import Fairness
+from controller.queue.pod_class import PodClass
+from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.answers import AnswerHandlers
 from controller.reconcile.class_limits import unserved
 from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Deallocator
 from controller.reconcile.live_read_overlay import LiveReadOverlay
+from controller.reconcile.queueing_hints import class_names, class_of
 from controller.reconcile.reserved_for_limit import crowded_out
 from controller.reconcile.templates import TemplateKeeper
 from controller.write.commands import LiftGate, uid_of
@@ -29,8 +31,6 @@ from dra_driver.kube.events import Note
 from dra_driver.model.claim import Object, allocation, reserved_for, results
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import AllowanceSpent
-
-_FEW = 16  # nodes of which a waiting pod has a set of its own
 
 
 class Reconciler:
@@ -40,11 +40,17 @@ class Reconciler:
     in flight is left alone until its answer has come, which brings it up again.
     """
 
-    def __init__(self, context: Context, fairness: Fairness, *, template_retention: float) -> None:
-        self._fairness = fairness
-        self._volumes = Volumes(context.dispatcher, context.agenda, context.clock)
-        cache, allowance = context.cache, context.cache.state().selectors.allowance
-        self._fits = NodeFits(cache.nodes, lambda: cache.nodes_version, allowance)
+    def __init__(
+        self,
+        context: Context,
+        fits: NodeFits,
+        guard: StarvationGuard,
+        *,
+        template_retention: float,
+    ) -> None:
+        self._guard = guard
+        self._fits = fits
+        self._volumes = Volumes(context.dispatcher, context.queue, context.clock)
         self._context = context
         self._overlay = LiveReadOverlay()
         self._committer = AllocationCommitter(context, self._overlay)
@@ -62,7 +68,7 @@ class Reconciler:
             self._templates.reconcile(key)
         else:
             self._reconcile_pod(key)
-        self._context.narrator.waiting(len(self._context.queue))
+        self._context.narrator.waiting(self._context.queue.waiting())
 
     def _reconcile_claim(self, key: Key) -> None:
         claim = self._context.cache.claim(key)
@@ -100,7 +106,7 @@ class Reconciler:
                 check_asked(pod, ours)
         except (Refused, InvalidValue) as error:
             self._give_node_back(key)  # no node can serve it, so none is kept for it
-            context.queue.refuse(key, context.clock())
+            context.queue.refuse(key, context.clock(), None, class_names(claims.values()))
             self._report(key, pod, claims.values(), str(error))
             return
         if not todo:
@@ -147,9 +153,9 @@ class Reconciler:
         context, now = self._context, self._context.clock()
         if any(self._committer.is_uncertain(claim) for claim in todo):
             return False  # settling it brings the pod up again
-        until = max(context.memory.quiet_until(uid_of(claim)) for claim in todo)
+        until = max(context.backoff.quiet_until(uid_of(claim)) for claim in todo)
         if until > now:
-            context.agenda.add(key, until)
+            context.queue.add(key, until)
         return until <= now
 
     def _serve(
@@ -166,8 +172,8 @@ class Reconciler:
             return  # they are being read
         state = context.cache.state()
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
-        avoided = context.memory.avoided(pods.uid_of(pod), context.clock())
-        failed = context.memory.failed_nodes(pods.uid_of(pod))
+        avoided = context.backoff.avoided(pods.uid_of(pod), context.clock())
+        failed = context.backoff.failed_nodes(pods.uid_of(pod))
         # A node that failed is not tried again before every other one was.
         where = self._candidates(pod, allocated, failed, volumes)
         decide = partial(
@@ -182,17 +188,18 @@ class Reconciler:
         if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
             where = self._candidates(pod, allocated, avoided, volumes)
             outcome = _decide(decide, where)
+        pod_class = class_of(pod, wanted, allocated, volumes)
         if isinstance(outcome, Allocation):
-            self._grant(key, pod, wanted, outcome, ours)
+            self._grant(key, pod, pod_class, outcome, ours)
             return
         for until in avoided.values():
-            context.agenda.add(key, until)
+            context.queue.add(key, until)
         why = "another claim of the pod cannot be allocated"
         if not self._deallocator.release_all(key, pod, allocated, why):
-            since = context.queue.wait(key, context.clock(), wanted, self._may_serve(pod, where))
             todo = [each.claim for each in wanted]
+            since = context.queue.wait(key, context.clock(), pod_class, class_names(todo))
             self._report(key, pod, todo, partial(_words, outcome, where))
-            self._stay_in_line(key, pod, since, wanted, where.fitting)
+            self._stay_in_line(key, pod, since, pod_class, where.fitting)
 
     def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
         """What matters of the pod's replicas to the decision."""
@@ -210,35 +217,27 @@ class Reconciler:
         return candidates(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
 
     def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
-        kept = self._fairness.kept_from(pod)
+        kept = self._guard.reserved_against(pod)
         words = {kept.node: f"kept for {kept.key}"} if kept is not None else {}
         return dict.fromkeys(avoided, "refused by the scheduler lately") | words
 
-    def _may_serve(self, pod: Object, where: Candidates) -> frozenset[str]:
-        """The nodes on which freed devices may help the pod: at least those of `where`. Where there
-        are many, it is one set for all pods that demand the same of a node."""
-        if len(where.fitting) > _FEW:
-            return self._fits.of(pod).fitting
-        kept = self._fairness.kept_from(pod)
-        return frozenset(where.fitting) | ({kept.node} if kept is not None else frozenset())
-
     def _stay_in_line(
-        self, key: Key, pod: Object, since: float, wanted: list[Wanted], nodes: Collection[str]
+        self, key: Key, pod: Object, since: float, pod_class: PodClass, nodes: Collection[str]
     ) -> None:
         context, now = self._context, self._context.clock()
-        opened = self._fairness.waits(pod, since, now, wanted, nodes)
+        opened = self._guard.waits(pod, since, now, pod_class, nodes)
         if opened is not None:
-            context.hints.opened(opened)
-        context.agenda.add(key, self._fairness.look_again_at(since, now))
+            context.queue.on_nodes([opened])
+        context.queue.add(key, self._guard.next_look(since, now))
 
     def stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
         """The pod waits on, but no freed device brings it up before the decision goes on."""
         context = self._context
         if (pod := context.cache.pod(key)) is not None:
-            context.queue.wait(key, context.clock(), (), frozenset())
+            context.queue.wait(key, context.clock(), None)
             claims = context.cache.claims_of(pod) or {}
             context.narrator.stopped(pod, claims.values(), spent, again_in)
-            context.narrator.waiting(len(context.queue))
+            context.narrator.waiting(context.queue.waiting())
 
     def leave_line(self, key: Key) -> None:
         """The pod waits for no devices any more, whatever is free; a node kept for it is not."""
@@ -247,26 +246,27 @@ class Reconciler:
         self._give_node_back(key)
 
     def _give_node_back(self, key: Key) -> None:
-        opened = self._fairness.leaves(key)
+        opened = self._guard.leaves(key)
         if opened is not None:
-            self._context.hints.opened(opened)
+            self._context.queue.on_nodes([opened])
 
     def _grant(
         self,
         key: Key,
         pod: Object,
-        wanted: Sequence[Wanted],
+        pod_class: PodClass,
         granted: Allocation,
         ours: dict[str, Object],
     ) -> None:
+        wanted = pod_class.wanted
         try:
             admin_access.check_granted(wanted, granted)
             check_allocated(pod, ours, wanted, granted)
         except Refused as error:
             self._give_node_back(key)  # there is enough for it
-            nodes = self._fits.of(pod).fitting  # where something else may be found for it
-            self._context.queue.refuse(key, self._context.clock(), wanted, nodes)
-            self._report(key, pod, [each.claim for each in wanted], str(error))
+            todo = [each.claim for each in wanted]
+            self._context.queue.refuse(key, self._context.clock(), pod_class, class_names(todo))
+            self._report(key, pod, todo, str(error))
             return
         self.leave_line(key)
         self._committer.commit(key, pod, wanted, granted, self._context.cache.state().classes)
@@ -275,7 +275,7 @@ class Reconciler:
         context = self._context
         untold_for = context.narrator.unsatisfied(pod, claims, reason)
         if untold_for:
-            context.agenda.add(key, context.clock() + untold_for)
+            context.queue.add(key, context.clock() + untold_for)
 
 
 def _may_wait(pod: Object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from controller.queue.overspending import Overspending
+from controller.queue.active_queue import NamespaceBudget
 from controller.reconcile.reporter import Narrator
 from dra_driver.selector.allowance import SECONDS, Allowance
 
@@ -16,12 +16,12 @@ class Steps:
     def __init__(
         self,
         allowance: Allowance,
-        overspending: Overspending,
+        budget: NamespaceBudget,
         narrator: Narrator,
         clock: Callable[[], float],
     ) -> None:
         self._allowance = allowance
-        self._overspending = overspending
+        self._budget = budget
         self._narrator = narrator
         self._clock = clock
         self._since: float | None = None
@@ -39,7 +39,7 @@ class Steps:
             now = self._clock()
             self._narrator.step(kind, now - started)
             if namespace:
-                self._overspending.charge(namespace, now - started, now)
+                self._budget.charge(namespace, now - started, now)
 
     def lasting(self) -> float:
         """For how many seconds the present step has lasted; safe for any thread."""

@@ -47,7 +47,7 @@ class TemplateKeeper:
         context, now = self._context, self._context.clock()
         until = self._unused_since.setdefault(key, now) + self._retention
         if until > now:
-            context.agenda.add(key, until)
+            context.queue.add(key, until)
             return
         context.dispatcher.dispatch(DeleteTemplate(key, stored))
 
@@ -61,7 +61,7 @@ class TemplateKeeper:
             raise answer.error
         elif is_ours(answer.objects[0]):
             context.cache.apply(RESOURCE_CLAIM_TEMPLATES, Change.MODIFIED, answer.objects[0])
-            context.agenda.add(command.key, now)  # its pods may have gone meanwhile
+            context.queue.add(command.key, now)  # its pods may have gone meanwhile
             return
         else:
             problem = (
@@ -70,7 +70,7 @@ class TemplateKeeper:
             )
         for pod in command.pods:
             context.narrator.no_template(pod, problem)
-        context.agenda.add(command.key, now + _LOOK_AGAIN)
+        context.queue.add(command.key, now + _LOOK_AGAIN)
 
     def on_deleted(self, command: DeleteTemplate, answer: Answer) -> None:
         """Raises what ended the write."""

@@ -16,13 +16,13 @@ from controller.cache.cache import RESOURCE_OF, WATCHED, Changed, ClusterCache
 from controller.cache.keys import Key, Subject
 from controller.cache.pods import key_of
 from controller.leaderelection.fence import Fence, NotLeader
-from controller.queue.agenda import Agenda, Due
+from controller.queue.active_queue import Due
 from controller.queue.event_queue import Event, EventQueue, Replaced, ResourceEvent
-from controller.queue.overspending import Overspending
-from controller.reconcile.event_handlers import Triggers
+from controller.queue.retry_backoff import Cause
+from controller.queue.scheduling_queue import SchedulingQueue
+from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.quarantine import Quarantine
-from controller.reconcile.queueing_hints import QueueingHints
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Narrator
 from controller.reconcile.steps import Steps
@@ -52,16 +52,14 @@ class Worker(Background):
         *,
         events: EventQueue,
         cache: ClusterCache,
-        agenda: Agenda,
-        hints: QueueingHints,
-        triggers: Triggers,
+        queue: SchedulingQueue,
+        handlers: EventHandlers,
         reconciler: Reconciler,
         previous_leader: PreviousLeaderFence,
         dispatcher: WriteDispatcher,
         fence: Fence,
         narrator: Narrator,
         quarantine: Quarantine,
-        overspending: Overspending,
         steps: Steps,
         clock: Callable[[], float],
         draw: Callable[[], float],
@@ -69,21 +67,18 @@ class Worker(Background):
         super().__init__("worker", interrupt=events.wake)
         self._events = events
         self._cache = cache
-        self._agenda = agenda
-        self._hints = hints
-        self._triggers = triggers
+        self._queue = queue
+        self._handlers = handlers
         self._reconciler = reconciler
         self._previous_leader = previous_leader
         self._dispatcher = dispatcher
         self._fence = fence
         self._narrator = narrator
         self._quarantine = quarantine
-        self._overspending = overspending
         self._steps = steps
         self._clock = clock
         self._draw = draw
         self._listed: set[Resource] = set()
-        self._failing: dict[Key, Backoff] = {}
         self._takeover_backoff = Backoff(first=0.1, draw=draw)
         self._takeover_at = 0.0
         self._catch_up_at = 0.0
@@ -102,7 +97,7 @@ class Worker(Background):
         """The thread's work; returns after `stop`."""
         while not self._stopped.is_set():
             try:
-                self.turn(self.patience())
+                self.run_once(self.next_wakeup())
             except Exception:
                 logger.exception("the deciding thread goes on after a fault")
                 self._narrator.fault()
@@ -110,10 +105,10 @@ class Worker(Background):
             else:
                 self._pause.reset()
 
-    def turn(self, timeout: float | None) -> None:
-        """Take in the events, waiting for them up to `timeout` seconds, and look at one key."""
+    def run_once(self, timeout: float | None) -> None:
+        """Handle the events, waiting for them up to `timeout` seconds, and reconcile one key."""
         for event in self._events.take(timeout):
-            self._learn(event)
+            self.handle_event(event)
         if not self._may_act():
             self._forget()
             return
@@ -123,24 +118,23 @@ class Worker(Background):
         if not self._dispatcher.has_room():
             return
         now = self._clock()
-        self._hints.offer(self._agenda, now)
-        due = self._agenda.pop(now)
+        self._queue.wake_up(now)
+        due = self._queue.pop(now)
         if due is None:
             self._catch_up()
         else:
-            self._hints.taken_up(due.key)
             self._reconcile(due)
 
-    def patience(self) -> float | None:
+    def next_wakeup(self) -> float | None:
         """Seconds until there is something to do without an event; None if only events help."""
         if not self._may_act():
             return None  # winning the lease wakes the event queue
         complete = self._previous_leader.is_complete()
         if complete and not self._dispatcher.has_room():
             return None  # an answer is an event
-        if complete and (self._hints.is_pending() or self._behind):
+        if complete and self._behind:
             return 0.0
-        due = self._agenda.next_due() if complete else self._takeover_at
+        due = self._queue.next_wakeup() if complete else self._takeover_at
         return None if due is None else max(0.0, due - self._clock())
 
     def _may_act(self) -> bool:
@@ -151,7 +145,7 @@ class Worker(Background):
         write, so it is looked at now: else weeks of it would be kept."""
         if not self.is_synced():
             return
-        for key in self._agenda.take_out(self._cache.has):
+        for key in self._queue.remove_gone(self._cache.has):
             self._reconcile(Due(key, self._clock()))
 
     def _catch_up(self) -> None:
@@ -168,16 +162,12 @@ class Worker(Background):
 
     def _reconcile(self, due: Due) -> None:
         key = due.key
-        until = max(self._quarantine.until(key), self._overspending.until(key))
-        if until > self._clock():
-            self._agenda.add(key, until)
-            return
         with self._attempt(key, str(key.subject)):
             self._reconciler.reconcile(key)
         if key.subject is Subject.POD:
             self._narrator.decided(self._clock() - due.since)
 
-    def _learn(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         if isinstance(event, WriteDone):
             self._dispatcher.finish(event.command)
             with self._attempt(event.command.key, "written"):
@@ -191,13 +181,13 @@ class Worker(Background):
         """Plan what the change makes worth looking at."""
         now = self._clock()
         came = min(now, self._events.since)
-        for key in self._triggers.concerned(changed) if self._quarantine else ():
+        for key in self._handlers.concerned(changed) if self._quarantine else ():
             self._quarantine.change(key)
         if changed.resource is PODS and changed.old is not None and changed.is_gone():
             self._reconciler.leave_line(key_of(changed.old))
-            self._overspending.forget(key_of(changed.old))
-        for key in self._triggers.of(changed, now):
-            self._agenda.add(key, came)
+            self._queue.backoff.forget(key_of(changed.old), Cause.STOPPED)
+        for key in self._handlers.of(changed, now):
+            self._queue.add(key, came)
 
     def _changes(self, event: Replaced | ResourceEvent) -> list[Changed]:
         if isinstance(event, Replaced):
@@ -240,30 +230,29 @@ class Worker(Background):
                 self._stop(key, spent)
             except NotLeader as error:
                 logger.info("%s is left to the leader: %s", key, error)
-                self._agenda.add(key, self._clock())
+                self._queue.add(key, self._clock())
             except GcuError as error:
                 self._fail(key, error)
             except Exception as error:
                 logger.exception("%s is set aside until it changes", key)
                 self._set_aside(key, error)
             else:
-                self._overspending.forget(key)
+                self._queue.backoff.forget(key, Cause.STOPPED)
                 if not self._dispatcher.is_pending(key):
-                    self._failing.pop(key, None)
+                    self._queue.backoff.forget(key, Cause.CALL_FAILED)
                     self._quarantine.end_step(key)
 
     def _fail(self, key: Key, error: GcuError) -> None:
-        backoff = self._failing.setdefault(key, Backoff(first=0.1, draw=self._draw))
-        delay = backoff.next()
+        delay = self._queue.backoff.begin(key, Cause.CALL_FAILED, self._clock())
         if isinstance(error, TooManyRequests):
             delay = max(delay, error.retry_after)
         self._narrator.failed(key, error, delay)
-        self._agenda.add(key, self._clock() + delay)
+        self._queue.add(key, self._clock() + delay)
 
     def _stop(self, key: Key, spent: AllowanceSpent) -> None:
         """What was found out until now is known when it goes on."""
-        pause = self._overspending.stop(key, self._clock())
-        self._agenda.add(key, self._clock() + pause)
+        pause = self._queue.backoff.begin(key, Cause.STOPPED, self._clock())
+        self._queue.add(key, self._clock() + pause)
         if key.subject is Subject.POD:
             self._reconciler.stopped(key, spent, pause)
 
@@ -271,5 +260,5 @@ class Worker(Background):
         """It keeps nothing from others meanwhile."""
         resource = RESOURCE_OF[key.subject]
         until = self._quarantine.fail_step(key, resource, self._cache.named(key), error)
-        self._agenda.add(key, until)
+        self._queue.add(key, until)
         self._reconciler.leave_line(key)

@@ -88,7 +88,7 @@ def test_nothing_is_planned_at_rest() -> None:
     bound = pod("p", "c", nodeName="a")
     world.put(PODS, bound)
     world.after(3600.0)
-    assert world.agenda.next_due() is None
+    assert world.queue.next_wakeup() is None
 
 
 def test_a_claim_that_went_before_its_write_was_heard_of_holds_nothing() -> None:
@@ -102,7 +102,7 @@ def test_a_claim_that_went_before_its_write_was_heard_of_holds_nothing() -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(world.inbox, "put", late.append)
         while not late:
-            world.worker.turn(0)
+            world.worker.run_once(0)
     world.remove(PODS, "p")
     world.remove(RESOURCE_CLAIMS, "made")
     world.put(RESOURCE_CLAIMS, claim("c"))

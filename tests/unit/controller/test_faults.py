@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.queue.agenda import Due
+from controller.queue.active_queue import Due
 from controller.queue.event_queue import Replaced, ResourceEvent
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
@@ -237,7 +237,7 @@ def running() -> World:
 
 def test_no_fault_ends_the_thread(running: World, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = threading.Event()
-    pop: Callable[[float], Due | None] = running.agenda.pop
+    pop: Callable[[float], Due | None] = running.queue.pop
 
     def fail_once(now: float) -> Due | None:
         if not failed.is_set():
@@ -245,7 +245,7 @@ def test_no_fault_ends_the_thread(running: World, monkeypatch: pytest.MonkeyPatc
             raise KeyError("out of nowhere")
         return pop(now)
 
-    monkeypatch.setattr(running.agenda, "pop", fail_once)
+    monkeypatch.setattr(running.queue, "pop", fail_once)
     written = threading.Event()
     replace = running.port.replace
 

@@ -112,11 +112,11 @@ def test_what_the_scheduler_says_before_the_answer_to_the_lifting_is_not_lost() 
     world.hands.tied = True
     world.put(PODS, pod("q", "c", schedulingGates=[{"name": SCHEDULING_GATE}]))
     while not world.hands.given:
-        world.worker.turn(0)
+        world.worker.run_once(0)
     world.remove(PODS, "p")
     world.put(PODS, pod("q", "c", schedulingGates=[], status=unschedulable()))
     for _ in range(10):
-        world.worker.turn(0)
+        world.worker.run_once(0)
     world.hands.untie()
     world.settle()
     assert world.after(4 * PATIENCE) == ["c status"]

@@ -65,7 +65,7 @@ def test_nothing_is_written_before_everything_was_listed() -> None:
     world = World(listed=[each for each in WATCHED if each is not PODS])
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.worker.turn(0)
+    world.worker.run_once(0)
     assert not world.worker.is_synced()
     assert world.port.writes == []
     world.inbox.put(Replaced(PODS, [world.port.live[PODS, "p"]]))
@@ -77,7 +77,7 @@ def test_a_follower_learns_and_waits_for_its_turn() -> None:
     world.fence.close()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.worker.turn(0)
+    world.worker.run_once(0)
     assert world.port.writes == []
     world.lead()
     assert world.settle() == ["c", "c status"]
@@ -94,11 +94,11 @@ def test_a_follower_plans_nothing_for_what_is_gone() -> None:
         world.put(PODS, pod(name, name))
         world.remove(PODS, name)
         world.remove(RESOURCE_CLAIMS, name)
-        world.worker.turn(0)
-    assert len(world.agenda) <= 1100
+        world.worker.run_once(0)
+    assert len(world.queue) <= 1100
     world.lead()
     for _ in range(1200):
-        world.worker.turn(0)
+        world.worker.run_once(0)
     assert world.node_of("stays") == "a"
 
 

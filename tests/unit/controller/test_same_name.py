@@ -137,7 +137,7 @@ def test_a_new_claim_has_no_quiet_time_of_the_one_before() -> None:
     world.put(RESOURCE_CLAIMS, again(claim("c")))
     world.put(PODS, pod("p", "c"))
     assert world.settle() == ["c", "c status"]
-    assert world.memory._released == {}
+    assert world.backoff._released == {}
 
 
 def test_a_new_pod_has_not_waited_for_as_long_as_the_one_before() -> None:

@@ -251,7 +251,7 @@ class World:
             kept=self.kept,
             selectors=_SELECTORS,
         )
-        self.agenda, self.memory = context.agenda, context.memory
+        self.queue, self.backoff = context.queue, context.backoff
         if slices is None:
             slices = [
                 *pool("a", [device("whole", 0)]),
@@ -270,7 +270,7 @@ class World:
                 listed_ones = [self.port.keep(resource, _with_uid(each)) for each in items]
                 keep = self.kept.of(resource)
                 self.inbox.put(Replaced(resource, [keep(each) for each in listed_ones]))
-        self.worker.turn(0)  # it leads, and begins its term
+        self.worker.run_once(0)  # it leads, and begins its term
 
     def look(self) -> float:
         """A decision looks at the clock."""
@@ -314,8 +314,8 @@ class World:
         """Let the controller do all that is due; gives its writes."""
         before = len(self.port.writes)
         for _ in range(100):
-            self.worker.turn(0)
-            patience = self.worker.patience()
+            self.worker.run_once(0)
+            patience = self.worker.next_wakeup()
             if (patience is None or patience > 0) and not len(self.inbox):
                 return self.port.writes[before:]
         raise AssertionError("the controller never comes to rest")

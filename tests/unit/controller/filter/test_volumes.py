@@ -76,12 +76,11 @@ def test_what_was_read_holds_for_a_while() -> None:
     assert len(world.port.reads) == 2 * 3
     world.port.reads.clear()
     waiting = next(name for name in ("c0", "c1", "c2") if world.node_of(name) is None)
-    world.put(NODES, node("c"))
-    world.after(LIFE / 2)
-    assert world.port.reads == []
-    world.put(NODES, node("d"))
-    world.after(LIFE / 2)
-    assert len(world.port.reads) == 2
+    user = world.port.live[PODS, waiting.replace("c", "p")]
+    for number, reads in ((1, 0), (2, 2)):
+        world.put(PODS, user | {"status": {"nominatedNodeName": f"n{number}"}})
+        world.after(LIFE / 2)
+        assert len(world.port.reads) == reads
     assert world.node_of(waiting) is None
 
 
@@ -89,11 +88,11 @@ def test_what_was_read_serves_however_long_the_backlog_is() -> None:
     """More urgent pods come up for longer than what was read holds."""
     world = zoned()
     while not world.port.reads:
-        world.worker.turn(0)
+        world.worker.run_once(0)
     for name in ("urgent0", "urgent1", "urgent2"):
         world.put(RESOURCE_CLAIMS, claim(name, [request(count=3)]))
         world.put(PODS, pod(name, name, priority=1))
-        world.worker.turn(0)
+        world.worker.run_once(0)
         world.time += 2 * LIFE
     assert world.node_of("c0") is None
     world.settle()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from controller.queue.backoff_state import Memory
+from controller.queue.backoff_state import BackoffState
 
 
-def memory() -> Memory:
-    return Memory(quiet=5.0, first_retry=30.0, longest_retry=100.0, draw=lambda: 0.0)
+def memory() -> BackoffState:
+    return BackoffState(quiet=5.0, first_retry=30.0, longest_retry=100.0, draw=lambda: 0.0)
 
 
 def test_a_released_claim_is_left_alone_for_a_while() -> None:

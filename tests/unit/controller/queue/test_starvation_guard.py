@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from controller.allocator.allocate import rank
+from controller.queue import starvation_guard
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
@@ -159,3 +165,29 @@ def test_nothing_is_kept_for_what_no_node_could_serve() -> None:
     world.remove(RESOURCE_CLAIMS, "a0")
     world.settle()
     assert world.node_of("small") == "a"
+
+
+def test_the_node_is_found_once_for_a_class_and_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred pods that no node could serve, and that are due a node at the same time."""
+    found: list[object] = []
+
+    def counted(*args: Any) -> list[str]:
+        found.append(args)
+        return rank(*args)
+
+    monkeypatch.setattr(starvation_guard, "rank", counted)
+    world = two_full_nodes()
+    for number in range(100):
+        start(world, f"impossible{number}", count=3)
+    for _ in range(4):
+        world.after(FAIRNESS)
+    assert len(found) == 1
+    for each in pool("a", [device("whole", bus) for bus in range(3)]):
+        world.put(RESOURCE_SLICES, each)
+    for _ in range(4):
+        world.after(FAIRNESS)
+    assert len(found) == 2
+    start(world, "small")
+    world.remove(RESOURCE_CLAIMS, "a0")
+    world.settle()
+    assert world.node_of("small") is None, "the node is reserved now that it could serve them"

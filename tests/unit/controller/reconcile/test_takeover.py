@@ -183,7 +183,7 @@ def test_of_many_claims_only_those_are_read_that_differ_from_the_cache() -> None
     world.inbox.put(Replaced(RESOURCE_CLAIMS, listed))
     for name in ("known", "replaced"):
         world.put(RESOURCE_CLAIMS, claim(name))
-    world.worker.turn(0)
+    world.worker.run_once(0)
     # The watch has not delivered these:
     world.hide(RESOURCE_CLAIMS, allocated("x7", "b", "whole-0000-00-00-0"))
     world.hide(RESOURCE_CLAIMS, claim("new"))
@@ -192,7 +192,7 @@ def test_of_many_claims_only_those_are_read_that_differ_from_the_cache() -> None
     world.hide(RESOURCE_CLAIMS, another)
     world.port.lists.clear()
     world.lead("2")
-    world.worker.turn(0)
+    world.worker.run_once(0)
     assert world.port.lists == ["resourceclaims metadata"]
     differ = ["new", "replaced", "x7"]
     assert sorted(world.port.reads) == [f"resourceclaims {each}" for each in differ]

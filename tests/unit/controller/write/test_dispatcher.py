@@ -119,7 +119,7 @@ def test_a_claim_whose_pod_goes_while_it_is_written_is_released() -> None:
     world.settle()
     assert world.port.writes == ["c0", "c0 status", "c0 status"]
     assert world.node_of("c0") is None
-    assert world.memory._pods == {}, "nobody would ever forget what is remembered of it"
+    assert world.backoff._pods == {}, "nobody would ever forget what is remembered of it"
 
 
 def test_nothing_is_remembered_of_a_pod_that_goes_while_its_claim_is_released() -> None:
@@ -134,7 +134,7 @@ def test_nothing_is_remembered_of_a_pod_that_goes_while_its_claim_is_released() 
     world.settle()
     world.hands.untie()
     world.settle()
-    assert world.memory._pods == {}
+    assert world.backoff._pods == {}
 
 
 def test_a_claim_whose_pod_goes_while_its_release_fails_is_released() -> None:

@@ -5,64 +5,45 @@ from __future__ import annotations
 import pytest
 
 from controller.cache.keys import Key, Subject
-from controller.queue.agenda import Agenda
-from controller.queue.overspending import Overspending
+from controller.queue.active_queue import ActiveQueue, NamespaceBudget
+from controller.queue.fair_queue import Turns
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from dra_driver.selector.allowance import SECONDS
 from tests.unit.controller.allocator.build import claim, device, pool, request
 from tests.unit.controller.world import World, node, pod
 
-POD = Key(Subject.POD, "costly", "p")
-
-
-def overspending() -> Overspending:
-    return Overspending(lambda: 0.0)
-
 
 def test_ordinary_steps_are_charged_to_nobody() -> None:
-    spending = overspending()
+    budget = NamespaceBudget()
     for nth in range(10_000):
-        spending.charge("many", 0.02, nth * 0.02)
-    assert spending.excess("many", 200.0) == 0.0
+        budget.charge("many", 0.02, nth * 0.02)
+    assert budget.excess("many", 200.0) == 0.0
 
 
 @pytest.mark.parametrize(("steps", "yields"), [([0.2], False), ([0.1] * 3, True), ([1.0], True)])
 def test_long_steps_are(steps: list[float], *, yields: bool) -> None:
-    spending = overspending()
+    budget = NamespaceBudget()
     for seconds in steps:
-        spending.charge("costly", seconds, 5.0)
-    assert (spending.excess("costly", 5.0) > 0) is yields
-    assert spending.excess("another", 5.0) == 0.0
+        budget.charge("costly", seconds, 5.0)
+    assert (budget.excess("costly", 5.0) > 0) is yields
+    assert budget.excess("another", 5.0) == 0.0
 
 
 def test_they_are_forgiven_with_time() -> None:
-    spending = overspending()
-    spending.charge("costly", 1.0, 0.0)
-    assert spending.excess("costly", 10.0) == pytest.approx(spending.excess("costly", 0.0) / 2)
-    assert spending.excess("costly", 30.0) == 0.0
-    spending.charge("costly", 1.0, 30.0)
-    assert spending.excess("costly", 30.0) > 1.0  # the rest of the first one counts
+    budget = NamespaceBudget()
+    budget.charge("costly", 1.0, 0.0)
+    assert budget.excess("costly", 10.0) == pytest.approx(budget.excess("costly", 0.0) / 2)
+    assert budget.excess("costly", 30.0) == 0.0
+    budget.charge("costly", 1.0, 30.0)
+    assert budget.excess("costly", 30.0) > 1.0  # the rest of the first one counts
 
 
-def test_pauses_grow_until_a_decision_comes_to_its_end() -> None:
-    spending = overspending()
-    pauses = [spending.stop(POD, 0.0) for _ in range(12)]
-    assert pauses[:4] == [0.5, 1.0, 2.0, 4.0]
-    assert pauses[-2:] == [300.0, 300.0]
-    assert spending.until(POD) == 300.0
-    spending.forget(POD)
-    assert spending.until(POD) == 0.0
-    assert spending.stop(POD, 0.0) == 0.5
-
-
-class Namespaces:
-    """Those that take too much, and how much."""
-
-    def __init__(self) -> None:
-        self.excess: dict[str, float] = {}
-
-    def __call__(self, namespace: str, _now: float) -> float:
-        return self.excess.get(namespace, 0.0)
+def active(budget: NamespaceBudget, *names: str) -> ActiveQueue:
+    """Each key has its name as its priority."""
+    queue = ActiveQueue(Turns(), budget)
+    for name in names:
+        queue.push(key(name), int(name.partition("/")[2]), "", 0.0)
+    return queue
 
 
 def key(name: str) -> Key:
@@ -70,49 +51,41 @@ def key(name: str) -> Key:
     return Key(Subject.POD, namespace, rest)
 
 
-def popped(agenda: Agenda) -> list[str]:
+def popped(queue: ActiveQueue, now: float) -> list[str]:
     found = []
-    while (due := agenda.pop(1.0)) is not None:
+    while (due := queue.pop(now)) is not None:
         found.append(f"{due.key.namespace}/{due.key.name}")
     return found
 
 
 def test_namespaces_that_take_too_much_come_last_the_least_of_them_first() -> None:
-    taken = Namespaces()
-    agenda = Agenda(lambda each: (int(each.name), ""), taken)
-    for name in ("a/1", "b/2", "c/3", "a/4", "b/5", "c/6"):
-        agenda.add(key(name), 0.0)
-    taken.excess = {"a": 2.0, "b": 1.0}
-    assert popped(agenda) == ["c/3", "c/6", "b/2", "b/5", "a/1", "a/4"]
+    budget = NamespaceBudget()
+    queue = active(budget, "a/1", "b/2", "c/3", "a/4", "b/5", "c/6")
+    budget.charge("a", 2.0, 0.0)
+    budget.charge("b", 1.0, 0.0)
+    assert popped(queue, 0.0) == ["c/3", "c/6", "b/2", "b/5", "a/1", "a/4"]
 
 
 def test_they_come_as_ever_when_they_are_forgiven() -> None:
-    taken = Namespaces()
-    agenda = Agenda(lambda each: (int(each.name), ""), taken)
-    for name in ("a/1", "b/2", "a/3", "b/4"):
-        agenda.add(key(name), 0.0)
-    taken.excess = {"a": 1.0}
-    due = agenda.pop(1.0)
+    budget = NamespaceBudget()
+    queue = active(budget, "a/1", "b/2", "a/3", "b/4")
+    budget.charge("a", 1.0, 0.0)
+    due = queue.pop(0.0)
     assert due is not None
     assert due.key == key("b/2")
-    agenda.add(key("a/1"), 0.0)  # it stands there already
-    assert len(agenda) == 3
-    taken.excess = {}
-    assert popped(agenda) == ["a/1", "a/3", "b/4"]
+    queue.push(key("a/1"), 1, "", 0.0)  # it stands there already
+    assert len(queue) == 3
+    assert popped(queue, 60.0) == ["a/1", "a/3", "b/4"]
 
 
 def test_what_is_gone_is_taken_out_of_those_that_yield_too() -> None:
-    taken = Namespaces()
-    taken.excess = {"a": 1.0}
-    agenda = Agenda(lambda _: (0, ""), taken)
-    for number in range(2_000):
-        agenda.add(key(f"a/{number}"), 0.0)
-    agenda.add(key("b/0"), 0.0)
-    agenda.pop(1.0)
-    assert len(agenda.take_out(lambda each: each.name == "7")) == 1_999
-    assert agenda.next_due() == float("-inf")
-    assert popped(agenda) == ["a/7"]
-    assert agenda.next_due() is None
+    budget = NamespaceBudget()
+    queue = active(budget, "a/1", "a/2", "b/0")
+    budget.charge("a", 1.0, 0.0)
+    queue.pop(0.0)
+    queue.remove(key("a/1"))
+    assert popped(queue, 0.0) == ["a/2"]
+    assert not queue
 
 
 FORTY = f"[{', '.join(['1'] * 40)}]"
@@ -151,7 +124,7 @@ def test_fifty_costly_pods_cost_a_neighbour_one_step(world: World) -> None:
     start(world, "neighbour", "n", created=59)
     before = world.time
     while world.node_of("n") is None:
-        world.worker.turn(0)
+        world.worker.run_once(0)
     assert world.time - before < 2 * SECONDS
     assert world.metric("gcu_controller_decision_wait_seconds_count") == 2
 
@@ -161,7 +134,7 @@ def test_whoever_is_stopped_is_told_and_waits_longer_each_time(world: World) -> 
     world.settle()
     pauses = []
     for _ in range(5):
-        pause = world.worker.patience()
+        pause = world.worker.next_wakeup()
         assert pause is not None
         pauses.append(round(pause, 1))
         world.after(pause)
@@ -181,7 +154,7 @@ def test_a_change_of_its_own_does_not_shorten_the_pause(world: World) -> None:
         changed = pod("p", "p")
         changed["metadata"] |= {"namespace": "costly", "labels": {"n": str(number)}}
         world.put(PODS, changed)
-        world.worker.turn(0)
+        world.worker.run_once(0)
     assert len(world.ears.told) == told
 
 
@@ -201,8 +174,8 @@ def test_what_takes_several_attempts_is_decided_in_the_end(world: World) -> None
     start(world, "honest", "p", *loops)
     attempts = 0
     while world.node_of("p") is None:
-        world.worker.turn(0)
-        world.time += world.worker.patience() or 0.0
+        world.worker.run_once(0)
+        world.time += world.worker.next_wakeup() or 0.0
         attempts += 1
     assert 3 <= attempts <= 10
 
@@ -237,10 +210,10 @@ def test_to_find_who_gets_a_freed_device_is_many_steps(world: World) -> None:
     world.remove(PODS, "holder")
     world.remove(RESOURCE_CLAIMS, "holder")
     before = world.time
-    world.worker.turn(0)
+    world.worker.run_once(0)
     start(world, "neighbour", "n", created=59)
     while world.node_of("n") is None:
-        world.worker.turn(0)
+        world.worker.run_once(0)
     assert world.time - before < 3 * SECONDS
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from controller.allocator.allocate import allocate, can_serve
+from controller.reconcile import queueing_hints, reconciler
 from dra_driver.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
@@ -132,13 +135,13 @@ def test_a_new_pod_does_not_wait_for_those_that_nothing_can_serve(
     world = with_old_pods(kind)
     for number in range(4):
         change(world, number)
-        world.worker.turn(0)
+        world.worker.run_once(0)
     start(world, "new", [request()], created=OLD)
     turns = 0
     while world.node_of("new") is None and turns < 2000:
         if turns % 10 == 0:
             change(world, turns // 10)
-        world.worker.turn(0)
+        world.worker.run_once(0)
         turns += 1
     assert world.node_of("new") == "b"
     assert turns <= OLD + 10
@@ -217,16 +220,141 @@ def test_a_class_that_is_made_serves_a_pod_that_was_refused() -> None:
     assert world.node_of("p") is not None
 
 
-def test_changes_of_nodes_bring_up_a_pod_more_and_more_rarely() -> None:
+def rest(world: World) -> None:
+    """Let it do all that is due, however much that is."""
+    while world.worker.next_wakeup() == 0 or len(world.inbox):
+        world.worker.run_once(0)
+
+
+def flap(world: World, second: int) -> None:
+    """The node fits the pods of zone `x` in every other second."""
+    made = node("b")
+    made["metadata"]["labels"] = {"zone": "x" if second % 2 else "y", "at": str(second)}
+    world.put(NODES, made)
+
+
+def test_node_labels_that_flap_cost_no_look_where_they_help_nobody() -> None:
     world = World()
-    start(world, "p", [request(count=8)])
+    start(world, "too-many", [request(count=8)], nodeSelector={"zone": "x"})
+    start(world, "elsewhere", [request()], nodeSelector={"zone": "z"})
+    world.settle()
+    before = decisions(world)
+    for second in range(60):
+        flap(world, second)
+        world.after(1.0)
+    assert decisions(world) == before
+
+
+def test_where_they_seem_to_help_the_pod_comes_up_more_and_more_rarely() -> None:
+    """What is found for it, a card beside a DRS instance, its container may not have."""
+    world = World(pool("b", [device(mode, bus) for bus in (0, 1) for mode in ("whole", "drs")]))
+    either = first_available("x", request("small", cls="drs-gcu.enflame.com"), request("large"))
+    start(world, "p", [either, request("y")], nodeSelector={"zone": "x"})
     world.settle()
     before, looks = decisions(world), []
     for second in range(60):
-        made = node("c")
-        made["metadata"]["labels"] = {"at": str(second)}
-        world.put(NODES, made)
+        flap(world, second)
         world.after(1.0)
         looks.append(decisions(world) - before)
     assert looks[-1] <= 10
-    assert looks[-1] - looks[-11] >= 1
+    assert looks[-1] - looks[-21] >= 1
+
+
+def test_where_they_help_the_pod_is_served_at_once() -> None:
+    world = World()
+    start(world, "p", [request()], nodeSelector={"zone": "x"})
+    world.settle()
+    flap(world, 1)
+    world.settle()
+    assert world.node_of("p") == "b"
+
+
+def test_a_burst_of_a_thousand_pods_is_looked_at_once_each() -> None:
+    """There is a card for every other one."""
+    slices = [
+        each for n in range(100) for each in pool(f"n{n}", [device("whole", b) for b in range(5)])
+    ]
+    world = World(slices)
+    for number in range(100):
+        world.put(NODES, node(f"n{number}"))
+    for number in range(1_000):
+        start(world, f"p{number}", [request()], number)
+    rest(world)
+    served = [number for number in range(1_000) if world.node_of(f"p{number}")]
+    assert served == list(range(500))
+    assert decisions(world) == 500
+
+
+def test_a_namespace_that_makes_its_claims_anew_starves_no_other(two_cards: World) -> None:
+    """Each time all its 200 pods come up; they are older than the neighbour's."""
+    world = two_cards
+    made = claim("churned", [request(count=3)])
+    for number in range(200):
+        user = pod(f"p{number}", "churned")
+        user["metadata"]["creationTimestamp"] = at(0)
+        world.put(PODS, user)
+    world.put(RESOURCE_CLAIMS, made)
+    rest(world)
+    for name in ("new0", "new1"):
+        for obj, resource in ((claim(name), RESOURCE_CLAIMS), (pod(name, name), PODS)):
+            obj["metadata"] |= {"namespace": "neighbour", "creationTimestamp": at(600)}
+            world.put(resource, obj)
+    turns = 0
+    while world.node_of("new0") is None or world.node_of("new1") is None:
+        if turns % 3 == 0:  # a claim's own step goes before those of pods
+            world.remove(RESOURCE_CLAIMS, "churned")
+            world.put(RESOURCE_CLAIMS, made)
+        world.worker.run_once(0)
+        turns += 1
+        assert turns < 20
+
+
+@pytest.fixture
+def two_cards() -> World:
+    """Two free cards."""
+    return World(pool("b", [device("whole", 0), device("whole", 1)]))
+
+
+@dataclass
+class Calls:
+    """How often the deciding thread asks the allocator."""
+
+    decisions: int = 0
+    hints: int = 0
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    calls = Calls()
+
+    def decide(*args: Any, **kwargs: Any) -> Any:
+        calls.decisions += 1
+        return allocate(*args, **kwargs)
+
+    def hint(*args: Any, **kwargs: Any) -> Any:
+        calls.hints += 1
+        return can_serve(*args, **kwargs)
+
+    monkeypatch.setattr(reconciler, "allocate", decide)
+    monkeypatch.setattr(queueing_hints, "can_serve", hint)
+    return calls
+
+
+@pytest.mark.parametrize("waiting", [10, 10_000])
+def test_a_release_costs_the_same_however_many_wait(
+    waiting: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They ask for more cards than any node has, in two ways."""
+    world = World(pool("b", [device("whole", 0), device("whole", 1)]))
+    world.put(RESOURCE_CLAIMS, allocated("held", "b", "whole-0000-00-00-0"))
+    for number in range(waiting):
+        start(world, f"old{number}", [request(count=3 + number % 2)], number % 3_000)
+    rest(world)
+    calls = counted(monkeypatch)
+    world.remove(RESOURCE_CLAIMS, "held")
+    world.settle()
+    assert calls == Calls(decisions=0, hints=2)
+    world.put(RESOURCE_CLAIMS, claim("new"))
+    world.put(PODS, pod("new", "new"))
+    while world.node_of("new") is None:
+        world.worker.run_once(0)
+    assert calls == Calls(decisions=1, hints=2)

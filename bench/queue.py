@@ -1,0 +1,114 @@
+"""What a release costs with 10,000 waiting pods of which none can be served, against ten.
+
+``python -m bench.queue`` fills the scheduling queue of 1,000 nodes and lets claims end. The pods
+ask for more cards than a node has, in `--shapes` shapes and from twenty namespaces. Times are those
+of the thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Set as AbstractSet
+
+from bench import fleet
+from bench.allocator import Cluster
+from bench.report import percentile, result, table
+from controller.allocator.allocate import can_serve
+from controller.allocator.request import parse_claim
+from controller.cache.cache import ClusterCache
+from controller.cache.keys import Key, Subject
+from controller.queue.active_queue import NamespaceBudget
+from controller.queue.pod_class import PodClass
+from controller.queue.retry_backoff import RetryBackoff
+from controller.queue.scheduling_queue import SchedulingQueue
+from controller.queue.starvation_guard import StarvationGuard
+from dra_driver.model.claim import Object
+from dra_driver.selector.selector import Selectors
+
+NODES = 1_000
+RELEASES = 500
+WARM_UP = 50
+NAMESPACES = 20
+
+
+class Waiting:
+    """A cluster, and so many pods that wait in vain."""
+
+    def __init__(self, pods: int, shapes: int) -> None:
+        self._cluster = Cluster(NODES, random.Random(1))
+        self._pods: dict[Key, Object] = {}
+        self.questions = 0
+        self.queue = SchedulingQueue(
+            self._pods.get,
+            self,
+            StarvationGuard(ClusterCache(Selectors()), patience=300.0),
+            backoff=RetryBackoff(lambda: 0.0),
+            budget=NamespaceBudget(),
+            clock=time.monotonic,
+        )
+        state = self._cluster.state
+        wanted = [
+            (parse_claim(fleet.claim([fleet.request("whole", cards=9 + n)]), state.classes),)
+            for n in range(shapes)
+        ]
+        for number in range(pods):
+            key = self.add(number)
+            asked = wanted[number % shapes]
+            shape = tuple(each.shape for each in asked)
+            pod_class = PodClass(shape, (), self._pods[key], asked)
+            assert self.queue.pop(0.0) is not None
+            self.queue.wait(key, 0.0, pod_class)
+
+    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
+        return {pool.rpartition("/")[2] for pool in pools}
+
+    def helps(self, pod_class: PodClass, _key: Key, nodes: AbstractSet[str]) -> bool:
+        self.questions += 1
+        return can_serve(self._cluster.state, pod_class.wanted, nodes)
+
+    def add(self, number: int) -> Key:
+        key = Key(Subject.POD, f"namespace-{number % NAMESPACES}", f"p{number}")
+        created = {"creationTimestamp": f"{number:06}"}
+        self._pods[key] = {"metadata": created, "spec": {}}
+        self.queue.add(key, 0.0)
+        return key
+
+    def release(self) -> None:
+        """A claim ends, and its node is asked for."""
+        self.queue.on_freed([self._cluster.release()])
+        self.queue.wake_up(time.monotonic())
+        assert self.queue.pop(0.0) is None
+
+
+def measure(pods: int, shapes: int) -> dict[str, float]:
+    waiting = Waiting(pods, shapes)
+    times = []
+    for number in range(WARM_UP + RELEASES):
+        if number == WARM_UP:
+            waiting.questions = 0
+        start = time.thread_time()
+        waiting.release()
+        times.append((time.thread_time() - start) * 1e6)
+    kept = times[WARM_UP:]
+    return {
+        "p50_us": percentile(kept, 0.5),
+        "p99_us": percentile(kept, 0.99),
+        "questions": waiting.questions / RELEASES,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shapes", type=int, default=4)
+    shapes = parser.parse_args().shapes
+    figures = {pods: measure(pods, shapes) for pods in (10, 10_000)}
+    ratio = figures[10_000]["p50_us"] / figures[10]["p50_us"]
+    rows = [[f"{pods:,}", *each.values()] for pods, each in figures.items()]
+    table("a release that helps nobody", ["pods", "p50 µs", "p99 µs", "questions"], rows)
+    result({"pods": {str(pods): each for pods, each in figures.items()}, "ratio": ratio})
+
+
+if __name__ == "__main__":
+    main()

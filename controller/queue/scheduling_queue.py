@@ -1,0 +1,282 @@
+"""What is to be reconciled, when, and in which order (kube-scheduler: scheduling_queue.go).
+
+A key is *active* (to be reconciled now), in *backoff* (until a time), *unschedulable* (a pod that
+could not be served, until an event or a time wakes it), or it is in no part: its step or its write
+is under way, or nothing is to be done. Pure: told the time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from controller.cache import pods
+from controller.cache.keys import Key, Subject
+from controller.queue.active_queue import ActiveQueue, Due, NamespaceBudget
+from controller.queue.fair_queue import Rank, Turns
+from controller.queue.pod_class import ClassMembers, PodClass, QueueingHints
+from controller.queue.retry_backoff import Cause, RetryBackoff
+from controller.queue.starvation_guard import StarvationGuard
+from dra_driver.model.claim import Object, results
+
+_BEFORE_PODS: Final[Rank] = -(2**63), ""  # a claim's step frees devices, if anything
+_SLICE: Final = 0.1  # seconds of questions, after which the thread looks at its events
+_FEW: Final = 1024  # keys that are not worth to be looked through
+
+
+class Part(StrEnum):
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A pod that waits `since` then. No event helps one without a class: it was refused, or its
+    decision was stopped. `woken` means that an event did, and its step has not ended."""
+
+    since: float
+    rank: Rank
+    members: ClassMembers | None = None
+    class_names: frozenset[str] = frozenset()
+    woken: bool = False
+
+
+class SchedulingQueue:
+    """One instance, one thread. `pod` gives the pod of a key as it is now."""
+
+    def __init__(
+        self,
+        pod: Callable[[Key], Object | None],
+        hints: QueueingHints,
+        guard: StarvationGuard,
+        *,
+        backoff: RetryBackoff,
+        budget: NamespaceBudget,
+        clock: Callable[[], float],
+    ) -> None:
+        self.backoff = backoff
+        self._pod = pod
+        self._hints = hints
+        self._guard = guard
+        self._clock = clock
+        self._turns = Turns()
+        self._budget = budget
+        self._active = ActiveQueue(self._turns, budget)
+        self._at: dict[Key, float] = {}  # when what is not active becomes it
+        self._timers: list[tuple[float, int, Key]] = []  # of them those in `_at` are valid
+        self._pushed = 0
+        self._unschedulable: set[Key] = set()
+        self._waiting: dict[Key, _Waiting] = {}  # in whatever part
+        self._classes: dict[PodClass, ClassMembers] = {}
+        self._freed: list[tuple[float, int, set[str]]] = []  # pools, from a time on
+        self._pools: set[str] = set()  # what events may have made free or fit
+        self._nodes: set[str] = set()
+        self._woken: set[Key] = set()  # by these events
+        self._unserved: set[tuple[PodClass, str]] = set()  # by these; without the reserved node
+        self._last: Key | None = None
+        self._kept = 0
+
+    def add(self, key: Key, at: float) -> None:
+        """Reconcile `key` at the time `at`, or earlier where that is already planned."""
+        if key in self._active or at >= self._at.get(key, float("inf")):
+            return
+        self._at[key] = at
+        self._pushed += 1
+        heapq.heappush(self._timers, (at, self._pushed, key))
+        if len(self._timers) > 2 * len(self._at) + _FEW:
+            self._timers = [each for each in self._timers if self._at.get(each[2]) == each[0]]
+            heapq.heapify(self._timers)
+
+    def pop(self, now: float) -> Due | None:
+        """The key that is to be reconciled first of all that are active, or None."""
+        while self._timers and self._timers[0][0] <= now:
+            at, _, key = heapq.heappop(self._timers)
+            if self._at.get(key) != at:
+                continue
+            del self._at[key]
+            until = self.backoff.until(key)
+            if until > now:
+                self.add(key, until)
+            else:
+                self._take_out_of_class(key)
+                self._active.push(key, *self._rank(key), at)
+        due = self._active.pop(now)
+        if due is not None and due.key == self._last:
+            self._last = None
+        return due
+
+    def next_wakeup(self) -> float | None:
+        """When the next key becomes active; None where nothing is planned."""
+        if self._active or ((self._pools or self._nodes) and self._classes):
+            return float("-inf")
+        while self._timers and self._at.get(self._timers[0][2]) != self._timers[0][0]:
+            heapq.heappop(self._timers)
+        times = [self._timers[0][0]] if self._timers else []
+        if self._freed and self._classes:
+            times.append(self._freed[0][0])
+        return min(times, default=None)
+
+    def part(self, key: Key) -> Part | None:
+        """Where the key stands."""
+        if key in self._active:
+            return Part.ACTIVE
+        if key in self._unschedulable:
+            return Part.UNSCHEDULABLE
+        return Part.BACKOFF if key in self._at else None
+
+    def wait(
+        self, key: Key, now: float, pod_class: PodClass | None, class_names: Iterable[str] = ()
+    ) -> float:
+        """The pod's step has ended: it cannot be served now; gives since when it waits. Its claims
+        name the DeviceClasses `class_names`."""
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            waiting = self._waiting[key] = _Waiting(now, self._rank(key))
+        self._take_out_of_class(key)
+        if waiting.woken:
+            waiting.woken = False
+            self.backoff.begin(key, Cause.WOKEN_IN_VAIN, now)
+        self._unschedulable.add(key)
+        waiting.class_names = frozenset(class_names)
+        if pod_class is not None:
+            members = self._classes.get(pod_class)
+            if members is None:
+                members = self._classes[pod_class] = ClassMembers(pod_class, self._turns)
+            waiting.members = members
+            waiting.rank = self._rank(key)
+            members.add(key, waiting.rank, tried=key in self._woken)
+        return waiting.since
+
+    def refuse(
+        self,
+        key: Key,
+        now: float,
+        pod_class: PodClass | None,
+        class_names: Iterable[str],
+    ) -> None:
+        """The same of a pod that may not have what it asks, or what was found for it: it waits
+        from now on."""
+        self.wait(key, now, pod_class, class_names)
+        self._waiting[key].since = now
+
+    def leave(self, key: Key) -> None:
+        """The pod waits no longer."""
+        self._take_out_of_class(key)
+        self._waiting.pop(key, None)
+        self.backoff.forget(key, Cause.WOKEN_IN_VAIN)
+
+    def on_freed(self, claims: Iterable[Object], at: float = 0.0) -> None:
+        """What was allocated to these claims is free, and may be had from the time `at` on."""
+        pools = {result.pool for claim in claims for result in results(claim)}
+        if pools:
+            self._pushed += 1
+            heapq.heappush(self._freed, (at, self._pushed, pools))
+
+    def on_published(self, pool: str) -> None:
+        """The pool has other devices than before."""
+        self._pools.add(pool)
+
+    def on_nodes(self, names: Collection[str]) -> None:
+        """These nodes may serve pods that they could not serve before."""
+        self._nodes.update(names)
+        self._begin_anew()
+
+    def on_class(self, name: str, now: float) -> None:
+        """A DeviceClass is another one: what the claims that name it ask for is, too."""
+        for key in list(self._unschedulable):
+            if name in self._waiting[key].class_names:
+                self._wake(key, now)
+
+    def wake_up(self, now: float) -> None:
+        """Activate the first of the pods that the events can help, as soon as it is found. The next
+        one follows when that pod's step has ended: so an event costs the steps of the pods that get
+        something by it, and no step of any other."""
+        if self._last is not None and self._last in self._active:
+            return
+        while self._freed and self._freed[0][0] <= now:
+            self._pools |= heapq.heappop(self._freed)[2]
+        if self._pools:
+            self._nodes |= self._hints.nodes_of(self._pools)
+            self._pools.clear()
+            self._begin_anew()
+        if not self._nodes:
+            return
+        for _, pod_class, key, reserved in self._heads(now):
+            if self._hints.helps(pod_class, key, self._nodes - {reserved}):
+                self._woken.add(key)
+                self._last = key if self._wake(key, now) <= now else None
+                return
+            self._unserved.add((pod_class, reserved))
+            if self._clock() - now > _SLICE:
+                return
+        self._nodes.clear()
+        self._begin_anew()
+
+    def remove_gone(self, exists: Callable[[Key], bool]) -> list[Key]:
+        """Keys of what is no more, now planned no longer. For a follower, that reconciles nothing,
+        and with whom they would become more and more; looks only when they have doubled."""
+        if len(self) < 2 * self._kept + _FEW:
+            return []
+        gone = [key for key in (*self._at, *self._active) if not exists(key)]
+        for key in gone:
+            if self._at.pop(key, None) is None:
+                self._active.remove(key)
+        self._kept = len(self)
+        return gone
+
+    def waiting(self) -> int:
+        """How many pods wait for devices."""
+        return len(self._waiting)
+
+    def __len__(self) -> int:
+        """How many keys are planned."""
+        return len(self._at) + len(self._active)
+
+    def _heads(self, now: float) -> list[tuple[tuple[object, ...], PodClass, Key, str]]:
+        """Of each class that these events were not found to help, the first pod, in order, and the
+        node that is reserved against it."""
+        found: list[tuple[tuple[object, ...], PodClass, Key, str]] = []
+        for pod_class, members in self._classes.items():
+            head = members.head()
+            if head is None:
+                continue
+            place, key = head
+            pod = self._pod(key)
+            reservation = self._guard.reserved_against(pod) if pod is not None else None
+            reserved = "" if reservation is None else reservation.node
+            if (pod_class, reserved) not in self._unserved:
+                yields = self._budget.excess(key.namespace, now) > 0
+                found.append(((yields, *place[:3], key), pod_class, key, reserved))
+        return sorted(found, key=lambda each: each[0])
+
+    def _wake(self, key: Key, now: float) -> float:
+        """Gives when the pod becomes active."""
+        self._waiting[key].woken = True
+        self._take_out_of_class(key)
+        self.add(key, max(now, self.backoff.ends(key, Cause.WOKEN_IN_VAIN)))
+        return self._at[key]
+
+    def _take_out_of_class(self, key: Key) -> None:
+        self._unschedulable.discard(key)
+        waiting = self._waiting.get(key)
+        if waiting is not None and waiting.members is not None:
+            waiting.members.remove(key)
+            if not waiting.members:
+                self._classes.pop(waiting.members.pod_class, None)
+            waiting.members = None
+
+    def _begin_anew(self) -> None:
+        for key in self._woken:
+            waiting = self._waiting.get(key)
+            if waiting is not None and waiting.members is not None:
+                waiting.members.restore()
+        self._woken.clear()
+        self._unserved.clear()
+
+    def _rank(self, key: Key) -> Rank:
+        pod = self._pod(key) if key.subject is Subject.POD else None
+        return _BEFORE_PODS if pod is None else pods.urgency(pod)

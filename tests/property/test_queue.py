@@ -1,0 +1,178 @@
+"""Any history of the scheduling queue, beside a model of it: nothing is lost, nobody starves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Set as AbstractSet
+from typing import cast
+
+import pytest
+
+from controller.cache.keys import Key, Subject
+from controller.queue.active_queue import NamespaceBudget
+from controller.queue.pod_class import PodClass
+from controller.queue.retry_backoff import Cause, RetryBackoff
+from controller.queue.scheduling_queue import Part, SchedulingQueue
+from controller.queue.starvation_guard import StarvationGuard
+from dra_driver.model.claim import Object
+from tests.seed import SEED
+
+NODES = [f"n{number}" for number in range(4)]
+NAMESPACES = ("a", "b", "c")
+LONGEST_BACKOFF = 10.0  # seconds
+
+
+class Nobody:
+    """A guard that reserves nothing."""
+
+    def reserved_against(self, pod: Object) -> None:
+        return None
+
+
+class Model:
+    """Nodes with free cards, and pods that ask for so many cards of one node out of some. The
+    model serves at once whom it looks at, if it can."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.now = 0.0
+        self.free = dict.fromkeys(NODES, 0)
+        self.pods: dict[Key, Object] = {}
+        self.steps = 0
+        self.questions = 0
+        self.refused: set[Key] = set()
+        self.queue = SchedulingQueue(
+            self.pods.get,
+            self,
+            cast("StarvationGuard", Nobody()),
+            backoff=RetryBackoff(lambda: 0.0),
+            budget=NamespaceBudget(),
+            clock=lambda: self.now,
+        )
+
+    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
+        return pools
+
+    def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str]) -> bool:
+        self.questions += 1
+        assert key in self.pods, "a pod that is gone is asked for"
+        return self.serving(self.pods[key], nodes) is not None
+
+    def serving(self, pod: Object, nodes: AbstractSet[str]) -> str | None:
+        able = [n for n in sorted(nodes & pod["nodes"]) if self.free[n] >= pod["count"]]
+        return able[0] if able else None
+
+    def create(self) -> None:
+        number = len(self.pods) + self.steps
+        key = Key(Subject.POD, self.draw.choice(NAMESPACES), f"p{number}")
+        if key in self.pods:
+            return
+        self.pods[key] = {
+            "metadata": {"creationTimestamp": f"{self.now:09.1f}"},
+            "spec": {"priority": self.draw.choice((0, 0, 5))},
+            "count": self.draw.choice((1, 2, 3)),
+            "nodes": frozenset(self.draw.sample(NODES, self.draw.choice((1, 4)))),
+            "is_refused": self.draw.random() < 0.1,
+        }
+        self.queue.add(key, self.now)
+
+    def delete(self) -> None:
+        if self.pods:
+            key = self.draw.choice(sorted(self.pods))
+            del self.pods[key]
+            self.queue.leave(key)
+            self.queue.add(key, self.now)
+
+    def change(self) -> None:
+        if self.pods:
+            self.queue.add(self.draw.choice(sorted(self.pods)), self.now)
+
+    def release(self) -> None:
+        node = self.draw.choice(NODES)
+        self.free[node] += 1
+        self.queue.on_nodes([node])
+
+    def take(self) -> None:
+        """Somebody else takes what is free; nobody is woken."""
+        self.free[self.draw.choice(NODES)] = 0
+
+    def stop(self) -> None:
+        """A decision was stopped."""
+        if self.pods:
+            self.queue.backoff.begin(self.draw.choice(sorted(self.pods)), Cause.STOPPED, self.now)
+
+    def wait_a_while(self) -> None:
+        self.now += self.draw.choice((0.1, 1.0, 5.0))
+
+    def step(self) -> bool:
+        """Whether there was one."""
+        self.queue.wake_up(self.now)
+        due = self.queue.pop(self.now)
+        if due is None:
+            return False
+        self.steps += 1
+        key = due.key
+        assert self.queue.part(key) is None
+        pod = self.pods.get(key)
+        if pod is None:
+            self.queue.leave(key)
+            return True
+        self.queue.backoff.forget(key, Cause.STOPPED)
+        if pod["is_refused"]:
+            self.queue.refuse(key, self.now, None, ())
+            return True
+        node = self.serving(pod, pod["nodes"])
+        if node is None:
+            constraints = (tuple(sorted(pod["nodes"])),)
+            self.queue.wait(key, self.now, PodClass((pod["count"],), constraints, pod, ()))
+        else:
+            self.free[node] -= pod["count"]
+            del self.pods[key]
+            self.queue.leave(key)
+        return True
+
+    def check(self) -> None:
+        """Every pod stands in exactly one part."""
+        queue = self.queue
+        in_classes = [key for each in queue._classes.values() for key in each]
+        assert len(in_classes) == len(set(in_classes))
+        for key in self.pods:
+            part = queue.part(key)
+            assert part is not None, f"{key} is lost"
+            assert (key in queue._active) + (key in queue._unschedulable) <= 1
+            assert (key in in_classes) <= (part is Part.UNSCHEDULABLE)
+        assert queue._unschedulable.isdisjoint(queue._active)
+
+    def rest(self) -> None:
+        before = self.steps
+        while self.step() or self.queue.next_wakeup() == float("-inf"):
+            assert self.steps - before < 20 * (len(self.pods) + 20), "it never comes to rest"
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 200))
+def test_no_pod_is_lost_and_who_can_be_served_is(seed: int) -> None:
+    model = Model(seed)
+    happenings = (
+        *(model.create, model.create, model.delete, model.change, model.release, model.release),
+        *(model.take, model.stop, model.wait_a_while),
+    )
+    for _ in range(150):
+        model.draw.choice(happenings)()
+        if model.draw.random() < 0.5:
+            model.step()
+        model.check()
+    model.rest()
+    model.now += 2 * LONGEST_BACKOFF
+    model.rest()
+    model.now += 1000.0  # whoever was stopped
+    model.rest()
+    model.check()
+    left = [key for key, pod in model.pods.items() if not pod["is_refused"]]
+    assert [key for key in left if model.serving(model.pods[key], frozenset(NODES))] == []
+    questions, steps = model.questions, model.steps
+    for node in NODES:
+        model.free[node] = 0
+        model.queue.on_nodes([node])
+        model.rest()
+    assert model.steps == steps, "an event that helps nobody costs a step"
+    assert model.questions - questions <= len(NODES) * len(model.queue._classes)
