@@ -12,7 +12,7 @@ from controller.allocator.device import CardKey
 from controller.allocator.holdings import Holdings
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
-from controller.allocator.taint_rules import TaintRule
+from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.counts import Counts
 from controller.cache.isolation import Isolate, not_isolated
@@ -84,9 +84,7 @@ class ClusterCache:
         self._holdings = Holdings()
         self._counts = Counts(self._holdings, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
-        self._state = State(
-            self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
-        )
+        self._state = State(self._inventory, self._holdings, self._classes, selectors)
         self._gone = Gone()
 
     def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:

@@ -113,12 +113,12 @@ def test_no_more_is_remembered_of_what_is_gone_than_is_needed() -> None:
 
 
 def test_the_inventory_follows_the_slices(cache: ClusterCache) -> None:
-    assert cache.state().inventory.by_id == {}
+    assert cache.state().inventory.devices_of("a") == ()
     [published] = pool("a", [device("whole", 0)])
     cache.apply(RESOURCE_SLICES, Change.ADDED, at(1, published))
-    assert CARD in cache.state().inventory.by_id
+    assert [each.id for each in cache.state().inventory.devices_of("a")] == [CARD]
     cache.apply(RESOURCE_SLICES, Change.DELETED, at(1, published))
-    assert cache.state().inventory.by_id == {}
+    assert cache.state().inventory.devices_of("a") == ()
 
 
 def test_pods_are_found_by_their_claims(cache: ClusterCache) -> None:
