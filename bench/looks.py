@@ -85,7 +85,7 @@ class Looks:
             fleet.node_name(number): node(number) for number in range(nodes)
         }
         self._fits = NodeFits(self._nodes, lambda: 1)
-        self._rooms = Rooms()
+        self._rooms = Rooms(self._cluster.state.numbers)
         for number, (name, each) in enumerate(self._nodes.items()):
             self._rooms.set_node(name, each)
             for nth in range(8):

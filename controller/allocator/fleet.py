@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller.allocator.device import Device, DeviceId, DeviceKind
@@ -41,6 +41,13 @@ class Levels:
         else:
             del self._nodes[level]
             del self._order[bisect_left(self._order, level)]
+
+    def levels(self) -> Sequence[Level]:
+        """In order."""
+        return self._order
+
+    def nodes(self, level: Level) -> NodeSet:
+        return self._nodes[level]
 
     def walk(self, nodes: NodeSet) -> Iterator[NodeSet]:
         """The set split by level, the lowest first."""
@@ -91,9 +98,6 @@ class Fleet:
             for name in sorted(self._published):
                 self._publish(name)
             self._published.clear()
-            self.numbers.trim(self._nodes.keys())
-            if self.numbers.epoch != self._epoch:
-                self._rebuild()
         for name, cards in self._held_anew().items():
             self._hold(self._nodes[name], cards)
 
