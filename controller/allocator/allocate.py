@@ -17,7 +17,13 @@ from controller.allocator.diagnosis import diagnose
 from controller.allocator.node_info import NodeInfo
 from controller.allocator.node_set import NodeSet, numbers
 from controller.allocator.order import Order, Score
-from controller.allocator.plain import nodes_for_one, nodes_for_several, plain_request
+from controller.allocator.plain import (
+    PlainRequest,
+    Serving,
+    nodes_for_one,
+    nodes_for_several,
+    plain_request,
+)
 from controller.allocator.policy import Policy
 from controller.allocator.request import ExactRequest, Wanted
 from controller.allocator.search import Grant, Grants, NodeSearch
@@ -25,7 +31,7 @@ from controller.allocator.shapes import Shape
 from controller.allocator.state import State
 from dra_driver.model.packing import Packing
 
-__all__ = ["Allocation", "Grant", "Unsatisfied", "allocate", "can_serve", "rank"]
+__all__ = ["Allocation", "Grant", "Unsatisfied", "allocate", "can_serve", "feasible", "rank"]
 
 MOST_STEPS = 100_000
 NO_PEERS: Final[Mapping[CardKey, int]] = MappingProxyType({})
@@ -95,6 +101,18 @@ def rank(
     return [node.name for node in decision.ordered(decision.set_of(nodes))]
 
 
+def feasible(
+    state: State,
+    wanted: Sequence[Wanted],
+    nodes: Collection[str] | NodeSet,
+    *,
+    policy: Policy | None = None,
+) -> NodeSet:
+    """The same in no order."""
+    decision = _Decision(state, wanted, policy)
+    return decision.feasible(decision.set_of(nodes))
+
+
 def can_serve(
     state: State,
     wanted: Sequence[Wanted],
@@ -144,15 +162,32 @@ class _Decision:
     def ordered(self, nodes: NodeSet) -> Iterator[NodeInfo]:
         """Those of `nodes` that serve the claims, the best first."""
         nodes &= self._state.fleet.everywhere
+        found = self._plain()
+        if found is None:
+            return self._searched(nodes)
+        plain, serving, cards = found
+        fleet = self._state.fleet
+        if plain.count > 1:
+            return nodes_for_several(fleet, serving, nodes, self._policy, plain.count)
+        return nodes_for_one(fleet, serving, nodes, self._policy, cards)
+
+    def feasible(self, nodes: NodeSet) -> NodeSet:
+        """The same in no order."""
+        nodes &= self._state.fleet.everywhere
+        found = self._plain()
+        if found is None:
+            return sum(1 << node.number for node in self._searched(nodes))
+        plain, serving, _ = found
+        return nodes & serving.nodes(self._state.fleet, plain.count)
+
+    def _plain(self) -> tuple[PlainRequest, Serving, Packing] | None:
+        """None where the claims are not one plain request, or signatures do not tell."""
         plain = plain_request(self._wanted)
-        if plain is not None:
-            fleet, cards = self._state.fleet, self._policy.cards_for(plain.request.demand)
-            serving = self._state.plain.serving(plain, cards)
-            if serving is not None and plain.count > 1:
-                return nodes_for_several(fleet, serving, nodes, self._policy, plain.count)
-            if serving is not None:
-                return nodes_for_one(fleet, serving, nodes, self._policy, cards)
-        return self._searched(nodes)
+        if plain is None:
+            return None
+        cards = self._policy.cards_for(plain.request.demand)
+        serving = self._state.plain.serving(plain, cards)
+        return None if serving is None else (plain, serving, cards)
 
     def apart(self, nodes: NodeSet) -> Iterator[NodeInfo]:
         """The same. With a policy that spreads, the nodes with the fewest peers come first."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from controller.allocator.demand import Demand, Shortfall
@@ -51,6 +51,40 @@ def diagnose(state: State, wanted: Sequence[Wanted], nodes: NodeSet, stopped: st
         reasons.append("to find out more would take too long")
     reasons += [*state.inventory.problems.values(), stopped]
     return "; ".join(filter(None, reasons))
+
+
+def diagnose_nodes(
+    state: State, wanted: Sequence[Wanted], nodes: NodeSet
+) -> Iterator[tuple[NodeSet, str]]:
+    """What `diagnose` says of each of the nodes alone, with all nodes of which it says that."""
+    groups = [nodes & state.fleet.everywhere]
+    for each in wanted:
+        for request in each.requests:
+            for exact in request.alternatives:
+                groups = [part for group in groups for part in _alike(state, exact.demand, group)]
+    for group in filter(None, (*groups, nodes & ~state.fleet.everywhere)):
+        yield group, diagnose(state, wanted, group & -group, "")
+
+
+def _alike(state: State, demand: Demand, nodes: NodeSet) -> list[NodeSet]:
+    """The set in parts, in each of which the nodes have as many cards of each word."""
+    by_word: defaultdict[Hashable, list[CardSignature]] = defaultdict(list)
+    for signature in state.fleet.with_cards:
+        fit = signature.fit(demand, state.selectors)
+        if fit is None:
+            return [1 << number for number in numbers(nodes)]
+        found = Diagnosis()
+        _add(found, demand, signature, fit, 1)
+        words, types = frozenset(found.words.items()), frozenset(found.types.items())
+        shortfalls = frozenset(found.shortfalls)
+        by_word[words, types, shortfalls, found.error, len(signature.kinds)].append(signature)
+    groups = [nodes]
+    for signatures in by_word.values():
+        most = sum(len(state.fleet.with_cards[each]) for each in signatures)
+        counted = state.fleet.by_devices([(each, 1) for each in signatures], min(most, 64))
+        exactly = [few & ~more for few, more in zip(counted, [*counted[1:], 0], strict=True) if few]
+        groups = [part for group in groups for each in exactly if (part := group & each)]
+    return groups
 
 
 def _about_requests(state: State, wanted: Sequence[Wanted], nodes: NodeSet) -> Iterator[str]:

@@ -49,6 +49,14 @@ class Serving:
     tells: bool = True
     seen: int = 0
 
+    def nodes(self, fleet: Fleet, count: int) -> NodeSet:
+        """The nodes that have as many cards which serve the request."""
+        if count > 1:
+            each = (fleet.with_at_least(count, group) for group in self.groups.values())
+        else:
+            each = (fleet.nodes_with(one) for known in self.fills.values() for one in known)
+        return reduce(or_, each, 0)
+
 
 def plain_request(wanted: Sequence[Wanted]) -> PlainRequest | None:
     """None where more than one request, or one with alternatives or of another form, is made."""
@@ -153,9 +161,6 @@ def nodes_for_several(
 ) -> Iterator[NodeInfo]:
     """The nodes that have as many cards which serve the request, the best first: of equally full
     ones the first few are compared by how near these cards are."""
-    enough = 0
-    for group in serving.groups.values():
-        enough |= fleet.with_at_least(count, group)
     levels = fleet.by_load if policy.nodes is Packing.SPREAD else fleet.by_free
 
     def apart(node: NodeInfo) -> tuple[int, int]:
@@ -165,7 +170,7 @@ def nodes_for_several(
         )
         return node.spread(node.nearest(count, *filter(None, groups)))
 
-    for level in levels.walk(nodes & enough):
+    for level in levels.walk(nodes & serving.nodes(fleet, count)):
         found = map(fleet.at, numbers(level))
         yield from sorted(islice(found, _COMPARED), key=apart)
         yield from found

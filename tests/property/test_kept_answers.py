@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
-from controller.allocator.allocate import Allocation, Unsatisfied, allocate
+from controller.allocator.allocate import Allocation, Unsatisfied, allocate, feasible, rank
+from controller.allocator.diagnosis import diagnose, diagnose_nodes
 from controller.allocator.holdings import Hold, holds_of
 from controller.allocator.policy import Policy
 from controller.allocator.request import parse_claim
@@ -125,3 +127,24 @@ def test_the_fleet_s_sets_give_what_a_search_of_all_nodes_gives(
         with monkeypatch.context() as patched:
             patched.setattr("controller.allocator.allocate.plain_request", lambda _: None)
             assert said(allocate(found, wanted, nodes, policy=policy)) == quick
+
+
+@pytest.mark.parametrize("claims", CLAIMS, ids=lambda claims: claims[0]["metadata"]["name"])
+def test_nodes_of_which_the_same_is_said_are_found_together(claims: list[Object]) -> None:
+    draw = random.Random(0)
+    wanted = [parse_claim(each, CLASSES) for each in claims]
+    for slices, taken in islice(steps(draw), 10):
+        found = state(slices, taken, selectors=SELECTORS)
+        everyone = found.numbers.set_of([*NODES, "without-devices"])
+        found.settle()
+        together = {
+            name: reason
+            for group, reason in diagnose_nodes(found, wanted, everyone)
+            for name in found.numbers.names(group)
+        }
+        alone = {name: diagnose(found, wanted, found.numbers.bit(name), "") for name in together}
+        assert together == alone
+        assert together.keys() == {*NODES, "without-devices"}
+        assert set(found.numbers.names(feasible(found, wanted, everyone))) == set(
+            rank(found, wanted, everyone)
+        )
