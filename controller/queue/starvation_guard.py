@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from controller.allocator.allocate import Allocation, allocate
-from controller.allocator.holdings import Holdings
 from controller.allocator.request import Wanted
 from controller.allocator.state import State
 from controller.cache import pods
@@ -39,9 +38,7 @@ class Fairness:
         self._state = state
         self._patience = patience
         self._kept: SetAside | None = None
-        self._empty = State(
-            state.inventory, Holdings(), state.classes, state.selectors, nodes=state.nodes
-        )
+        self._empty = state.emptied()
 
     def kept_from(self, pod: Object) -> SetAside | None:
         """The node on which the pod may be given nothing; None for the pod it is kept for, and
@@ -98,5 +95,5 @@ class Fairness:
         return None
 
     def _in_use(self, node: str) -> int:
-        devices = self._state.inventory.devices_of(node, self._state.nodes.get(node))
-        return sum(self._state.holdings.holds(device.id) for device in devices)
+        found = self._state.fleet.node(node)
+        return 0 if found is None else found.load

@@ -113,9 +113,9 @@ class QueueingHints:
         self._begin_anew()
         inventory = self._cache.state().inventory
         for name in self._pools:
-            pool = inventory.pool(name)
-            if pool is not None:  # else its slices are an event of their own
-                self._nodes.update(self._cache.nodes if pool.scopes is None else pool.scopes)
+            node = inventory.node_of(name)
+            if node is not None:  # else its slices are an event of their own
+                self._nodes.add(node)
         self._pools.clear()
 
     def _questions(self, now: float) -> list[tuple[_Question, Key]]:
