@@ -109,7 +109,7 @@ def wire(
         triggers=Triggers(context),
         reconciler=Reconciler(context, fairness, template_retention=settings.template_retention),
         previous_leader=PreviousLeaderFence(
-            api=api,
+            api=ports.api,
             dispatcher=context.dispatcher,
             fence=fence,
             events=events,
