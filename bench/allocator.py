@@ -1,12 +1,12 @@
-"""How long a decision takes in clusters of several sizes, half of whose slices are held.
+"""How long a decision takes on three fleets (`bench.fleets`) of 100 and of 15,000 nodes, half of
+whose slices are held.
 
-Each decision is granted, and an earlier claim given back for it, so that the load stays and the
-next decision finds a changed cluster. A decision is to parse the claim and to choose. Bringing the
-index up to date after a grant and a claim's end is told beside it, as `event`: the controller does
-it between decisions where there is time, else within the next one.
+Each decision is granted, and an earlier claim ends for it, so that the load stays: a decision has
+to take in these two changes first, to parse its claim, and to choose. `impossible` finds the words
+for the event, too. `unseen` and `unseen_pair` are claims of one and of two requests whose selectors
+nobody had before, `thousand` is one of a thousand shapes in turn.
 
-`rss_mib`, `rss_peak_mib` and `start_s` are those of `bench.memory`: what the controller takes of
-such a cluster's lists. Times are those of the thread: neighbours on the machine do not count.
+Times are processor time of the thread: neighbours on the machine do not count.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from typing import Any, Final
 
 from bench import fleet
+from bench.fleets import FLEETS, FREE, NodeState
 from bench.report import percentile, result, table
-from bench.shapes import SHAPES
-from controller.allocator.allocate import Allocation, allocate, catch_up
+from bench.shapes import SHAPES, pair, selecting
+from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.holdings import Holdings, holds_of
 from controller.allocator.inventory import Inventory
 from controller.allocator.request import Wanted, parse_claim
@@ -33,26 +36,30 @@ from controller.allocator.state import State
 from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors
 
-SIZES = (100, 1_000, 5_000)
-DECISIONS = 2_000
-WARM_UP = 200
-CLAIMS_PER_NODE = 8  # held when a measurement starts: 40,000 claims on 5,000 nodes
+SIZES: Final = (100, 15_000)
+DECISIONS: Final = 1_000
+WARM_UP: Final = 100
+_THOUSAND: Final = 1_000
+_UNSEEN: Final = 20
+Make = Callable[[], Object]
 
 
 class Cluster:
-    """What the controller's cache would keep, without the objects that the allocator ignores."""
+    """What the controller's cache has of a fleet, without what the allocator ignores."""
 
-    def __init__(self, nodes: int, draw: random.Random) -> None:
+    def __init__(self, nodes: Iterator[NodeState], draw: random.Random) -> None:
         self._draw = draw
-        self._inventory = Inventory()
         self._holdings = Holdings()
         self._held: list[Object] = []
+        self._inventory = Inventory()
         self.state = State(self._inventory, self._holdings, fleet.classes(), Selectors())
-        for number in range(nodes):
-            self._inventory.put(fleet.resource_slice(number))
-        for each in held_claims(nodes, draw):
-            self.hold(each)
-        self.nodes = frozenset(fleet.node_name(number) for number in range(nodes))
+        names = []
+        for number, node in enumerate(nodes):
+            self._inventory.put(_slice(number, node))
+            for each in _claims(number, node):
+                self.hold(each)
+            names.append(fleet.node_name(number))
+        self.nodes = frozenset(names)
 
     def hold(self, claim: Object) -> None:
         self._held.append(claim)
@@ -71,10 +78,13 @@ class Cluster:
         self.release(self._draw.randrange(len(self._held)))
 
     def decide(self, claim: Object) -> tuple[Wanted, Allocation] | None:
-        """What the claim would get; None where that is nothing."""
+        """What the claim would get; where that is nothing, the reason is found."""
         wanted = parse_claim(claim, self.state.classes)
         outcome = allocate(self.state, [wanted], self.nodes)
-        return (wanted, outcome) if isinstance(outcome, Allocation) else None
+        if isinstance(outcome, Allocation):
+            return wanted, outcome
+        outcome.explain()
+        return None
 
     def allocated(self, wanted: Wanted, outcome: Allocation) -> Object:
         """The claim as it is written."""
@@ -89,65 +99,84 @@ class Cluster:
         return wanted.claim | {"status": {"allocation": allocation}}
 
 
-def held_claims(nodes: int, draw: random.Random) -> Iterator[Object]:
-    """Half of each node's cards is in use, in all three modes: 8 claims a node; one node in ten is
-    empty."""
-    for node in range(nodes):
-        if draw.random() < 0.1:
+def _slice(number: int, node: NodeState) -> Object:
+    switches = {card: nth for nth, cards in enumerate(node.switches) for card in cards}
+    return fleet.resource_slice(
+        number,
+        models=[card.model for card in node.cards],
+        switches=[switches[card] for card in range(len(node.cards))],
+    )
+
+
+def _claims(number: int, node: NodeState) -> Iterator[Object]:
+    """What is held on the node."""
+    for card, state in enumerate(node.cards):
+        if state.mode == FREE:
             continue
-        whole, shared, drs = draw.sample(range(fleet.CARDS), 3)
-        yield _held(node, whole, "whole", 1)
-        for _ in range(draw.randint(3, 5)):
-            yield _held(node, shared, "shared", 1)
-        for _ in range(draw.randint(2, 4)):
-            yield _held(node, drs, "drs", 1)
+        for amount in state.amounts:
+            held = fleet.results(number, card, state.mode, amount)
+            devices = {"results": list(held)}
+            asked = fleet.claim([fleet.request(state.mode, amount)])
+            yield asked | {"status": {"allocation": {"devices": devices}}}
 
 
-def _held(node: int, card: int, mode: str, amount: int) -> Object:
-    claim = fleet.claim([fleet.request(mode, amount)])
-    devices = {"results": list(fleet.results(node, card, mode, amount))}
-    return claim | {"status": {"allocation": {"devices": devices}}}
+def made(kind: str, nodes: int, seed: int) -> Cluster:
+    """Half of its slices are held."""
+    draw = random.Random(seed)
+    return Cluster(FLEETS[kind](nodes, draw), draw)
 
 
-def measure(nodes: int) -> dict[str, Any]:
-    """The times of one size."""
-    draw = random.Random(nodes)
-    cluster = Cluster(nodes, draw)
-    for make in SHAPES.values():
-        for _ in range(3):
-            cluster.decide(make(draw))
-    figures: dict[str, Any] = {}
+def measure(kind: str, nodes: int) -> dict[str, Any]:
+    """Microseconds, for one fleet of one size."""
+    cluster = made(kind, nodes, nodes)
+    built = time.process_time()
+    cluster.state.settle()
+    figures: dict[str, Any] = {"index_s": round(time.process_time() - built, 2)}
     gc.collect()
     gc.freeze()
+    draw = random.Random(1)
     for name, make in SHAPES.items():
-        times = [_one(cluster, make(draw)) for _ in range(WARM_UP + DECISIONS)][WARM_UP:]
-        for what, part in zip(("", "_event"), zip(*times, strict=True), strict=True):
-            figures[f"{name}{what}_p50_us"] = round(percentile(part, 0.5), 1)
-            figures[f"{name}{what}_p99_us"] = round(percentile(part, 0.99), 1)
+        figures |= _percentiles(name, cluster, partial(make, draw), DECISIONS, WARM_UP)
+    number = count(1)
+    figures |= _percentiles("unseen", cluster, lambda: selecting(-next(number)), _UNSEEN, 0)
+    figures |= _percentiles("unseen_pair", cluster, lambda: pair(-next(number) * 1_000), _UNSEEN, 0)
+    figures |= _percentiles(
+        "thousand",
+        cluster,
+        lambda: selecting(next(number) % _THOUSAND),
+        2 * _THOUSAND,
+        _THOUSAND,
+    )
     return figures
 
 
-def _one(cluster: Cluster, claim: Object) -> tuple[float, float]:
-    """Microseconds of the decision, and of what follows from its grant and a claim's end."""
+def _percentiles(
+    name: str, cluster: Cluster, make: Make, decisions: int, warm_up: int
+) -> dict[str, Any]:
+    times = [_one(cluster, make()) for _ in range(warm_up + decisions)][warm_up:]
+    return {
+        f"{name}_p50_us": round(percentile(times, 0.5), 1),
+        f"{name}_p99_us": round(percentile(times, 0.99), 1),
+    }
+
+
+def _one(cluster: Cluster, claim: Object) -> float:
+    """Microseconds of the decision; afterwards it is granted, and a claim ends for it."""
     started = time.thread_time_ns()
     found = cluster.decide(claim)
     decided = time.thread_time_ns()
-    if found is None:
-        return (decided - started) / 1_000, 0.0
-    allocated = cluster.allocated(*found)
-    noted = time.thread_time_ns()
-    cluster.hold(allocated)
-    if len(found[1].grants[0]) == 1:
-        cluster.release_any()
-    else:  # the load would grow with each
-        cluster.release()
-    catch_up(cluster.state)
-    return (decided - started) / 1_000, (time.thread_time_ns() - noted) / 1_000
+    if found is not None:
+        cluster.hold(cluster.allocated(*found))
+        if len(found[1].grants[0]) == 1:
+            cluster.release_any()
+        else:  # the load would grow with each
+            cluster.release()
+    return (decided - started) / 1_000
 
 
-def _apart(module: str, nodes: int) -> dict[str, Any]:
+def _apart(kind: str, nodes: int) -> dict[str, Any]:
     """The figures of a process of its own."""
-    command = [sys.executable, "-m", module, "--nodes", str(nodes)]
+    command = [sys.executable, "-m", "bench.allocator", "--fleet", kind, "--nodes", str(nodes)]
     told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     found: dict[str, Any] = json.loads(told.splitlines()[-1])
     return found
@@ -155,20 +184,17 @@ def _apart(module: str, nodes: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, help="one size, figures as JSON only")
+    parser.add_argument("--fleet", choices=FLEETS, help="one fleet, figures as JSON only")
+    parser.add_argument("--nodes", type=int, default=SIZES[-1], help="its size")
     given = parser.parse_args()
-    if given.nodes:
-        result(measure(given.nodes))
+    if given.fleet:
+        result(measure(given.fleet, given.nodes))
         return
-    figures: dict[str, dict[str, Any]] = {}
-    for nodes in SIZES:
-        figures[str(nodes)] = _apart("bench.allocator", nodes) | _apart("bench.memory", nodes)
-    rows = [[name, *(figures[str(each)][name] for each in SIZES)] for name in figures["100"]]
-    table(
-        f"One decision, 50 % load, {DECISIONS} decisions (CPU time)",
-        ["", *(f"{each:,} nodes" for each in SIZES)],
-        rows,
-    )
+    columns = [(kind, nodes) for kind in FLEETS for nodes in SIZES]
+    figures = {f"{kind} {nodes:,}": _apart(kind, nodes) for kind, nodes in columns}
+    names = next(iter(figures.values()))
+    rows = [[name, *(each[name] for each in figures.values())] for name in names]
+    table("One decision, half of all slices held (CPU time)", ["", *figures], rows)
     result(figures)
 
 

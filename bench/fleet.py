@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any, Final
@@ -61,9 +61,15 @@ def device_name(mode: str, card: int) -> str:
     return f"{mode}-0000-{_bus(card)}-00-0"
 
 
-def resource_slice(number: int, cards: int = CARDS) -> Object:
-    """A node's pool: 4 cards on each NUMA node, 2 behind each PCIe switch, and 2 of these switches
-    behind another."""
+def resource_slice(
+    number: int,
+    cards: int = CARDS,
+    *,
+    models: Sequence[str] = ("S60",) * CARDS,
+    switches: Sequence[int] = (0, 0, 1, 1, 2, 2, 3, 3),
+) -> Object:
+    """A node's pool; each card's model, and the PCIe switch that it is behind: two switches
+    each are behind another, on a NUMA node."""
     node = node_name(number)
     return {
         "metadata": {"name": f"{node}-0", "resourceVersion": "1", "uid": f"slice-{number}"},
@@ -71,7 +77,11 @@ def resource_slice(number: int, cards: int = CARDS) -> Object:
             "driver": DRIVER,
             "nodeName": node,
             "pool": {"name": f"{DRIVER}/{node}", "generation": 1, "resourceSliceCount": 1},
-            "devices": [_device(mode, number, card) for card in range(cards) for mode in MODES],
+            "devices": [
+                _device(mode, number, card, models[card], switches[card])
+                for card in range(cards)
+                for mode in MODES
+            ],
         },
     }
 
@@ -120,9 +130,9 @@ def _bus(card: int) -> str:
 
 
 @lru_cache(64)
-def _bridges(card: int) -> str:
-    switch = f"{_bus(card // 2 * 2)}:1f.0"
-    return f"{card // 4:02x}:01.0/01:00.0/02:0{card // 2}.0/{switch}/{_bus(card)}:1e.0"
+def _bridges(card: int, switch: int) -> str:
+    nearest = f"{_bus(switch * 2)}:1f.0"
+    return f"{switch // 2:02x}:01.0/01:00.0/02:0{switch}.0/{nearest}/{_bus(card)}:1e.0"
 
 
 # As `dra_driver.kube.sharing` reads a list of slices: one object for equal values.
@@ -131,20 +141,20 @@ def _value(kind: str, value: str | int) -> Object:
     return {kind: value}
 
 
-def _device(mode: str, node: int, card: int) -> Object:
+def _device(mode: str, node: int, card: int, model: str, switch: int) -> Object:
     address = f"0000:{_bus(card)}:00.0"
     attributes: Object = {
         "type": _value("string", mode),
         "card": _value("string", address),
-        "model": _value("string", "S60"),
+        "model": _value("string", model),
         "uuid": {"string": f"GCU-{node:08x}-{card:04x}"},
         "memoryMiB": _value("int", 42976),
         "driverVersion": _value("version", "1.2.4+12"),
-        "pcieSwitch": _value("string", f"0000:{_bus(card // 2 * 2)}:1f.0"),
-        "pcieBridges": _value("string", _bridges(card)),
+        "pcieSwitch": _value("string", f"0000:{_bus(switch * 2)}:1f.0"),
+        "pcieBridges": _value("string", _bridges(card, switch)),
         "resource.kubernetes.io/pciBusID": _value("string", address),
-        "resource.kubernetes.io/pcieRoot": _value("string", f"pci0000:{card // 4:02x}"),
-        NUMA: _value("int", card // 4),
+        "resource.kubernetes.io/pcieRoot": _value("string", f"pci0000:{switch // 2:02x}"),
+        NUMA: _value("int", switch // 2),
     }
     match mode:
         case "shared":

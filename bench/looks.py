@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench import fleet
-from bench.allocator import Cluster
+from bench.allocator import made
 from bench.report import percentile, result, table
 from bench.shapes import SHAPES
-from controller.allocator.allocate import Unsatisfied, allocate, catch_up
+from controller.allocator.allocate import Unsatisfied, allocate
 from controller.allocator.request import parse_claim
 from controller.cache.node_resources import Rooms
 from controller.filter.feasible_nodes import NodeFits, candidates
@@ -79,13 +79,13 @@ def _held_cpu(number: int) -> str:
 
 class Looks:
     def __init__(self, nodes: int) -> None:
-        self._cluster = Cluster(nodes, random.Random(nodes))
+        self._cluster = made("uniform", nodes, nodes)
         self._draw = random.Random(1)
         self._nodes: Mapping[str, Object] = {
             fleet.node_name(number): node(number) for number in range(nodes)
         }
         self._fits = NodeFits(self._nodes, lambda: 1)
-        self._rooms = Rooms()
+        self._rooms = Rooms(self._cluster.state.numbers)
         for number, (name, each) in enumerate(self._nodes.items()):
             self._rooms.set_node(name, each)
             for nth in range(8):
@@ -118,7 +118,7 @@ class Looks:
         found = self._cluster.decide(SHAPES["mixed"](self._draw))
         assert found is not None
         self._cluster.hold(self._cluster.allocated(*found))
-        catch_up(self._cluster.state)
+        self._cluster.state.settle()
 
 
 def main() -> None:

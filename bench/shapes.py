@@ -7,8 +7,12 @@ from collections.abc import Callable
 
 from bench import fleet
 from dra_driver.model.claim import Object
+from dra_driver.model.names import DRIVER
 
-SHAPES: dict[str, Callable[[random.Random], Object]] = {
+_MEMORY = f'device.attributes["{DRIVER}"].memoryMiB'
+Shape = Callable[[random.Random], Object]
+
+SHAPES: dict[str, Shape] = {
     "shared": lambda _: fleet.claim([fleet.request("shared", 2)]),
     "mixed": lambda draw: fleet.claim(
         [fleet.request(draw.choice(("shared", "drs")), draw.choice((1, 3)))]
@@ -22,3 +26,16 @@ SHAPES: dict[str, Callable[[random.Random], Object]] = {
         [fleet.request("whole", cards=8)], [{"matchAttribute": fleet.NUMA}]
     ),
 }
+
+
+def selecting(number: int, *, mode: str = "shared") -> Object:
+    """A claim with a selector that no other number has; all cards satisfy it."""
+    asked = fleet.request(mode, 1)
+    asked["exactly"]["selectors"] = [{"cel": {"expression": f"{_MEMORY} > {number}"}}]
+    return fleet.claim([asked])
+
+
+def pair(number: int) -> Object:
+    """Two requests, each with a selector of its own."""
+    first, second = (selecting(2 * number + n)["spec"]["devices"]["requests"][0] for n in (0, 1))
+    return fleet.claim([first | {"name": "first"}, second | {"name": "second"}])

@@ -104,7 +104,7 @@ def wire(
         handlers=EventHandlers(context),
         reconciler=Reconciler(context, fits, guard, template_retention=settings.template_retention),
         previous_leader=PreviousLeaderFence(
-            api=api,
+            api=ports.api,
             dispatcher=context.dispatcher,
             fence=fence,
             events=events,

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from itertools import islice
+from operator import or_
 from types import MappingProxyType
 from typing import Final
 
 from controller.allocator.budget import Budget, SearchLimitReached
 from controller.allocator.device import CardKey
-from controller.allocator.order import Order
+from controller.allocator.diagnosis import diagnose
+from controller.allocator.node_info import NodeInfo
+from controller.allocator.node_set import NodeSet, numbers
+from controller.allocator.order import Order, Score
+from controller.allocator.plain import (
+    PlainRequest,
+    Serving,
+    nodes_for_one,
+    nodes_for_several,
+    plain_request,
+)
 from controller.allocator.policy import Policy
-from controller.allocator.ranking import Ranking, Score
-from controller.allocator.reasons import explain
-from controller.allocator.request import Wanted
-from controller.allocator.score import score
+from controller.allocator.request import ExactRequest, Wanted
 from controller.allocator.search import Grant, Grants, NodeSearch
-from controller.allocator.single import pick, score_single, single_request
+from controller.allocator.shapes import Shape
 from controller.allocator.state import State
 from dra_driver.model.packing import Packing
-from dra_driver.selector.allowance import AllowanceSpent
+
+__all__ = ["Allocation", "Grant", "Unsatisfied", "allocate", "can_serve", "feasible", "rank"]
 
 MOST_STEPS = 100_000
 NO_PEERS: Final[Mapping[CardKey, int]] = MappingProxyType({})
-_FEW = 16  # so few nodes are looked at one by one, without a ranking of all others
+_COMPARED: Final = 16  # nodes that are searched, of which the best is taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +43,7 @@ class Allocation:
     """All claims on one node; `grants` has one tuple for each claim, in the order given."""
 
     node: str
-    grants: tuple[tuple[Grant, ...], ...]
+    grants: Grants
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +61,11 @@ class Unsatisfied:
 def allocate(
     state: State,
     wanted: Sequence[Wanted],
-    nodes: Collection[str],
+    nodes: Collection[str] | NodeSet,
     *,
     policy: Policy | None = None,
     peers: Mapping[CardKey, int] = NO_PEERS,
-    roomy: AbstractSet[str] = frozenset(),
+    roomy: Collection[str] | NodeSet = 0,
     steps: int = MOST_STEPS,
 ) -> Allocation | Unsatisfied:
     """Devices for all of `wanted` on one of `nodes`, or the reason why there are none.
@@ -67,89 +75,83 @@ def allocate(
     of the state's selectors ends before; the next attempt gets further. `policy` is what holds
     where the claims themselves say nothing. `peers` has the cards that replicas of the same
     workload use, each with how many of them: what spreads keeps away from those cards and their
-    nodes. `roomy` nodes come before all others. A set of many `nodes` is quicker than a list.
+    nodes. `roomy` nodes come before all others. Sets of nodes are those of `state.numbers`; a
+    frozenset of names is turned into one once.
     """
-    state.settle()
-    allowed = nodes if isinstance(nodes, AbstractSet) else frozenset(nodes)
-    policy = (policy or Policy()).for_claims(wanted)
     decision = _Decision(state, wanted, policy, peers, steps)
-    for node in decision.roomy_first(allowed, roomy):
-        grants = decision.grants(node)
-        if grants is not None:
-            return Allocation(node, grants)
-    stopped = decision.stopped(allowed)
-    return Unsatisfied(partial(explain, state, wanted, allowed, stopped))
+    allowed, preferred = decision.set_of(nodes), decision.set_of(roomy)
+    for part in (allowed & preferred, allowed & ~preferred):
+        for node in decision.apart(part):
+            grants = decision.grants(node)
+            if grants is not None:
+                return Allocation(node.name, grants)
+    return Unsatisfied(partial(diagnose, state, wanted, allowed, decision.stopped(allowed)))
 
 
 def rank(
     state: State,
     wanted: Sequence[Wanted],
-    nodes: Collection[str],
+    nodes: Collection[str] | NodeSet,
     *,
     policy: Policy | None = None,
 ) -> list[str]:
     """Those of `nodes` on each of which `allocate` finds devices for all of `wanted`, the best
     first."""
-    state.settle()
-    policy = (policy or Policy()).for_claims(wanted)
-    decision = _Decision(state, wanted, policy, NO_PEERS)
-    return list(decision.ordered(nodes))
+    decision = _Decision(state, wanted, policy)
+    return [node.name for node in decision.ordered(decision.set_of(nodes))]
+
+
+def feasible(
+    state: State,
+    wanted: Sequence[Wanted],
+    nodes: Collection[str] | NodeSet,
+    *,
+    policy: Policy | None = None,
+) -> NodeSet:
+    """The same in no order."""
+    decision = _Decision(state, wanted, policy)
+    return decision.feasible(decision.set_of(nodes))
 
 
 def can_serve(
     state: State,
     wanted: Sequence[Wanted],
-    nodes: Collection[str],
+    nodes: Collection[str] | NodeSet,
     *,
     policy: Policy | None = None,
 ) -> bool:
     """Whether `allocate` finds devices for all of `wanted` on one of `nodes`, or cannot tell,
     because the search is stopped there."""
-    state.settle()
-    policy = (policy or Policy()).for_claims(wanted)
-    decision = _Decision(state, wanted, policy, NO_PEERS)
-    return any(True for _ in decision.ordered(nodes)) or bool(decision.stopped(nodes))
-
-
-def catch_up(state: State) -> bool:
-    """Take in what changed while nobody waits, so that the next claim like those asked last finds
-    the nodes ranked. Whether to call it again, as the allowance has ended before all was done."""
-    state.settle()
-    latest = state.rankings.latest()
-    before = sum(len(ranking.unseen) for ranking in latest)
-    try:
-        for ranking in latest:
-            wanted, policy = ranking.asked
-            _Decision(state, wanted, policy, NO_PEERS).look(ranking)
-    except AllowanceSpent:
-        # Of a node that takes longer than all of the allowance nothing is found out here.
-        return sum(len(ranking.unseen) for ranking in latest) < before
-    return False
+    decision = _Decision(state, wanted, policy)
+    allowed = decision.set_of(nodes)
+    return any(True for _ in decision.ordered(allowed)) or bool(decision.stopped(allowed))
 
 
 class _Decision:
-    """One question, put to one node after the other."""
+    """One question, put to many nodes."""
 
     def __init__(
         self,
         state: State,
         wanted: Sequence[Wanted],
-        policy: Policy,
-        peers: Mapping[CardKey, int],
+        policy: Policy | None,
+        peers: Mapping[CardKey, int] = NO_PEERS,
         steps: int = MOST_STEPS,
     ) -> None:
+        state.settle()
         self._state = state
         self._wanted = wanted
-        self._policy = policy
+        self._policy = (policy or Policy()).for_claims(wanted)
         self._peers = peers
-        self._allowance = state.selectors.allowance
-        self._budget = Budget(steps, self._allowance)
-        self._single = single_request(wanted)
-        self._limited: set[str] = set()
+        self._budget = Budget(steps, state.selectors.allowance)
+        self._limited: NodeSet = 0
 
-    def stopped(self, nodes: Collection[str]) -> str:
+    def set_of(self, nodes: Collection[str] | NodeSet) -> NodeSet:
+        return nodes if isinstance(nodes, int) else self._state.numbers.set_of(nodes)
+
+    def stopped(self, nodes: NodeSet) -> str:
         """On how many of `nodes` the search ended early; empty if on none."""
-        limited = sum(node in nodes for node in self._limited)
+        limited = (self._limited & nodes).bit_count()
         if not limited:
             return ""
         return (
@@ -157,91 +159,116 @@ class _Decision:
             f"{self._budget.per_node} choices that led nowhere"
         )
 
-    def ordered(self, nodes: Collection[str]) -> Iterable[str]:
+    def ordered(self, nodes: NodeSet) -> Iterator[NodeInfo]:
         """Those of `nodes` that serve the claims, the best first."""
-        if len(nodes) <= _FEW or self._state.inventory.roams:
-            return self._one_by_one(nodes)
-        ranking = self._state.rankings.of((self._wanted, self._policy))
-        self.look(ranking)
-        fit = (node for node in ranking.nodes() if node in nodes)
-        return self._apart(fit)
+        nodes &= self._state.fleet.everywhere
+        found = self._plain()
+        if found is None:
+            return self._searched(nodes)
+        plain, serving, cards = found
+        fleet = self._state.fleet
+        if plain.count > 1:
+            return nodes_for_several(fleet, serving, nodes, self._policy, plain.count)
+        return nodes_for_one(fleet, serving, nodes, self._policy, cards)
 
-    def look(self, ranking: Ranking) -> None:
-        """Bring the ranking up to date, as far as the budget allows."""
-        self._limited = ranking.limited
-        with suppress(SearchLimitReached):
-            ranking.look(self._score)
+    def feasible(self, nodes: NodeSet) -> NodeSet:
+        """The same in no order."""
+        nodes &= self._state.fleet.everywhere
+        found = self._plain()
+        if found is None:
+            return sum(1 << node.number for node in self._searched(nodes))
+        plain, serving, _ = found
+        return nodes & serving.nodes(self._state.fleet, plain.count)
 
-    def roomy_first(self, nodes: AbstractSet[str], roomy: AbstractSet[str]) -> Iterator[str]:
-        """The same, the `roomy` ones before all others. What is the rule is gone through as it
-        comes; the exceptions to it may all stand behind thousands of nodes."""
-        if 2 * len(roomy) < len(nodes):
-            first: AbstractSet[str] = nodes & roomy
-            yield from self.ordered(first)
-            yield from (node for node in self.ordered(nodes) if node not in first)
-            return
-        behind = []
-        for node in self.ordered(nodes):
-            if node in roomy:
-                yield node
-            else:
-                behind.append(node)
-        yield from behind
-
-    def grants(self, node: str) -> Grants | None:
-        """What the node would give; None where the search was stopped."""
-        return self._search(node, Order(self._policy, self._state.summary(node), self._peers))
-
-    def _search(self, node: str, order: Order) -> Grants | None:
-        if self._single is not None:
-            return pick(self._state, self._wanted[0], self._single, node, order)
-        self._budget.begin_node()
-        try:
-            return NodeSearch(self._state, self._wanted, node, order, self._budget).run()
-        except SearchLimitReached:
-            self._limited.add(node)
+    def _plain(self) -> tuple[PlainRequest, Serving, Packing] | None:
+        """None where the claims are not one plain request, or signatures do not tell."""
+        plain = plain_request(self._wanted)
+        if plain is None:
             return None
+        cards = self._policy.cards_for(plain.request.demand)
+        serving = self._state.plain.serving(plain, cards)
+        return None if serving is None else (plain, serving, cards)
 
-    def _one_by_one(self, nodes: Iterable[str]) -> Iterable[str]:
-        scored: list[tuple[Score, str]] = []
-        with suppress(SearchLimitReached):
-            for node in sorted(nodes):
-                found = self._score(node)
-                if found is not None:
-                    scored.append((found, node))
-        return self._apart(node for _, node in sorted(scored))
-
-    def _score(self, node: str) -> Score | None:
-        """Raises SearchLimitReached where nothing is left to spend on any node."""
-        self._allowance.check()
-        if self._single is not None:
-            return score_single(self._state, self._wanted[0], self._single, node, self._policy)
-        self._limited.discard(node)
-        order = Order(self._policy, self._state.summary(node))
-        grants = self._search(node, order)
-        if grants is not None:
-            return score(self._state, order, self._wanted, grants)
-        if node in self._limited and self._budget.exhausted:
-            raise SearchLimitReached
-        return None
-
-    def _apart(self, nodes: Iterable[str]) -> Iterable[str]:
-        """With a policy that spreads, the nodes with the fewest peers first; those without any, and
-        with any other policy all, as they come."""
+    def apart(self, nodes: NodeSet) -> Iterator[NodeInfo]:
+        """The same. With a policy that spreads, the nodes with the fewest peers come first."""
         if not self._peers or self._policy.nodes is not Packing.SPREAD:
-            return nodes
+            yield from self.ordered(nodes)
+            return
         on_node: Counter[str] = Counter()
         for (pool, _), replicas in self._peers.items():
-            for node in self._state.inventory.nodes_of(pool):
-                on_node[node] += replicas
-        return _fewest_first(nodes, on_node)
+            name = self._state.inventory.node_of(pool)
+            if name is not None:
+                on_node[name] += replicas
+        with_peers = self._state.numbers.set_of(on_node.keys())
+        yield from self.ordered(nodes & ~with_peers)
+        yield from sorted(self.ordered(nodes & with_peers), key=lambda each: on_node[each.name])
 
+    def grants(self, node: NodeInfo) -> Grants | None:
+        """What the node would give; None where the search was stopped."""
+        self._budget.begin_node()
+        order = Order(self._policy, node, self._peers)
+        try:
+            found = NodeSearch(self._state, self._wanted, order, self._budget).run()
+        except SearchLimitReached:
+            self._limited |= 1 << node.number
+            return None
+        return None if found is None else found.grants(len(self._wanted))
 
-def _fewest_first(nodes: Iterable[str], on_node: Mapping[str, int]) -> Iterator[str]:
-    behind = []
-    for node in nodes:
-        if on_node.get(node):
-            behind.append(node)
-        else:
-            yield node
-    yield from sorted(behind, key=on_node.__getitem__)
+    def _searched(self, nodes: NodeSet) -> Iterator[NodeInfo]:
+        """By searches, a few at a time: of those that serve the claims, the best first."""
+        shape = self._state.shapes.of((tuple(each.shape for each in self._wanted), self._policy))
+        self._limited = shape.limited
+        fleet = self._state.fleet
+        levels = fleet.by_load if self._policy.nodes is Packing.SPREAD else fleet.by_free
+        first = self._possible(nodes, only_first=True)
+        rest = 0
+        if any(len(each.alternatives) > 1 for claim in self._wanted for each in claim.requests):
+            rest = self._possible(nodes & ~first, only_first=False)
+        if (first | rest).bit_count() <= _COMPARED:
+            first, rest = first | rest, 0
+        for part in (first, rest):
+            walked = levels.walk(part & ~shape.failed & ~shape.limited)
+            scored = (each for level in walked for each in self._scored(shape, level))
+            while few := sorted(islice(scored, _COMPARED)):
+                yield from (fleet.at(number) for _, number in few)
+
+    def _scored(self, shape: Shape, nodes: NodeSet) -> Iterator[tuple[Score, int]]:
+        for number in numbers(nodes):
+            score = shape.scores.get(number)
+            if score is None and not (self._limited and self._budget.exhausted):
+                score = self._score(self._state.fleet.at(number))
+                if score is not None:
+                    shape.scores[number] = score
+                elif self._limited >> number & 1:
+                    shape.limited |= 1 << number
+                else:
+                    shape.failed |= 1 << number
+            if score is not None:
+                yield score, number
+
+    def _score(self, node: NodeInfo) -> Score | None:
+        self._budget.begin_node()
+        order = Order(self._policy, node)
+        try:
+            found = NodeSearch(self._state, self._wanted, order, self._budget).run()
+        except SearchLimitReached:
+            self._limited |= 1 << node.number
+            return None
+        return None if found is None else found.score(order)
+
+    def _possible(self, nodes: NodeSet, *, only_first: bool) -> NodeSet:
+        """The nodes that have a card for each request, looked at alone; for the first alternative
+        of each, or for any."""
+        for wanted in self._wanted:
+            for request in wanted.requests:
+                alternatives = request.alternatives[:1] if only_first else request.alternatives
+                nodes &= reduce(or_, map(self._with_card, alternatives), 0)
+        return nodes
+
+    def _with_card(self, request: ExactRequest) -> NodeSet:
+        found = 0
+        for signature, cards in self._state.fleet.with_cards.items():
+            fit = signature.fit(request.demand, self._state.selectors)
+            if cards and (fit is None or fit.free):
+                found |= cards[0]
+        return found

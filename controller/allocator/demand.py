@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from controller.allocator.amount import Amount
-from controller.allocator.device import DeviceKind, Taint
-from controller.allocator.taints import untolerated
+from controller.allocator.capacity import Amount
+from controller.allocator.device import DeviceKind
+from controller.allocator.taints import Taint, untolerated
 from dra_driver.model.packing import PackingChoice
 
 WHOLE = 1000  # a device, or all of one of its capacities, where parts are compared

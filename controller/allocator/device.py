@@ -1,143 +1,181 @@
-"""A published device, as the allocator needs it."""
+"""A published device, as the allocator needs it.
+
+What devices of one make have in common stands in one `DeviceKind`, of which there are few in a
+cluster. What tells a card from all others (its address, its UUID, its place) stands in the device.
+"""
 
 from __future__ import annotations
 
-import json
+import marshal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from controller.allocator.amount import Amount
-from controller.allocator.attribute import Attribute
 from controller.allocator.capacity import Capacity
-from controller.allocator.node_scope import NodeScope
-from controller.allocator.taint_rules import TaintRule
+from controller.allocator.constraints import Attribute
+from controller.allocator.taints import Taint, TaintRule
 from dra_driver.model import names
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.topology import CardPlace
-from dra_driver.selector.device import SelectorInput
+from dra_driver.selector.device import SelectorInput, Shape
+from dra_driver.selector.values import Value
 
 Entry = Mapping[str, Any]
 CardKey = tuple[str, str]  # pool and the attribute `card`
 
+_IDENTITY: Final = frozenset(
+    {
+        names.ATTR_CARD,
+        names.ATTR_UUID,
+        names.ATTR_PCIE_SWITCH,
+        names.ATTR_PCIE_BRIDGES,
+        names.ATTR_PCIE_ROOT,
+        names.ATTR_PCI_BUS_ID,
+        names.ATTR_NUMA_NODE,
+    }
+)
+"""Attributes that are a device's own, all others being its kind's."""
+
 
 class DeviceId(NamedTuple):
-    """A device of this driver; names are unique within a pool only. A tuple, because it is
-    hashed some hundred times in a decision."""
+    """A device of this driver; names are unique within a pool only."""
 
     pool: str
     name: str
 
     @property
     def card_by_name(self) -> str | None:
-        """The card's PCI address as the name tells it: all that is left of a vanished device."""
+        """The card's PCI address by the device's name: all that is left of a vanished device."""
         return _card_by_name(self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """A device taint (resource.k8s.io/v1, DeviceTaint). `rule` is the name of the DeviceTaintRule
-    that sets it; empty for a published one."""
-
-    key: str
-    value: str
-    effect: str
-    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceKind:
     """What devices of one make and state have in common; there is one object for each kind, so
-    that what a request gets of it is reckoned once. A device of a kind that allows `multiple`
-    allocations is shared by capacity."""
+    that what a request gets of it is computed once. A device of a kind that allows `multiple`
+    allocations is shared by capacity. One that has `counters` is kube-scheduler's to allocate.
+
+    `common` is what selectors read of each device of the kind, without the values of its own, which
+    are those of the attributes `own_names` and stand at the positions `own`. `conditions` are the
+    kind's binding conditions.
+    """
 
     multiple: bool
+    counters: bool
     capacity: Mapping[str, Capacity]
     taints: tuple[Taint, ...]
+    conditions: Mapping[str, Any]
+    common: SelectorInput
+    own: tuple[int, ...]
+    own_names: tuple[str, ...]
 
+    def position(self, name: str) -> int | None:
+        """Where the values of devices have the attribute of that fully qualified name; in the
+        driver's own domain the qualified name comes first (upstream: lookupAttribute)."""
+        return _positions(self.common.shape).get(name)
 
-@dataclass(frozen=True, slots=True)
-class CounterUse:
-    """What a device consumes of one counter of its pool."""
-
-    counter: tuple[str, str]  # counter set and counter
-    amount: int  # nano units
+    def text(self, name: str) -> str:
+        """An attribute of the kind as text; empty where there is none."""
+        at = self.position(name)
+        return "" if at is None or at in self.own else str(self.common.values[at])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Device:
-    """One entry of a slice's ``spec.devices``, kept as it stands in `entry`.
-
-    `card` is the attribute by which devices of a pool exclude each other, None where there is
-    none; `siblings` are the names of those others.
-    """
+    """One entry of a slice's ``spec.devices``. `card` is the attribute by which devices of a pool
+    exclude each other, None where there is none. `own` are the values of the card's own."""
 
     id: DeviceId
-    scope: NodeScope
     kind: DeviceKind
     card: CardKey | None
-    siblings: tuple[str, ...]
     place: CardPlace
-    counters: tuple[CounterUse, ...]
-    selector_input: SelectorInput
-    entry: Entry
+    own: tuple[Value, ...]
 
     @classmethod
-    def parse(
-        cls,
-        pool: str,
-        scope: NodeScope,
-        entry: Entry,
-        siblings: tuple[str, ...] = (),
-        rules: Sequence[TaintRule] = (),
-    ) -> Device:
+    def parse(cls, pool: str, entry: Entry, rules: Sequence[TaintRule] = ()) -> Device:
         """`rules` are those that select the device. Raises InvalidValue where a quantity is
         none."""
-        card = card_of(entry)
+        attributes = entry.get("attributes") or {}
+        kind = _kind(entry, attributes, rules)
+        card = _text(attributes, names.ATTR_CARD)
         return cls(
             id=DeviceId(pool, entry["name"]),
-            scope=scope,
-            kind=_kind(_kind_content(entry, rules)),
-            card=None if card is None else _card(pool, card),
-            siblings=siblings,
-            place=_place(*(_text(entry, name) for name in _PLACE_ATTRIBUTES)),
-            counters=tuple(
-                CounterUse((each["counterSet"], name), Amount.parse(str(counter["value"])).value)
-                for each in entry.get("consumesCounters") or ()
-                for name, counter in each["counters"].items()
-            ),
-            selector_input=SelectorInput.of(names.DRIVER, entry),
-            entry=entry,
+            kind=kind,
+            card=_card(pool, card) if card else None,
+            place=_place(*[_text(attributes, name) for name in _PLACE]),
+            own=_same(tuple([_value(attributes[name]) for name in kind.own_names])),
         )
 
     @property
     def multiple(self) -> bool:
         return self.kind.multiple
 
+    @property
+    def selector_input(self) -> SelectorInput:
+        """All that selectors can read of the device."""
+        values = list(self.kind.common.values)
+        for at, value in zip(self.kind.own, self.own, strict=True):
+            values[at] = value
+        return SelectorInput(self.kind.common.shape, tuple(values))
+
     def attribute(self, name: str) -> Attribute | None:
         """By its fully qualified name; None where there is none, or none that is known."""
-        found = _lookup(self.entry, name)
-        return None if found is None else Attribute.parse(found)
+        at = self.kind.position(name)
+        if at is None:
+            return None
+        own = self.kind.own
+        value = self.own[own.index(at)] if at in own else self.kind.common.values[at]
+        return Attribute.of(self.kind.common.shape.entries[at].kind, value)
 
-    def text(self, attribute: str) -> str:
+    def text(self, name: str) -> str:
         """A string or int attribute of the driver as text; empty where there is none."""
-        return _text(self.entry, attribute)
+        found = self.attribute(name)
+        return "" if found is None else str(next(iter(found.values)))
 
 
-def card_of(entry: Entry) -> str | None:
-    """The card that a published device belongs to."""
-    return _text(entry, names.ATTR_CARD) or None
-
-
-_KIND_FIELDS = ("allowMultipleAllocations", "capacity", "taints")
-_PLACE_ATTRIBUTES = (
+_PLACE: Final = (
     names.ATTR_PCIE_BRIDGES,
     names.ATTR_PCIE_SWITCH,
     names.ATTR_PCIE_ROOT,
     names.ATTR_NUMA_NODE,
 )
+_CONDITIONS: Final = ("bindingConditions", "bindingFailureConditions")
+_KIND_FIELDS: Final = (
+    "allowMultipleAllocations",
+    "capacity",
+    "consumesCounters",
+    "taints",
+    *_CONDITIONS,
+)
+_MOST_KINDS: Final = 4096
+_kinds: dict[tuple[bytes, tuple[TaintRule, ...]], DeviceKind] = {}
+
+
+@lru_cache(1024)
+def _positions(shape: Shape) -> Mapping[str, int]:
+    """Attributes by each name that means them: fully qualified, and of the driver's domain without
+    it."""
+    found: dict[str, int] = {}
+    for at, entry in enumerate(shape.entries):
+        if entry.path[0] == "attributes":
+            _, domain, name = entry.path
+            found.setdefault(f"{domain}/{name}", at)  # the qualified one is the first
+            if domain == names.DRIVER:
+                found.setdefault(name, at)
+    return found
+
+
+# The devices of a card come one after the other.
+@lru_cache(64)
+def _same(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    return values
+
+
+@lru_cache(64)
+def _card(pool: str, card: str) -> CardKey:
+    return pool, card
 
 
 # The cards of a node are where those of most others are.
@@ -147,47 +185,58 @@ def _place(bridges: str, switch: str, root: str, numa: str) -> CardPlace:
     return CardPlace.of(bridges=bridges, switch=switch, root=root, numa=number)
 
 
-# The devices of a card come one after the other.
-@lru_cache(64)
-def _card(pool: str, card: str) -> CardKey:
-    return pool, card
+def _text(attributes: Mapping[str, Any], name: str) -> str:
+    found = attributes.get(name)
+    return "" if not found else str(_value(found))
 
 
-def _kind_content(entry: Entry, rules: Sequence[TaintRule]) -> str:
-    multiple, capacity, taints = (entry.get(key) for key in _KIND_FIELDS)
-    if rules:
-        taints = [*(taints or ()), *(rule.taint() for rule in rules)]
-    return json.dumps([multiple, capacity, taints], sort_keys=True)
+def _value(attribute: Mapping[str, Any]) -> Value:
+    """Of an attribute of the device's own; of a list as a tuple."""
+    value = next(iter(attribute.values()), None)
+    return tuple(value) if isinstance(value, list) else value
 
 
-@lru_cache(1024)
-def _kind(content: str) -> DeviceKind:
-    multiple, capacity, taints = json.loads(content)
-    return DeviceKind(
-        multiple=bool(multiple),
-        capacity={name: Capacity.parse(each) for name, each in (capacity or {}).items()},
-        taints=tuple(
-            Taint(each["key"], each.get("value", ""), each["effect"], each.get("rule", ""))
-            for each in taints or ()
-        ),
+def _kind(entry: Entry, attributes: Mapping[str, Any], rules: Sequence[TaintRule]) -> DeviceKind:
+    """The one kind of devices of that content, but for the values of their own."""
+    content = (
+        {name: each for name, each in attributes.items() if name not in _IDENTITY},
+        [(name, *each) for name, each in attributes.items() if name in _IDENTITY],
+        [entry.get(field) for field in _KIND_FIELDS],
     )
-
-
-def _lookup(entry: Entry, name: str) -> Mapping[str, Any] | None:
-    """Upstream's lookupAttribute: the qualified name first, then the driver's own domain."""
-    attributes: Mapping[str, Any] = entry.get("attributes") or {}
-    domain, slash, identifier = name.partition("/")
-    if not slash:
-        domain, identifier = names.DRIVER, name
-    found: Mapping[str, Any] | None = attributes.get(f"{domain}/{identifier}")
-    if found is None and domain == names.DRIVER:
-        found = attributes.get(identifier)
+    # In a format without references, which would tell apart equal objects. Other than a text, it is
+    # written in two microseconds.
+    key = marshal.dumps(content, 2), tuple(rules)
+    found = _kinds.get(key)
+    if found is None:
+        if len(_kinds) >= _MOST_KINDS:
+            _kinds.clear()
+        found = _kinds[key] = _parse_kind(entry, attributes, rules)
     return found
 
 
-def _text(entry: Entry, name: str) -> str:
-    found = _lookup(entry, name)
-    return "" if not found else str(next(iter(found.values())))
+def _parse_kind(
+    entry: Entry, attributes: Mapping[str, Any], rules: Sequence[TaintRule]
+) -> DeviceKind:
+    taints = [*(entry.get("taints") or ()), *(rule.taint() for rule in rules)]
+    read = SelectorInput.of(names.DRIVER, entry)
+    positions = _positions(read.shape)
+    own = {positions[name]: name for name in attributes if name in _IDENTITY}
+    values = tuple(None if at in own else value for at, value in enumerate(read.values))
+    return DeviceKind(
+        multiple=bool(entry.get("allowMultipleAllocations")),
+        counters=bool(entry.get("consumesCounters")),
+        capacity={
+            name: Capacity.parse(each) for name, each in (entry.get("capacity") or {}).items()
+        },
+        taints=tuple(
+            Taint(each["key"], each.get("value", ""), each["effect"], each.get("rule", ""))
+            for each in taints
+        ),
+        conditions={key: entry[key] for key in _CONDITIONS if entry.get(key)},
+        common=SelectorInput(read.shape, values),
+        own=tuple(own),
+        own_names=tuple(own.values()),
+    )
 
 
 # A pool has the same names as most others.

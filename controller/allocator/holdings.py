@@ -1,17 +1,21 @@
-"""What is held by allocated claims, whoever allocated them (upstream: allocateddevices.go)."""
+"""What allocated claims hold, whoever allocated them (upstream: allocateddevices.go)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Final
 
-from controller.allocator.amount import Amount
+from controller.allocator.capacity import Amount
 from controller.allocator.device import DeviceId
 from dra_driver.model.claim import Object, results
 from dra_driver.model.errors import InvalidValue
+
+Share = frozenset[tuple[str, int]]
+"""What one share consumes: capacities, and amounts in nano units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,26 +27,14 @@ class Hold:
     consumed: Mapping[str, int] | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """What is held of one device. `shares` counts shares by what each of them consumes."""
+    """What is held of one device; one object for equal ones. `shares` counts shares by what each
+    of them consumes, and `consumed` is their sum."""
 
-    whole: int = 0
-    shares: Counter[frozenset[tuple[str, int]]] = field(default_factory=Counter)
-    consumed: dict[str, int] = field(default_factory=dict)
-
-    def count(self, consumed: Mapping[str, int] | None, by: int) -> None:
-        if consumed is None:
-            self.whole += by
-            return
-        share = _share(tuple(consumed.items()))
-        self.shares[share] += by
-        if not self.shares[share]:
-            del self.shares[share]
-        for name, amount in consumed.items():
-            self.consumed[name] = self.consumed.get(name, 0) + by * amount
-            if not self.consumed[name]:
-                del self.consumed[name]
+    whole: bool
+    shares: Mapping[Share, int]
+    consumed: Mapping[str, int]
 
 
 def holds_of(claim: Object) -> tuple[Hold, ...]:
@@ -57,6 +49,59 @@ def holds_of(claim: Object) -> tuple[Hold, ...]:
     )
 
 
+class Holdings:
+    """Counts holds. A device stays held after it vanished from its slice."""
+
+    def __init__(self) -> None:
+        self._watchers: list[set[DeviceId]] = []
+        self._held: dict[str, dict[str, Counter[Share | None]]] = {}
+
+    def add(self, hold: Hold) -> None:
+        held = self._held.setdefault(hold.device.pool, {})
+        held.setdefault(hold.device.name, Counter())[_share(hold.consumed)] += 1
+        self._tell(hold.device)
+
+    def remove(self, hold: Hold) -> None:
+        """Take back what was added."""
+        pool, name = hold.device
+        share = _share(hold.consumed)
+        shares = self._held[pool][name]
+        shares[share] -= 1
+        if not shares[share]:
+            del shares[share]
+        if not shares:
+            del self._held[pool][name]
+        if not self._held[pool]:
+            del self._held[pool]
+        self._tell(hold.device)
+
+    def watch(self, changed: set[DeviceId]) -> None:
+        """From now on, put the devices of which something else is held into `changed`."""
+        self._watchers.append(changed)
+
+    def use(self, device: DeviceId) -> Use | None:
+        """What is held of the device; None where nothing is."""
+        held = self._names(device.pool).get(device.name)
+        return None if held is None else _use(frozenset(held.items()))
+
+    def holds(self, device: DeviceId) -> bool:
+        return device.name in self._names(device.pool)
+
+    def names_of_card(self, pool: str, card: str) -> Iterator[str]:
+        """Names of held devices that name the card, be they published or not."""
+        return (name for name in self._names(pool) if DeviceId(pool, name).card_by_name == card)
+
+    def _tell(self, device: DeviceId) -> None:
+        for changed in self._watchers:
+            changed.add(device)
+
+    def _names(self, pool: str) -> Mapping[str, Counter[Share | None]]:
+        return self._held.get(pool, _NOTHING)
+
+
+_NOTHING: Final[Mapping[str, Counter[Share | None]]] = MappingProxyType({})
+
+
 # Tens of thousands of claims consume in a few ways: each has one object.
 @lru_cache(1024)
 def _consumption(entries: tuple[tuple[str, str], ...]) -> Mapping[str, int] | None:
@@ -67,81 +112,21 @@ def _consumption(entries: tuple[tuple[str, str], ...]) -> Mapping[str, int] | No
         return None
 
 
+def _share(consumed: Mapping[str, int] | None) -> Share | None:
+    return None if consumed is None else _share_of(tuple(consumed.items()))
+
+
 @lru_cache(1024)
-def _share(consumed: tuple[tuple[str, int], ...]) -> frozenset[tuple[str, int]]:
+def _share_of(consumed: tuple[tuple[str, int], ...]) -> Share:
     return frozenset(consumed)
 
 
-class PoolHoldings:
-    """What is held of one pool's devices, by their names. `named_after` has the names of held
-    devices by the card that the name tells, as that is all that is left of one that vanished."""
-
-    __slots__ = ("named_after", "uses")
-
-    def __init__(self) -> None:
-        self.uses: dict[str, Use] = {}
-        self.named_after: dict[str, set[str]] = {}
-
-    def count(self, hold: Hold, by: int) -> None:
-        name = hold.device.name
-        use = self.uses.get(name)
-        if use is None:
-            use = self.uses[name] = Use()
-            card = hold.device.card_by_name
-            if card is not None:
-                self.named_after.setdefault(card, set()).add(name)
-        use.count(hold.consumed, by)
-        if not use.whole and not use.shares:
-            self._forget(hold.device)
-
-    def _forget(self, device: DeviceId) -> None:
-        del self.uses[device.name]
-        card = device.card_by_name
-        if card is not None:
-            self.named_after[card].discard(device.name)
-            if not self.named_after[card]:
-                del self.named_after[card]
-
-
-_NOTHING = PoolHoldings()
-
-
-class Holdings:
-    """Counts holds. A device stays held after it vanished from its slice."""
-
-    def __init__(self) -> None:
-        self._pools: dict[str, PoolHoldings] = {}
-        self._watchers: list[set[str]] = []
-
-    def add(self, hold: Hold) -> None:
-        self._count(hold, 1)
-
-    def remove(self, hold: Hold) -> None:
-        """Take back what was added."""
-        self._count(hold, -1)
-
-    def watch(self, changed: set[str]) -> None:
-        """From now on, put the names of pools whose holds change into `changed`."""
-        self._watchers.append(changed)
-
-    def in_pool(self, pool: str) -> PoolHoldings:
-        """To be read, and not kept."""
-        return self._pools.get(pool, _NOTHING)
-
-    def use(self, device: DeviceId) -> Use | None:
-        """What is held of the device; None where nothing is."""
-        return self.in_pool(device.pool).uses.get(device.name)
-
-    def holds(self, device: DeviceId) -> bool:
-        return self.use(device) is not None
-
-    def _count(self, hold: Hold, by: int) -> None:
-        pool = hold.device.pool
-        for changed in self._watchers:
-            changed.add(pool)
-        found = self._pools.get(pool)
-        if found is None:
-            found = self._pools[pool] = PoolHoldings()
-        found.count(hold, by)
-        if not found.uses:
-            del self._pools[pool]
+@lru_cache(4096)
+def _use(held: frozenset[tuple[Share | None, int]]) -> Use:
+    shares = {share: count for share, count in held if share is not None}
+    consumed: dict[str, int] = {}
+    for share, count in shares.items():
+        for name, amount in share:
+            consumed[name] = consumed.get(name, 0) + count * amount
+    whole = len(shares) < len(held)
+    return Use(whole, shares, {name: amount for name, amount in consumed.items() if amount})

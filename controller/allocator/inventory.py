@@ -1,46 +1,72 @@
-"""What is published: the devices of complete pools, by node, kept up to date slice by slice."""
+"""What is published: the devices of complete pools, by node, kept up to date slice by slice
+(upstream: GatherPools and buildPool, 1.36.3)."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from controller.allocator.device import Device, DeviceId
-from controller.allocator.pool import Pool, Slice
-from controller.allocator.taint_rules import TaintRule
+from controller.allocator.device import Device
+from controller.allocator.taints import TaintRule
+from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import DRIVER
 
-_NONE: tuple[Device, ...] = ()
+Slice = Mapping[str, Any]
 Isolate = Callable[[Slice], AbstractContextManager[None]]
+_PREFIX: Final = f"{DRIVER}/"  # of a pool's name; the node's name follows
 
 
 def _not_isolated(_: Slice) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The slices of the newest generation, all of one `node`. A pool with a `problem`, in words,
+    gives out nothing; a request for all devices must wait for it."""
+
+    name: str
+    node: str
+    devices: tuple[Device, ...] = ()
+    problem: str = ""
+
+    @classmethod
+    def build(cls, name: str, slices: Sequence[Slice], rules: Sequence[TaintRule] = ()) -> Pool:
+        """From all known slices of the pool, at least one, and the `rules` that select the pool.
+        Devices keep upstream's order: slices by name, then as they are listed."""
+        node = _node_of(name, slices)
+        try:
+            current = _newest(name, slices)
+            _check_node(name, node, current)
+            devices = tuple(_devices(name, current, rules))
+        except InvalidValue as error:
+            return cls(name, node, problem=str(error))
+        return cls(name, node, devices)
+
+    @classmethod
+    def unreadable(cls, name: str, slices: Sequence[Slice]) -> Pool:
+        """Where `build` fails by a fault of ours."""
+        problem = f"pool {name} cannot be read: see the controller's log"
+        return cls(name, _node_of(name, slices), problem=problem)
+
+
 class Inventory:
     """Devices of this driver. Reading settles what was put or removed before. A pool that cannot
     be read, `isolate` having ended the attempt, is one with a problem.
-
-    Most devices belong to one node. *Roaming* ones, published for all nodes or by a selector,
-    stand apart: on which nodes they can be used depends on the nodes' labels.
     """
 
     def __init__(self, isolate: Isolate = _not_isolated) -> None:
         self._isolate = isolate
+        self._watchers: list[set[str]] = []
         self._slices: defaultdict[str, dict[str, Slice]] = defaultdict(dict)
         self._rules: dict[str, TaintRule] = {}
         self._unsettled: dict[str, Slice] = {}
         self._pools: dict[str, Pool] = {}
-        self._by_id: dict[DeviceId, Device] = {}
-        self._pools_of_node: defaultdict[str, set[str]] = defaultdict(set)
-        self._by_node: dict[str, tuple[Device, ...]] = {}
-        self._roaming: dict[str, tuple[Device, ...]] = {}
-        self._counting: set[str] = set()
         self._problems: dict[str, str] = {}
-        self._watchers: list[set[str]] = []
+        self._by_node: defaultdict[str, dict[str, Pool]] = defaultdict(dict)
 
     @classmethod
     def of(cls, slices: Iterable[Slice]) -> Inventory:
@@ -79,136 +105,104 @@ class Inventory:
                 if slices and any(each.selects_pool(pool) for each in changed):
                     self._unsettled.setdefault(pool, next(iter(slices.values())))
 
-    def watch(self, changed: set[str]) -> None:
-        """From now on, put the names of nodes whose devices change into `changed`; the empty
-        name stands for all nodes."""
-        self._watchers.append(changed)
-
-    def devices_of(self, name: str, node: Mapping[str, Any] | None = None) -> tuple[Device, ...]:
-        """What can be used on the node `name`, in the order of pools, slices and lists. Roaming
-        devices are told by `node`, its object."""
+    def devices_of(self, node: str) -> tuple[Device, ...]:
+        """In the order of pools, slices and lists."""
         self.settle()
-        local = self._by_node.get(name, _NONE)
-        if not self._roaming:
-            return local
-        found = [
-            device
-            for devices in self._roaming.values()
-            for device in devices
-            if device.scope.includes(name, node)
-        ]
-        return tuple(sorted((*local, *found), key=lambda each: each.id.pool)) if found else local
+        pools = self._by_node.get(node, {})
+        if len(pools) == 1:
+            return next(iter(pools.values())).devices
+        return tuple(device for name in sorted(pools) for device in pools[name].devices)
 
-    @property
-    def by_id(self) -> Mapping[DeviceId, Device]:
+    def node_of(self, pool: str) -> str | None:
+        """The node that the pool belongs to; None where no such pool is published."""
         self.settle()
-        return self._by_id
-
-    @property
-    def nodes(self) -> Mapping[str, tuple[Device, ...]]:
-        """Nodes with devices of their own, and these."""
-        self.settle()
-        return self._by_node
-
-    @property
-    def roams(self) -> bool:
-        """Whether any device belongs to more than one node."""
-        self.settle()
-        return bool(self._roaming)
-
-    @property
-    def counts(self) -> bool:
-        """Whether any pool has counters."""
-        self.settle()
-        return bool(self._counting)
+        found = self._pools.get(pool)
+        return None if found is None else found.node
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Pools that cannot be used, and why."""
+        """Pools that cannot be used, and why, in words."""
         self.settle()
         return self._problems
 
-    def pool(self, name: str) -> Pool | None:
-        self.settle()
-        return self._pools.get(name)
-
-    def nodes_of(self, pool: str) -> Iterable[str]:
-        """Nodes that a change in the pool concerns; the empty name stands for all."""
-        found = self.pool(pool)
-        if found is None or found.scopes is None:
-            return ("",)
-        return found.scopes
-
     def problem_on(self, node: str) -> str:
-        """Why what the node has is not told in full; empty where it is."""
-        for pool, problem in self.problems.items():
-            scopes = self._pools[pool].scopes
-            if scopes is None or node in scopes:
-                return problem
-        return ""
+        """Why not all devices of the node are known; empty where they are."""
+        self.settle()
+        pools = self._by_node.get(node, {}).values()
+        return next((pool.problem for pool in pools if pool.problem), "")
 
     def settle(self) -> None:
         """Read the pools anew whose slices, or DeviceTaintRules, changed."""
         while self._unsettled:
             name, changed = self._unsettled.popitem()
-            old = self._pools.pop(name, None)
-            if old is not None:
-                self._forget(old)
-            slices = self._slices[name]
+            self._forget(name)
+            slices = list(self._slices[name].values())
             if not slices:
                 del self._slices[name]
                 continue
-            pool = Pool.unreadable(name, list(slices.values()))
+            pool = Pool.unreadable(name, slices)
             with self._isolate(changed):
                 rules = [self._rules[each] for each in sorted(self._rules)]
                 selecting = [rule for rule in rules if rule.selects_pool(name)]
-                pool = Pool.build(name, list(slices.values()), selecting)
-            self._learn(pool)
+                pool = Pool.build(name, slices, selecting)
+            self._pools[name] = self._by_node[pool.node][name] = pool
+            if pool.problem:
+                self._problems[name] = pool.problem
+            self._tell(pool.node)
 
-    def _learn(self, pool: Pool) -> None:
-        self._pools[pool.name] = pool
-        self._by_id.update((device.id, device) for device in pool.devices)
-        if pool.problem:
-            self._problems[pool.name] = pool.problem
-        if pool.counters:
-            self._counting.add(pool.name)
-        roaming = tuple(device for device in pool.devices if not device.scope.node)
-        if roaming:
-            self._roaming[pool.name] = roaming
-        for node in _local_nodes(pool):
-            self._pools_of_node[node].add(pool.name)
-            self._gather(node)
-        self._tell(pool)
+    def watch(self, changed: set[str]) -> None:
+        """From now on, put the names of nodes whose devices are others into `changed`."""
+        self._watchers.append(changed)
 
-    def _forget(self, pool: Pool) -> None:
-        for device in pool.devices:
-            del self._by_id[device.id]
-        self._problems.pop(pool.name, None)
-        self._counting.discard(pool.name)
-        self._roaming.pop(pool.name, None)
-        for node in _local_nodes(pool):
-            self._pools_of_node[node].discard(pool.name)
-            self._gather(node)
-        self._tell(pool)
-
-    def _gather(self, node: str) -> None:
-        devices = tuple(
-            device
-            for pool in sorted(self._pools_of_node[node])
-            for device in self._pools[pool].devices
-            if device.scope.node == node
-        )
-        if devices:
-            self._by_node[node] = devices
-        else:
-            self._by_node.pop(node, None)
-            del self._pools_of_node[node]
-
-    def _tell(self, pool: Pool) -> None:
-        names = pool.scopes if pool.scopes is not None else ("",)
+    def _tell(self, node: str) -> None:
         for changed in self._watchers:
-            changed.update(names)
+            changed.add(node)
+
+    def _forget(self, name: str) -> None:
+        old = self._pools.pop(name, None)
+        self._problems.pop(name, None)
+        if old is None:
+            return
+        self._tell(old.node)
+        del self._by_node[old.node][name]
+        if not self._by_node[old.node]:
+            del self._by_node[old.node]
 
 
-def _local_nodes(pool: Pool) -> Iterator[str]:
-    return iter({device.scope.node for device in pool.devices if device.scope.node})
+def _newest(name: str, slices: Sequence[Slice]) -> list[Slice]:
+    newest = max(each["spec"]["pool"]["generation"] for each in slices)
+    current = [each for each in slices if each["spec"]["pool"]["generation"] == newest]
+    current.sort(key=lambda each: str(each["metadata"]["name"]))
+    wanted = current[0]["spec"]["pool"]["resourceSliceCount"]
+    if len(current) != wanted:
+        raise InvalidValue(
+            f"pool {name} is incomplete: {len(current)} of {wanted} slices of generation {newest}"
+        )
+    return current
+
+
+def _node_of(name: str, slices: Sequence[Slice]) -> str:
+    """A slice that is hidden from kube-scheduler names no node: the pool's name does."""
+    named = (each["spec"].get("nodeName") for each in slices)
+    return next(filter(None, named), None) or name.removeprefix(_PREFIX)
+
+
+def _check_node(name: str, node: str, slices: Iterable[Slice]) -> None:
+    for each in slices:
+        spec = each["spec"]
+        if spec.get("allNodes") or spec.get("perDeviceNodeSelection"):
+            raise InvalidValue(
+                f"pool {name} has devices of several nodes, which only kube-scheduler allocates"
+            )
+        if spec.get("nodeName", node) != node:
+            raise InvalidValue(f"pool {name} is invalid: it has slices of several nodes")
+
+
+def _devices(pool: str, slices: Sequence[Slice], rules: Sequence[TaintRule]) -> Iterator[Device]:
+    listed = [entry for each in slices for entry in each["spec"].get("devices") or ()]
+    names = Counter(entry["name"] for entry in listed)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise InvalidValue(f"pool {pool} is invalid: it lists device {min(twice)} twice")
+    for entry in listed:
+        yield Device.parse(pool, entry, [rule for rule in rules if rule.selects(entry["name"])])

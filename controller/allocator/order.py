@@ -1,4 +1,5 @@
-"""In which order a node's devices are tried: the first that fits is taken.
+"""In which order a node's devices are tried, the first that fits being taken, and which of two
+nodes is the better one for what each would give.
 
 Devices that can be shared: with `binpack` those in use before free ones, the least left first,
 then those with most shares of the same size; with `spread` the other way round.
@@ -10,21 +11,30 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from controller.allocator.attribute import Attribute
-from controller.allocator.candidates import Candidate, fitting
-from controller.allocator.demand import WHOLE, Demand, Offer
-from controller.allocator.device import CardKey, Device, DeviceKind
+from controller.allocator.constraints import Attribute
+from controller.allocator.demand import Demand, Offer
+from controller.allocator.device import CardKey, Device
 from controller.allocator.holdings import Use
-from controller.allocator.openings import NodeOpenings
+from controller.allocator.node_info import NodeInfo
 from controller.allocator.policy import Policy
-from controller.allocator.summary import NodeSummary
+from controller.allocator.signature import Fill
 from dra_driver.model.packing import Packing
 
 Key = tuple[int, ...]
-Fill = tuple[int, int, int]
-"""Is the device free (1) or in use (0); how much of it is left after the grant, in thousandths;
-and minus the number of shares of the same size that it holds."""
+Score = tuple[int, ...]
+"""The least is the best; those of one shape of claims are of one length."""
+
+
+class Candidate(NamedTuple):
+    """A device, what it would give, what is held of it, and the number of its card."""
+
+    device: Device
+    offer: Offer
+    use: Use | None
+    fill: Fill
+    card: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +43,7 @@ class Order:
     spreads takes those with the fewest first."""
 
     policy: Policy
-    summary: NodeSummary
+    node: NodeInfo
     peers: Mapping[CardKey, int] = field(default_factory=dict)
 
     def devices(
@@ -48,93 +58,70 @@ class Order:
         are kept for claims of several."""
         if len(candidates) < 2:
             return list(candidates)
-        near = self._near(candidates, count, alike)
-        keys = zip(self._keys(demand, candidates), near, strict=True)
-        return [candidates[n] for _, n in sorted((key, n) for n, key in enumerate(keys))]
-
-    def best(self, demand: Demand, candidates: Sequence[Candidate]) -> Candidate:
-        """The first of `devices` for a claim of one card. `candidates` must not be empty."""
         keys = self._keys(demand, candidates)
-        least = min(keys)
-        ties = [each for each, key in zip(candidates, keys, strict=True) if key == least]
-        return ties[0] if len(ties) == 1 else min(ties, key=self._alone)
+        ordered = sorted(range(len(candidates)), key=keys.__getitem__)
+        if count > 1:
+            near = self._near(candidates, count, alike)
+            ordered.sort(key=lambda n: (keys[n], near[n]))
+            return [candidates[n] for n in ordered]
+        # The places matter to those only that are equally good.
+        ties = [n for n in ordered if keys[n] == keys[ordered[0]]]
+        if len(ties) > 1:
+            ties.sort(key=lambda n: self.node.neighbours(candidates[n].card))
+            ordered[: len(ties)] = ties
+        return [candidates[n] for n in ordered]
 
-    def heeds_peers(self, demand: Demand) -> bool:
-        """Whether it matters to the demand which cards the replicas use."""
-        return bool(self.peers) and self.policy.cards_for(demand) is Packing.SPREAD
+    def score(self, given: Sequence[tuple[Demand, Candidate]], alternatives: int) -> Score:
+        """Of what the node would give: first the earlier alternatives (the sum of their indices,
+        as kube-scheduler scores them), then as the policy says, then how near the cards are."""
+        shared = [(demand, each) for demand, each in given if each.device.multiple]
+        cards = [each.card for _, each in given if not each.device.multiple]
+        fill = tuple(sum(each.fill[part] for _, each in shared) for part in range(3))
+        apart = self.node.spread(cards) if len(cards) > 1 else (0, 0)
+        free, load = self.node.free, self.node.load
+        if self.policy.nodes is Packing.SPREAD:
+            return (alternatives, load, -free, *fill, *apart)
+        if any(self.policy.cards_for(demand) is Packing.SPREAD for demand, _ in shared):
+            return (alternatives, free, -load, *fill, *apart)
+        return (alternatives, *fill, free, -load, *apart)
 
-    def _keys(self, demand: Demand, candidates: Sequence[Candidate]) -> Sequence[tuple[int, ...]]:
+    def _keys(self, demand: Demand, candidates: Sequence[Candidate]) -> Sequence[Key]:
         """All that counts before the cards' places."""
-        fills = [fill_of(device.kind, offer, use) for device, offer, use in candidates]
         if self.policy.cards_for(demand) is Packing.BINPACK:
-            return fills
-        return [
-            (self._replicas(each.device), *_emptiest(fill))
-            for each, fill in zip(candidates, fills, strict=True)
-        ]
+            return [each.fill for each in candidates]
+        return [(self._replicas(each.device), *emptiest(each.fill)) for each in candidates]
 
     def _replicas(self, device: Device) -> int:
         return self.peers.get(device.card, 0) if device.card is not None else 0
 
     def _near(self, candidates: Sequence[Candidate], count: int, alike: Sequence[str]) -> list[Key]:
         """The cards that a claim of several takes come first, then those nearest to them. Where a
-        claim takes one, and where a card is shared, the one with the fewest free cards near it."""
-        whole = [each.device for each in candidates if not each.device.multiple]
-        if count == 1 or not whole:
-            return [self._alone(each) for each in candidates]
+        card is shared, the one with the fewest free cards near it."""
+        whole = [each for each in candidates if not each.device.multiple]
+        if not whole:
+            return [self.node.neighbours(each.card) for each in candidates]
         # Fewer than `count`: as requests are served that differ in what they select.
-        taken = self.summary.nearest(count, *_groups(whole, alike)) or self.summary.nearest(
-            min(count, len({self.summary.card(each) for each in whole})), whole
+        taken = self.node.nearest(count, *_groups(whole, alike)) or self.node.nearest(
+            min(count, len({each.card for each in whole})), [each.card for each in whole]
         )
         return [
-            self._alone(each)
+            self.node.neighbours(each.card)
             if each.device.multiple
-            else (self.summary.distance(each.device, taken),)
+            else (self.node.distance(each.card, taken),)
             for each in candidates
         ]
 
-    def _alone(self, candidate: Candidate) -> Key:
-        return self.summary.neighbours(candidate.device)
 
-
-def best_fill(demand: Demand, openings: NodeOpenings, cards: Packing) -> Fill | None:
-    """The fill of `Order.best`, where there are no peers; None where nothing has room for the
-    demand."""
-    fills: list[Fill] = []
-    for kind in openings.free:
-        offer = demand.offer(kind)
-        if offer is not None and not offer.taints:
-            fills.append(fill_of(kind, offer, None))
-    fills += [
-        fill_of(device.kind, offer, use) for device, offer, use in fitting(demand, openings.shared)
-    ]
-    if not fills:
-        return None
-    return min(fills) if cards is Packing.BINPACK else min(fills, key=_emptiest)
-
-
-def fill_of(kind: DeviceKind, offer: Offer, use: Use | None) -> Fill:
-    """Of a device that is not shared it means nothing."""
-    if not kind.multiple:
-        return 0, 0, 0
-    if use is None:
-        return 1, offer.left, 0
-    left = offer.left
-    for name, _, total in offer.amounts:
-        if total:
-            left -= use.consumed.get(name, 0) * WHOLE // total
-    return 0, left, -use.shares.get(offer.share, 0)
-
-
-def _emptiest(fill: tuple[int, ...]) -> tuple[int, int]:
+def emptiest(fill: Fill) -> tuple[int, int]:
+    """Sorts fills for a request that spreads."""
     return -fill[0], -fill[1]
 
 
-def _groups(devices: Sequence[Device], alike: Sequence[str]) -> Collection[list[Device]]:
-    """Devices by their values of the attributes; without those that lack one."""
+def _groups(candidates: Sequence[Candidate], alike: Sequence[str]) -> Collection[list[int]]:
+    """Cards by their values of the attributes; without those that lack one."""
     if not alike:
-        return [list(devices)]
-    groups: dict[tuple[Attribute | None, ...], list[Device]] = defaultdict(list)
-    for device in devices:
-        groups[tuple(device.attribute(each) for each in alike)].append(device)
+        return [[each.card for each in candidates]]
+    groups: dict[tuple[Attribute | None, ...], list[int]] = defaultdict(list)
+    for each in candidates:
+        groups[tuple(each.device.attribute(name) for name in alike)].append(each.card)
     return [group for values, group in groups.items() if None not in values]

@@ -62,4 +62,4 @@ def _serves(exactly: Mapping[str, Any], state: State) -> bool:
         return False
     if any(f'"{DRIVER}"' in each or f"'{DRIVER}'" in each for each in expressions):
         return True
-    return state.selection.selects_any(expressions)
+    return state.selects_any(expressions)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller.allocator.configuration import packing_of
-from controller.allocator.constraint import Constraint, parse_constraint
+from controller.allocator.constraints import Constraint, parse_constraint
 from controller.allocator.demand import Demand, demand
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.errors import Refused

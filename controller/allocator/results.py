@@ -30,11 +30,11 @@ def allocation_status(
     config = [*_class_config(chosen, classes), *_claim_config(wanted, chosen)]
     if config:
         devices["config"] = config
-    found: Object = {"devices": devices, "allocationTimestamp": timestamp}
-    selector = _node_selector(grants, node)
-    if selector is not None:
-        found["nodeSelector"] = selector
-    return found
+    return {
+        "devices": devices,
+        "allocationTimestamp": timestamp,
+        "nodeSelector": _node_selector(node),
+    }
 
 
 def _result(grant: Grant, new_share_id: Callable[[], str]) -> Object:
@@ -54,7 +54,8 @@ def _result(grant: Grant, new_share_id: Callable[[], str]) -> Object:
             result["consumedCapacity"] = {
                 name: amount.text for name, amount in grant.consumed.items()
             }
-    result |= {key: grant.device.entry[key] for key in _COPIED if grant.device.entry.get(key)}
+    conditions = grant.device.kind.conditions
+    result |= {key: conditions[key] for key in _COPIED if key in conditions}
     return result
 
 
@@ -84,17 +85,7 @@ def _claim_config(wanted: Wanted, chosen: Sequence[ExactRequest]) -> Iterator[Ob
         yield from (dict(copied) for _ in range(times))
 
 
-def _node_selector(grants: Sequence[Grant], node: str) -> Object | None:
-    """The one node, where a device belongs to it or binds to it; else what the devices' own
-    selectors require; None where any node will do."""
-    term: Object = {}
-    for device in (grant.device for grant in grants):
-        if device.scope.node or device.entry.get("bindsToNode"):
-            fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
-            return {"nodeSelectorTerms": [{"matchFields": fields}]}
-        for given in (device.scope.selector or {}).get("nodeSelectorTerms") or ():
-            for kind in ("matchFields", "matchExpressions"):
-                known = term.setdefault(kind, [])
-                known += [each for each in given.get(kind) or () if each not in known]
-    term = {kind: requirements for kind, requirements in term.items() if requirements}
-    return {"nodeSelectorTerms": [term]} if term else None
+def _node_selector(node: str) -> Object:
+    """The one node that the pool of each device belongs to."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    return {"nodeSelectorTerms": [{"matchFields": fields}]}

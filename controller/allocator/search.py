@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from controller.allocator.amount import Amount
-from controller.allocator.attempt import Asker, Attempt
 from controller.allocator.budget import Budget
-from controller.allocator.candidates import Candidate, all_devices, free_devices
-from controller.allocator.constraint import MatchAttribute, Standing
+from controller.allocator.capacity import Amount
+from controller.allocator.constraints import Attribute, ConstraintState, MatchAttribute
 from controller.allocator.demand import Demand
 from controller.allocator.device import Device
-from controller.allocator.order import Order
+from controller.allocator.order import Candidate, Order, Score
 from controller.allocator.request import MOST_RESULTS, ExactRequest, Request, Wanted
+from controller.allocator.search_state import Asker, SearchState
+from controller.allocator.signature import Verdict
 from controller.allocator.state import State
-from controller.allocator.twins import Twins
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,40 @@ Grants = tuple[tuple[Grant, ...], ...]  # of each claim, in the order of its req
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`count` devices to find for a request. `repeats` says that the task before asks the same,
-    so that the two are not tried in both orders."""
+    """`count` devices to find for a request, the `alternative` of that number. `repeats` says that
+    the task before asks the same, so that the two are not tried in both orders."""
 
     claim: int
     number: int
     request: ExactRequest
+    alternative: int
     candidates: Sequence[Candidate]
     count: int
     repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a node would give. `alternatives` is the sum of the indices of those that were taken."""
+
+    chosen: Sequence[tuple[Task, Candidate]]
+    alternatives: int
+
+    def score(self, order: Order) -> Score:
+        """What administrative access gets does not count."""
+        given = [
+            (task.request.demand, candidate)
+            for task, candidate in self.chosen
+            if not task.request.demand.admin_access
+        ]
+        return order.score(given, self.alternatives)
+
+    def grants(self, claims: int) -> Grants:
+        grants: list[list[Grant]] = [[] for _ in range(claims)]
+        for task, candidate in sorted(self.chosen, key=lambda each: each[0].number):
+            shared = candidate.offer.consumed if candidate.device.multiple else None
+            grants[task.claim].append(Grant(task.request, candidate.device, shared))
+        return tuple(tuple(each) for each in grants)
 
 
 class NodeSearch:
@@ -49,25 +74,26 @@ class NodeSearch:
     alternatives first, and of the devices those that `order` prefers.
 
     Within a request only ascending choices are tried, as the order of its devices means nothing,
-    and of devices that are twins only the first.
+    and of devices that are equivalent only the first.
     """
 
     def __init__(
-        self, state: State, wanted: Sequence[Wanted], node: str, order: Order, budget: Budget
+        self, state: State, wanted: Sequence[Wanted], order: Order, budget: Budget
     ) -> None:
         self._state = state
         self._wanted = wanted
-        self._node = node
+        self._node = order.node
         self._order = order
         self._budget = budget
-        self._attempt = Attempt(state)
+        self._search_state = SearchState()
         self._candidates: dict[Demand, Sequence[Candidate] | None] = {}
-        self._standings: dict[tuple[int, int], Standing] = {}
+        self._constraints: dict[tuple[int, int], ConstraintState] = {}
         self._chosen: list[tuple[Task, Candidate]] = []
-        self._twins: Twins | None = None
+        self._equivalent: dict[int, object] = {}
+        self._compared = sorted({c.attribute for each in wanted for c in each.constraints})
 
-    def run(self) -> Grants | None:
-        """The grants of each claim, or None where there is no way. Raises SearchLimitReached."""
+    def run(self) -> Found | None:
+        """None where the node cannot serve the claims. Raises SearchLimitReached."""
         options: list[list[Task]] = []
         for claim, wanted in enumerate(self._wanted):
             for number, request in enumerate(wanted.requests):
@@ -82,7 +108,8 @@ class NodeSearch:
             if self._is_within_limit(combination) and self._place(
                 _sorted(self, combination), 0, 0, 0
             ):
-                return self._grants()
+                alternatives = sum(task.alternative for task in combination)
+                return Found(tuple(self._chosen), alternatives)
         return None
 
     def constraints_on(self, task: Task) -> list[int]:
@@ -92,42 +119,86 @@ class NodeSearch:
 
     def _tasks(self, claim: int, number: int, request: Request) -> list[Task]:
         tasks = []
-        for exact in request.alternatives:
+        for nth, exact in enumerate(request.alternatives):
             candidates = self._candidates_for(exact.demand)
             if candidates is None:
                 continue
             count = exact.demand.count
             if count is None:
                 count = len(candidates)
-            if len(candidates) >= count:
-                tasks.append(Task(claim, number, exact, candidates, count))
+            task = Task(claim, number, exact, nth, candidates, count)
+            if count > 1:
+                task = replace(task, candidates=self._matching(task))
+            if len(task.candidates) >= count:
+                tasks.append(task)
         return tasks
+
+    def _matching(self, task: Task) -> Sequence[Candidate]:
+        """The candidates without those whose value too few have, where the values of all the
+        request's devices must match."""
+        candidates = task.candidates
+        for name in self._alike(task.request.demand, task.request.name):
+            values = [each.device.attribute(name) for each in candidates]
+            if any(each is not None and len(each.values) > 1 for each in values):
+                continue  # of lists, different ones may match
+            counted: Counter[Attribute | None] = Counter(values)
+            candidates = [
+                each
+                for each, value in zip(candidates, values, strict=True)
+                if value is not None and counted[value] >= task.count
+            ]
+        return candidates
 
     def _candidates_for(self, demand: Demand) -> Sequence[Candidate] | None:
         """None where all devices are asked, and not all can be had."""
         if demand not in self._candidates:
             self._budget.check()
             if demand.count is None:
-                self._candidates[demand] = all_devices(self._state, demand, self._node)
+                self._candidates[demand] = self._all_devices(demand)
             else:
-                free = free_devices(self._state, demand, self._node)
-                free = [each for each in free if self._attempt.allows(each.device)]
+                free = list(self._free_devices(demand))
                 self._candidates[demand] = self._order.devices(
                     demand, free, self._whole_cards(), self._alike(demand)
                 )
         return self._candidates[demand]
 
-    def _alike(self, demand: Demand) -> list[str]:
-        """The attributes of which all devices of the demand's requests must have the same value."""
+    def _free_devices(self, demand: Demand) -> Sequence[Candidate]:
+        selectors, found = self._state.selectors, []
+        for number, card in enumerate(self._node.cards):
+            for index, offer, use, fill in card.signature.fit_of(
+                demand, card.devices, selectors
+            ).free:
+                found.append(Candidate(card.devices[index], offer, use, fill, number))
+        return found
+
+    def _all_devices(self, demand: Demand) -> Sequence[Candidate] | None:
+        """All that are asked with allocationMode All, at least one; None where not all of them can
+        be had. Devices that are too small, or that have too little left to share, do not count."""
+        if self._state.inventory.problem_on(self._node.name):
+            return None
+        for card in self._node.cards:
+            fit = card.signature.fit_of(demand, card.devices, self._state.selectors)
+            free = {each.at for each in fit.free}
+            for index in fit.selected:
+                verdict = card.signature.verdict(demand, index)
+                if index not in free and verdict not in {Verdict.TOO_SMALL, Verdict.FULL}:
+                    return None
+        found = self._free_devices(demand)
+        return found if 0 < len(found) <= MOST_RESULTS else None
+
+    def _alike(self, demand: Demand, request: str = "") -> list[str]:
+        """The attributes of which all devices of the demand's requests, or of the one of that
+        name, must have the same value."""
         names = {
             constraint.attribute
             for wanted in self._wanted
             for constraint in wanted.constraints
-            for request in wanted.requests
-            for exact in request.alternatives
+            for each in wanted.requests
+            for exact in each.alternatives
             if isinstance(constraint, MatchAttribute)
             and exact.demand is demand
             and constraint.applies(exact.name)
+            and request in {"", exact.name}
         }
         return sorted(names)
 
@@ -152,8 +223,8 @@ class NodeSearch:
         failed: set[object] = set()
         for index in range(start, len(task.candidates) - task.count + nth + 1):
             candidate = task.candidates[index]
-            twin = self._twin(candidate) if failed else None
-            if twin is not None and twin in failed:
+            alike = self._equivalence(candidate) if failed else None
+            if alike is not None and alike in failed:
                 continue
             undo = self._take(task, candidate)
             if undo is None:
@@ -163,49 +234,58 @@ class NodeSearch:
                 return True
             self._take_back(undo)
             self._budget.spend()
-            failed.add(self._twin(candidate))
+            failed.add(self._equivalence(candidate))
         return False
 
     def _take(
         self, task: Task, candidate: Candidate
-    ) -> list[tuple[tuple[int, int], Standing]] | None:
+    ) -> list[tuple[tuple[int, int], ConstraintState]] | None:
         """What the constraints were before, or None where the candidate does not fit."""
         constraints = self._wanted[task.claim].constraints
-        after: list[tuple[tuple[int, int], Standing]] = []
+        after: list[tuple[tuple[int, int], ConstraintState]] = []
         for number in self.constraints_on(task) if constraints else ():
             key = task.claim, number
-            standing = constraints[number].add(self._standings.get(key, ()), candidate.device)
-            if standing is None:
+            state = constraints[number].add(self._constraints.get(key, ()), candidate.device)
+            if state is None:
                 return None
-            after.append((key, standing))
+            after.append((key, state))
         asker = Asker(task.claim, task.number, task.request.demand.admin_access)
-        if not self._attempt.take(asker, candidate):
+        if not self._search_state.take(asker, candidate):
             return None
-        before = [(key, self._standings.get(key, ())) for key, _ in after]
-        self._standings.update(after)
+        before = [(key, self._constraints.get(key, ())) for key, _ in after]
+        self._constraints.update(after)
         self._chosen.append((task, candidate))
         return before
 
-    def _take_back(self, before: list[tuple[tuple[int, int], Standing]]) -> None:
+    def _take_back(self, before: list[tuple[tuple[int, int], ConstraintState]]) -> None:
         self._chosen.pop()
-        self._attempt.take_back()
-        self._standings.update(before)
+        self._search_state.take_back()
+        self._constraints.update(before)
 
-    def _twin(self, candidate: Candidate) -> object:
-        """Equal for candidates of which one is as good as the other; None where that is not
-        known, as something of the card is chosen already."""
-        if self._attempt.touches(candidate.device):
+    def _equivalence(self, candidate: Candidate) -> object:
+        """Equal for candidates of which one is as good as the other, as all that the search reads
+        of their cards is the same: where one leads nowhere, so does the other. None where that is
+        not known, as something of the card is chosen already."""
+        if self._search_state.touches(candidate.device):
             return None
-        if self._twins is None:
-            self._twins = Twins(self._state, self._wanted, self._candidates, self._node)
-        return self._twins.of(candidate.device)
+        card = self._equivalent.get(candidate.card)
+        if card is None:
+            found = self._node.cards[candidate.card]
+            card = self._equivalent[candidate.card] = (
+                found.signature,
+                found.devices[0].card is None,
+                tuple(self._serves(device) for device in found.devices),
+                tuple(device.attribute(n) for device in found.devices for n in self._compared),
+            )
+        return card, candidate.device.kind
 
-    def _grants(self) -> Grants:
-        grants: list[list[Grant]] = [[] for _ in self._wanted]
-        for task, candidate in sorted(self._chosen, key=lambda each: each[0].number):
-            shared = candidate.offer.consumed if candidate.device.multiple else None
-            grants[task.claim].append(Grant(task.request, candidate.device, shared))
-        return tuple(tuple(each) for each in grants)
+    def _serves(self, device: Device) -> tuple[int, ...]:
+        """The numbers of the demands that the device can serve."""
+        return tuple(
+            number
+            for number, found in enumerate(self._candidates.values())
+            if any(each.device is device for each in found or ())
+        )
 
 
 def _sorted(search: NodeSearch, tasks: Sequence[Task]) -> list[Task]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,8 +10,9 @@ from typing import Any
 from controller.allocator.device import CardKey
 from controller.allocator.holdings import Holdings
 from controller.allocator.inventory import Inventory
+from controller.allocator.node_set import NodeSet
 from controller.allocator.state import State
-from controller.allocator.taint_rules import TaintRule
+from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.counts import Counts
 from controller.cache.isolation import Isolate, not_isolated
@@ -85,11 +85,9 @@ class ClusterCache:
         self._published_version = 0
         self._allocated_version = 0
         self._holdings = Holdings()
-        self._counts = Counts(self._holdings, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
-        self._state = State(
-            self._inventory, self._holdings, self._classes, selectors, nodes=self._nodes
-        )
+        self._state = State(self._inventory, self._holdings, self._classes, selectors)
+        self._counts = Counts(self._state, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
         self._gone = Gone()
 
     def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
@@ -191,7 +189,7 @@ class ClusterCache:
     def claims(self) -> Iterator[Object]:
         return iter(self._objects[RESOURCE_CLAIMS].values())
 
-    def roomy_for(self, pod: Object) -> AbstractSet[str]:
+    def roomy_for(self, pod: Object) -> NodeSet:
         """The nodes that have cpu, memory and a place left for the pod."""
         return self._counts.roomy_for(pod)
 
@@ -282,6 +280,8 @@ class ClusterCache:
         if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
             self._nodes_version += 1
         _put(self._nodes, name, new)
+        if new is None:
+            self._state.numbers.trim(self._nodes.keys())
 
 
 def is_newer(obj: Object, old: Object) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from functools import partial
 
 from controller.allocator.device import CardKey
-from controller.allocator.holdings import Holdings
+from controller.allocator.node_set import NodeSet
+from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.claim_holds import ClaimHolds, uid_of
 from controller.cache.node_resources import Rooms
@@ -22,12 +22,15 @@ class Counts:
     method raises, because an object cannot be read, nothing is counted otherwise than before."""
 
     def __init__(
-        self, holdings: Holdings, claims: Mapping[Name, Object], known_pods: Mapping[Name, Object]
+        self,
+        state: State,
+        claims: Mapping[Name, Object],
+        known_pods: Mapping[Name, Object],
     ) -> None:
         self._claims = claims
         self._pods = known_pods
-        self._claim_holds = ClaimHolds(holdings)
-        self._rooms = Rooms()
+        self._claim_holds = ClaimHolds(state.holdings)
+        self._rooms = Rooms(state.numbers)
         self._replicas = Replicas()
         self.pod_index = PodIndex()
 
@@ -72,7 +75,7 @@ class Counts:
         if self._claim_holds.forget(uid_of(claim)):
             self._count(name, uid_of(claim))
 
-    def roomy_for(self, pod: Object) -> AbstractSet[str]:
+    def roomy_for(self, pod: Object) -> NodeSet:
         """The nodes that have cpu, memory and a place left for the pod."""
         return self._rooms.roomy_for(pod)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection
-from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
+from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache import pods
 from controller.cache.pod_requests import NO_ROOM, Room, asked_by
 from dra_driver.model.claim import Object
@@ -28,11 +28,13 @@ class Rooms:
     Which nodes have room for an amount is found out once, and kept as they change.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: NodeNumbers) -> None:
+        self.numbers = numbers
+        self._epoch = numbers.epoch
         self._allocatable: dict[str, Room] = {}
         self._free: dict[str, Room] = {}
         self._seats: dict[str, _Seat] = {}
-        self._roomy: OrderedDict[Room, set[str]] = OrderedDict()
+        self._roomy: OrderedDict[Room, NodeSet] = OrderedDict()
 
     def set_node(self, name: str, node: Object | None) -> None:
         """The node as it is now; None where it is gone. Pods may be told of before their node."""
@@ -60,12 +62,17 @@ class Rooms:
         for uid in self._seats.keys() - uids:
             self.set_pod(uid, None)
 
-    def roomy_for(self, pod: Object) -> AbstractSet[str]:
-        """The nodes that can take the pod without another one's end. To be read, and not kept."""
+    def roomy_for(self, pod: Object) -> NodeSet:
+        """The nodes that can take the pod without another one's end; until the next change."""
+        if self._epoch != self.numbers.epoch:
+            self._epoch = self.numbers.epoch
+            self._roomy.clear()
         asked = asked_by(pod)
         found = self._roomy.get(asked)
         if found is None:
-            found = {node for node, free in self._free.items() if free.takes(asked)}
+            found = self.numbers.set_of(
+                [node for node, free in self._free.items() if free.takes(asked)]
+            )
             self._roomy[asked] = found
             if len(self._roomy) > _REMEMBERED:
                 self._roomy.popitem(last=False)
@@ -80,11 +87,9 @@ class Rooms:
             del self._free[node]
         else:
             self._free[node] = free
+        bit = self.numbers.bit(node) if self._roomy else 0
         for asked, roomy in self._roomy.items():
-            if free.takes(asked):
-                roomy.add(node)
-            else:
-                roomy.discard(node)
+            self._roomy[asked] = roomy | bit if free.takes(asked) else roomy & ~bit
 
 
 def _seat_of(pod: Object | None, awaited_on: str) -> _Seat | None:

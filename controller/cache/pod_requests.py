@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
-from controller.allocator.amount import NANO, Amount
+from controller.allocator.capacity import NANO, Amount
 from dra_driver.model.errors import InvalidValue
 
 _NO_LIST: Final[Mapping[str, str]] = {}

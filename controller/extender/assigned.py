@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from controller.cache import pods
 from controller.extender.annotations import assigned
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS
@@ -35,7 +35,7 @@ class Assignments:
 
     def __init__(
         self,
-        api: Api,
+        api: ObjectApi,
         cards: Callable[[str], Sequence[NodeCard]],
         *,
         clock: Callable[[], float],

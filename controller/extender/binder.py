@@ -15,7 +15,7 @@ from controller.extender.asked import asked_of, concerns_us
 from controller.extender.decide import place
 from controller.extender.view import View
 from controller.extender.wire import Bind
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import KubeError, NotFound, TooManyRequests, Unavailable
 from dra_driver.kube.resources import BINDINGS, PODS
 from dra_driver.model.claim import Object
@@ -40,7 +40,7 @@ class Binder:
 
     def __init__(
         self,
-        api: Api,
+        api: ObjectApi,
         view: View,
         lock: threading.Lock,
         policy: Policy,

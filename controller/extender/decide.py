@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.allocator.allocate import Unsatisfied, allocate, rank
+from controller.allocator.allocate import Unsatisfied, allocate, feasible, rank
+from controller.allocator.diagnosis import diagnose_nodes
 from controller.allocator.policy import Policy
 from controller.cache import pods
 from controller.extender.asked import Asked, Pod, asked_of
@@ -41,13 +42,19 @@ def filter_nodes(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> 
         return Filtered((), dict.fromkeys(nodes, str(error)))
     with view.without(pods.uid_of(pod)):
         unfit = {node: problem for node in nodes if (problem := view.problem(node))}
-        judged = [node for node in nodes if node not in unfit]
-        fit = frozenset(rank(view.state, [claim], judged, policy=policy))
-        for node in judged:
-            if node not in fit:
-                unfit[node] = _why_not(view, policy, pod, asked, node)
+        judged = [node for node in nodes if node not in unfit] if unfit else nodes
+        known = view.state.numbers
+        everyone = known.set_of(judged)
+        fit = feasible(view.state, [claim], everyone, policy=policy)
+        if not everyone & ~fit and not unfit:
+            return Filtered(tuple(nodes), {})
+        for alike, reason in diagnose_nodes(view.state, [claim], everyone & ~fit):
+            unfit |= dict.fromkeys(known.names(alike), reason)
+        if asked.mode is Mode.DRS:
+            for node in known.names(everyone & ~fit):
+                unfit[node] = _of_sizes(view, asked, node) or unfit[node]
     return Filtered(
-        tuple(node for node in nodes if node in fit),
+        tuple(node for node in nodes if node not in unfit),
         {node: unfit[node] for node in nodes if node in unfit},
     )
 
@@ -62,7 +69,7 @@ def fits(view: View, policy: Policy, pod: Pod, nodes: Collection[str]) -> bool:
     if claim is None:
         return bool(nodes)
     judged = [node for node in nodes if not view.problem(node)]
-    return bool(rank(view.state, [claim], judged, policy=policy))
+    return bool(feasible(view.state, [claim], judged, policy=policy))
 
 
 def prioritize(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Mapping[str, int]:
@@ -89,7 +96,8 @@ def place(view: View, policy: Policy, pod: Pod, asked: Asked, node: str) -> Tena
             raise Refused(f"node {node}: {problem}")
         found = allocate(view.state, [wanted(pod, asked)], [node], policy=policy)
         if isinstance(found, Unsatisfied):
-            raise Refused(f"node {node}: {_why_not(view, policy, pod, asked, node)}")
+            of_sizes = _of_sizes(view, asked, node) if asked.mode is Mode.DRS else ""
+            raise Refused(f"node {node}: {of_sizes or found.reason}")
     metadata = pod["metadata"]
     granted = [grant.device.card for grant in found.grants[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in granted if card is not None)
@@ -97,18 +105,13 @@ def place(view: View, policy: Policy, pod: Pod, asked: Asked, node: str) -> Tena
     return Tenant(pods.uid_of(pod), name, asked, tuple(cards))
 
 
-def _why_not(view: View, policy: Policy, pod: Pod, asked: Asked, node: str) -> str:
-    cards = view.cards(node)
-    if asked.mode is Mode.DRS:
-        missing = _sizes_without_profile(asked, cards)
-        if missing:
-            return missing
-        if len(asked.containers) > 1:
-            sizes = ", ".join(str(size) for _, size in asked.containers)
-            return f"no card has room for DRS instances of sizes {sizes} together"
-    found = allocate(view.state, [wanted(pod, asked)], [node], policy=policy)
-    assert isinstance(found, Unsatisfied)  # its rank or its allocation was just refused
-    return found.reason
+def _of_sizes(view: View, asked: Asked, node: str) -> str:
+    """What is to be said of the sizes of instances, where that says more than the allocator."""
+    missing = _sizes_without_profile(asked, view.cards(node))
+    if missing or len(asked.containers) == 1:
+        return missing
+    sizes = ", ".join(str(size) for _, size in asked.containers)
+    return f"no card has room for DRS instances of sizes {sizes} together"
 
 
 def _sizes_without_profile(asked: Asked, cards: Sequence[NodeCard]) -> str:

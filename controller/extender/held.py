@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from controller.allocator.amount import NANO
+from controller.allocator.capacity import NANO
 from controller.allocator.device import DeviceId
 from controller.allocator.holdings import Hold
 from controller.extender.asked import Asked

@@ -221,6 +221,7 @@ class View:
         known = self._nodes[name]
         if known.published is None and not known.tenants:
             del self._nodes[name]
+            self.state.numbers.trim(self._nodes.keys())
 
 
 def _tenant(pod: Object) -> Tenant | None:

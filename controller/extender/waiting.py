@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from controller.cache import pods
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claim import Object
@@ -55,7 +55,7 @@ class Waiting:
 
     def __init__(
         self,
-        api: Api,
+        api: ObjectApi,
         *,
         fits: Callable[[Object, Collection[str] | None], bool],
         clock: Callable[[], float],

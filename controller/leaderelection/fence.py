@@ -5,16 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from dra_driver.kube.api import (
-    NOTHING,
-    Api,
-    Keep,
-    Listing,
-    PatchType,
-    ServerVersion,
-    Watch,
-    whole,
-)
+from dra_driver.kube.api import NOTHING, ObjectApi, PatchType
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
@@ -71,9 +62,9 @@ class Fence:
 
 
 class FencedApi:
-    """An `Api` whose every write checks the fence first."""
+    """An `ObjectApi` whose every write checks the fence first."""
 
-    def __init__(self, api: Api, fence: Fence) -> None:
+    def __init__(self, api: ObjectApi, fence: Fence) -> None:
         self._api = api
         self._fence = fence
 
@@ -136,45 +127,3 @@ class FencedApi:
         self._api.delete(
             resource, name, namespace=namespace, uid=uid, resource_version=resource_version
         )
-
-    def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        keep: Keep = whole,
-    ) -> Listing:
-        return self._api.list(
-            resource,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            keep=keep,
-        )
-
-    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
-        return self._api.list_metadata(resource, keep=keep)
-
-    def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout: float = 300.0,
-    ) -> Watch:
-        return self._api.watch(
-            resource,
-            resource_version=resource_version,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            timeout=timeout,
-        )
-
-    def server_version(self) -> ServerVersion:
-        return self._api.server_version()

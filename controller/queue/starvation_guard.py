@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.allocator.allocate import rank
-from controller.allocator.holdings import Holdings
 from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
@@ -57,9 +56,7 @@ class StarvationGuard:
         self._patience = patience
         self._reservation: NodeReservation | None = None
         self._found: dict[PodClass, _Found] = {}
-        self._empty = State(
-            state.inventory, Holdings(), state.classes, state.selectors, nodes=state.nodes
-        )
+        self._empty = state.emptied()
 
     def reserved_against(self, pod: Object) -> NodeReservation | None:
         """The node on which the pod may be given nothing; None for the pod it is reserved for, and
@@ -127,5 +124,5 @@ class StarvationGuard:
         self._found = {each: had for each, had in self._found.items() if had.published == now}
 
     def _in_use(self, node: str) -> int:
-        devices = self._state.inventory.devices_of(node, self._state.nodes.get(node))
-        return sum(self._state.holdings.holds(device.id) for device in devices)
+        found = self._state.fleet.node(node)
+        return 0 if found is None else found.load

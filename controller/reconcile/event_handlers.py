@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.allocator.node_selector import selected_name
-from controller.allocator.taint_rules import TaintRule
+from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.cache import Changed
 from controller.cache.keys import Key, Subject

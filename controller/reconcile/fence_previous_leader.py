@@ -60,15 +60,15 @@ class PreviousLeaderFence:
         """What was read and written is in the event queue afterwards. Raises GcuError: try again;
         what is marked already is not marked twice."""
         term = self.fence.accept()
-        current = self._read_outdated()
+        current = self._current_claims()
         self.cache.state().selectors.allowance.begin()  # for all of them together
         unmarked = [claim for claim in current if self._is_open(claim) and _term_of(claim) != term]
         self._write_term(unmarked, term)
         self._fenced = term
         logger.info("term %s begins: %d unallocated claims marked", term, len(unmarked))
 
-    def _read_outdated(self) -> list[Object]:
-        """Gives all claims, none older than the server had it when this was called."""
+    def _current_claims(self) -> list[Object]:
+        """All claims, none older than the server had it when this was called."""
         with no_collection():
             listed = self.api.list_metadata(RESOURCE_CLAIMS, keep=identity).items
         current: list[Object] = []

@@ -34,9 +34,9 @@ class ClassHints:
         """A pool that is not complete is on no node: its other slices are an event of their own."""
         inventory, found = self._cache.state().inventory, set[str]()
         for name in pools:
-            pool = inventory.pool(name)
-            if pool is not None:
-                found.update(self._cache.nodes if pool.scopes is None else pool.scopes)
+            node = inventory.node_of(name)
+            if node is not None:
+                found.add(node)
         return found
 
     def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str]) -> bool:

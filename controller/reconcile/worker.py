@@ -9,9 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
 
-from controller.allocator.allocate import catch_up
 from controller.cache.cache import RESOURCE_OF, WATCHED, Changed, ClusterCache
 from controller.cache.keys import Key, Subject
 from controller.cache.pods import key_of
@@ -38,9 +36,6 @@ from dra_driver.selector.allowance import AllowanceSpent
 from dra_driver.telemetry.logs import new_call
 
 logger = logging.getLogger(__name__)
-
-_CATCH_UP: Final = 0.1  # seconds, after which the thread looks at its events
-_CATCH_UP_AGAIN: Final = 60.0  # seconds, after a fault; decisions find out the same themselves
 
 
 class Worker(Background):
@@ -81,8 +76,6 @@ class Worker(Background):
         self._listed: set[Resource] = set()
         self._takeover_backoff = Backoff(first=0.1, draw=draw)
         self._takeover_at = 0.0
-        self._catch_up_at = 0.0
-        self._behind = False  # whether there is more to catch up with
         self._pause = Backoff(first=0.1, longest=5.0, draw=draw)
 
     def is_synced(self) -> bool:
@@ -147,18 +140,6 @@ class Worker(Background):
             return
         for key in self._queue.remove_gone(self._cache.has):
             self._reconcile(Due(key, self._clock()))
-
-    def _catch_up(self) -> None:
-        self._behind = False
-        if self._clock() < self._catch_up_at:
-            return
-        try:
-            with self._steps.step("catch-up", seconds=_CATCH_UP):
-                self._behind = catch_up(self._cache.state())
-        except Exception:
-            logger.exception("nothing is found out in advance after a fault")
-            self._narrator.fault()
-            self._catch_up_at = self._clock() + _CATCH_UP_AGAIN
 
     def _reconcile(self, due: Due) -> None:
         key = due.key

@@ -11,7 +11,7 @@ from itertools import count
 
 from controller.informers.kept import is_whole
 from controller.write.commands import Answer
-from dra_driver.kube.api import NOTHING, Api, PatchType
+from dra_driver.kube.api import NOTHING, ObjectApi, PatchType
 from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import ClaimRef, Object, allocation, results
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class ClaimWriter:
     """Safe for several threads. `term` gives the name of the present term of leadership."""
 
-    def __init__(self, api: Api, *, term: Callable[[], str] = str) -> None:
+    def __init__(self, api: ObjectApi, *, term: Callable[[], str] = str) -> None:
         self._api = api
         self._term = term
         self._marks = count(1)

@@ -53,9 +53,10 @@ class WriteDispatcher:
     def dispatch(self, command: Command) -> None:
         """Execute it in another thread; its `WriteDone` is an event. None of its objects may be
         in flight."""
-        assert not self.in_flight(command.uids)
+        uids = command.uids
+        assert not self.in_flight(uids)
         self._commands.add(command)
-        self._uids.update(command.uids)
+        self._uids.update(uids)
         self._pool.submit(contextvars.copy_context().run, self._execute, command)
 
     def finish(self, command: Command) -> None:

@@ -21,7 +21,7 @@ from controller.write.commands import (
     WriteTerm,
 )
 from controller.write.volume_reader import node_selectors
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import AlreadyExists, Conflict, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 class CommandExecutor:
     """Safe for several threads."""
 
-    def __init__(self, api: Api, claims: ClaimWriter) -> None:
+    def __init__(self, api: ObjectApi, claims: ClaimWriter) -> None:
         self._api = api
         self._claims = claims
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from dra_driver.model.claim import Object
@@ -26,7 +26,7 @@ _SEPARATOR: Final = "__"
 MOST_READ: Final = 64
 
 
-def node_selectors(api: Api, pod: Object) -> list[Object]:
+def node_selectors(api: ObjectApi, pod: Object) -> list[Object]:
     """A NodeSelector (core/v1) for each requirement of a bound volume; all must match. Raises
     KubeError."""
     return [
@@ -45,7 +45,7 @@ def claim_names(pod: Object) -> Iterator[str]:
             yield f"{pod['metadata']['name']}-{volume['name']}"
 
 
-def _of_claim(api: Api, name: str, namespace: str) -> Iterator[Object]:
+def _of_claim(api: ObjectApi, name: str, namespace: str) -> Iterator[Object]:
     try:
         claim = api.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace)
         volume_name = claim["spec"].get("volumeName")

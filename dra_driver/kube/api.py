@@ -87,25 +87,11 @@ class Watch(Protocol):
         """End the iteration. May be called from another thread, and more than once."""
 
 
-class Api(Protocol):
-    """The API server. Every method raises KubeError; every call has a time limit."""
+class ObjectApi(Protocol):
+    """Single objects of the API server. Every method raises KubeError; every call has a time
+    limit."""
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object: ...
-
-    def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        keep: Keep = whole,
-    ) -> Listing:
-        """What `keep` gives of all objects, read in pages; of a page no more is left when the next
-        one is read. Raises Gone when the list expired between two pages."""
-
-    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
-        """As `list`, but of each object only its metadata is sent (PartialObjectMetadata)."""
 
     def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         """POST; the namespace is the body's own. Raises AlreadyExists.
@@ -150,6 +136,25 @@ class Api(Protocol):
         resource_version: str = "",
     ) -> None:
         """DELETE, where given only that very object. Raises NotFound, Conflict."""
+
+
+class Api(ObjectApi, Protocol):
+    """The API server, with lists and watches."""
+
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        keep: Keep = whole,
+    ) -> Listing:
+        """What `keep` gives of all objects, read in pages; of a page no more is left when the next
+        one is read. Raises Gone when the list expired between two pages."""
+
+    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
+        """As `list`, but of each object only its metadata is sent (PartialObjectMetadata)."""
 
     def watch(
         self,

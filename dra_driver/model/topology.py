@@ -88,16 +88,23 @@ class Topology:
             [each for each in self._groups if each.parts and each.cards >> card & 1]
             for card in range(self._size)
         ]
+        self._spreads: dict[int, tuple[int, int]] = {}
         self._known: dict[tuple[int, tuple[int, ...], int, int], tuple[int, ...] | None] = {}
 
     def distance(self, one: int, other: int) -> int:
         """Between two different cards."""
         return next(each.distance for each in self._above[one] if each.cards >> other & 1)
 
-    def spread(self, cards: Sequence[int]) -> tuple[int, int]:
-        """The largest distance between two of the different cards, and the sum over all pairs."""
-        found = [self.distance(a, b) for a, b in combinations(cards, 2)]
-        return max(found, default=0), sum(found)
+    def spread(self, cards: int) -> tuple[int, int]:
+        """The largest distance between two cards of the set, and the sum over all pairs."""
+        found = self._spreads.get(cards)
+        if found is None:
+            if len(self._spreads) >= _MOST_ANSWERS:
+                self._spreads.clear()
+            numbers = [card for card in range(self._size) if cards >> card & 1]
+            distances = [self.distance(a, b) for a, b in combinations(numbers, 2)]
+            found = self._spreads[cards] = max(distances, default=0), sum(distances)
+        return found
 
     def neighbours(self, card: int, free: int) -> tuple[int, ...]:
         """How many other cards of `free` there are at each distance, the nearest first: the pairs

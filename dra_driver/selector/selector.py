@@ -33,12 +33,14 @@ _SHARE: Final = 1_000
 keep the controller busy for a second with each of 100,000 devices."""
 
 Values = tuple[Value, ...]
+_NOTHING: Final[frozenset[int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
     """What an expression reads of the devices of one shape."""
 
+    positions: frozenset[int]
     entries: tuple[Entry, ...]
     pick: Callable[[Values], Values]
 
@@ -87,7 +89,7 @@ class _Selector:
     def _reading(self, shape: Shape) -> _Reading:
         read = [n for n, entry in enumerate(shape.entries) if self._reads(entry)]
         entries = tuple(shape.entries[n] for n in read)
-        return _Reading(entries, _picker(read))
+        return _Reading(frozenset(read), entries, _picker(read))
 
     def _reads(self, entry: Entry) -> bool:
         return any(entry.path[: len(path)] == path for path in self._paths)
@@ -119,13 +121,23 @@ class Selectors:
             )
         return answer
 
-    def _answer(self, expression: str, device: SelectorInput) -> bool | str:
-        """The answer; or in words why there is none."""
+    def reads(self, expression: str, shape: Shape) -> frozenset[int]:
+        """The positions in the shape of all entries that decide what the expression evaluates to.
+        Raises AllowanceSpent."""
+        selector = self._compiled(expression)
+        return _NOTHING if isinstance(selector, str) else selector.reading(shape).positions
+
+    def _compiled(self, expression: str) -> _Selector | str:
+        """The expression; or in words why it has no meaning here."""
         selector = self._known.get(expression)
         if selector is None:
-            selector = self._add(expression)
-        else:
-            self._known.move_to_end(expression)
+            return self._add(expression)
+        self._known.move_to_end(expression)
+        return selector
+
+    def _answer(self, expression: str, device: SelectorInput) -> bool | str:
+        """The answer; or in words why there is none."""
+        selector = self._compiled(expression)
         if isinstance(selector, str):
             return selector
         reading = selector.reading(device.shape)

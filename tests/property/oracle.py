@@ -44,12 +44,6 @@ class Oracle:
         self._devices: dict[str, Object] = {
             device["name"]: device for each in slices for device in each["spec"].get("devices", ())
         }
-        self._counters = {
-            (counter_set["name"], name): int(entry["value"])
-            for each in slices
-            for counter_set in each["spec"].get("sharedCounters", ())
-            for name, entry in counter_set["counters"].items()
-        }
         self._pool = f"{DRIVER}/{node}"
         self._claims = scenario.wanted
         self._whole: set[str] = set()
@@ -123,7 +117,7 @@ class Oracle:
             and all(self._is_free(slot, name) for slot, name in pairs)
             and self._undisputed(pairs)
             and self._in_one_mode(pairs)
-            and self._counted([name for _, name in pairs])
+            and not any(self._devices[name].get("consumesCounters") for name in names)
             and self._constrained(pairs)
             and all(count <= 32 for count in Counter(slot.claim for slot, _ in pairs).values())
         )
@@ -191,29 +185,6 @@ class Oracle:
             return _card(self._devices[name])
         _, _, slug = name.partition("-")  # it vanished: the name tells the PCI address
         return f"{slug[:7].replace('-', ':')}:{slug[8:10]}.{slug[11:]}" if slug else None
-
-    def _counted(self, names: Sequence[str]) -> bool:
-        """A shared device takes its counters once, any other with each grant (administrative
-        access too); nothing more where more is held than there is."""
-        takes: list[str] = []
-        for name in names:
-            shared = self._devices[name].get("allowMultipleAllocations")
-            if self._devices[name].get("consumesCounters") and not (
-                shared and (name in takes or any(self._used[name].values()))
-            ):
-                takes.append(name)
-        left = Counter(self._counters)
-        self._take(left, [name for name in self._whole | self._shared if name in self._devices])
-        if takes and any(amount < 0 for amount in left.values()):
-            return False
-        self._take(left, takes)
-        return not takes or all(amount >= 0 for amount in left.values())
-
-    def _take(self, left: Counter[tuple[str, str]], names: Sequence[str]) -> None:
-        for name in names:
-            for use in self._devices[name].get("consumesCounters", ()):
-                for counter, entry in use["counters"].items():
-                    left[use["counterSet"], counter] -= int(entry["value"])
 
     def _constrained(self, pairs: Sequence[tuple[Slot, str]]) -> bool:
         for number, claim in enumerate(self._claims):

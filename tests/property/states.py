@@ -62,7 +62,7 @@ def scenario(seed: int) -> Scenario:
 class _Writer:
     def __init__(self, draw: random.Random) -> None:
         self._draw = draw
-        self._counted = draw.random() < 0.3
+        self._counted = draw.random() < 0.1
 
     def scenario(self) -> Scenario:
         nodes = ("a", "b") if self._chance(0.2) else ("a",)
@@ -111,11 +111,7 @@ class _Writer:
                 name: self._capacity() for name in self._draw.sample(("n", "m"), self._few(1, 2))
             }
         if self._counted and self._chance(0.8):
-            counter_sets = self._draw.sample(("s", "t"), self._few(1, 2))
-            device["consumesCounters"] = [
-                {"counterSet": each, "counters": {"k": {"value": str(self._few(1, 2))}}}
-                for each in counter_sets
-            ]
+            device["consumesCounters"] = [{"counterSet": "s", "counters": {"k": {"value": "1"}}}]
         device["taints"] = self._taints()
         return device
 
@@ -137,9 +133,7 @@ class _Writer:
     def _slices(self, node: str, devices: list[Object]) -> list[Object]:
         parts: list[Object] = [{"devices": devices}]
         if self._counted:
-            limits = {each: {"k": {"value": str(self._draw.choice((1, 2, 3)))}} for each in "st"}
-            sets = [{"name": name, "counters": limit} for name, limit in limits.items()]
-            parts.append({"sharedCounters": sets})
+            parts.append({"sharedCounters": [{"name": "s", "counters": {"k": {"value": "9"}}}]})
         pool = {"name": f"{DRIVER}/{node}", "generation": 1, "resourceSliceCount": len(parts)}
         return [
             {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
-from controller.allocator.allocate import Allocation, Unsatisfied, allocate, catch_up
+from controller.allocator.allocate import Allocation, Unsatisfied, allocate, feasible, rank
+from controller.allocator.diagnosis import diagnose, diagnose_nodes
 from controller.allocator.holdings import Hold, holds_of
 from controller.allocator.policy import Policy
 from controller.allocator.request import parse_claim
@@ -107,35 +109,42 @@ def test_as_a_fresh_look(seed: int) -> None:
         wanted = [parse_claim(each, kept.classes) for each in draw.choice(CLAIMS)]
         policy = draw.choice(POLICIES)
         nodes = frozenset(NODES if draw.random() < 0.7 else draw.sample(NODES, 18))
-        if draw.random() < 0.3:
-            catch_up(kept)
         fresh = state(slices, claims, selectors=SELECTORS)
         expected = said(allocate(fresh, wanted, nodes, policy=policy))
         assert said(allocate(kept, wanted, nodes, policy=policy)) == expected
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: f"{policy.nodes}-{policy.cards}")
-def test_one_device_is_chosen_as_a_search_would(
+def test_the_fleet_s_sets_give_what_a_search_of_all_nodes_gives(
     policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = random.Random(0)
     for slices, claims in steps(draw):
-        node = draw.randrange(len(NODES))
-        wanted = [parse_claim(each, CLASSES) for each in draw.choice(CLAIMS[:5])]
-        found = state(slices[node : node + 1], claims, selectors=SELECTORS)
-        quick = said(allocate(found, wanted, [NODES[node]], policy=policy))
+        nodes = draw.sample(NODES, 16)
+        wanted = [parse_claim(each, CLASSES) for each in draw.choice(CLAIMS[:7])]
+        found = state(slices, claims, selectors=SELECTORS)
+        quick = said(allocate(found, wanted, nodes, policy=policy))
         with monkeypatch.context() as patched:
-            patched.setattr("controller.allocator.allocate.single_request", lambda _: None)
-            assert said(allocate(found, wanted, [NODES[node]], policy=policy)) == quick
+            patched.setattr("controller.allocator.allocate.plain_request", lambda _: None)
+            assert said(allocate(found, wanted, nodes, policy=policy)) == quick
 
 
-def test_what_changed_is_taken_in_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("claims", CLAIMS, ids=lambda claims: claims[0]["metadata"]["name"])
+def test_nodes_of_which_the_same_is_said_are_found_together(claims: list[Object]) -> None:
     draw = random.Random(0)
-    found = state([published(node, draw) for node in NODES], selectors=SELECTORS)
-    wanted = [parse_claim(CLAIMS[0][0], found.classes)]
-    assert isinstance(allocate(found, wanted, frozenset(NODES)), Allocation)
-    for hold in holds([held(number, draw) for number in range(9)]):
-        found.holdings.add(hold)
-    catch_up(found)
-    monkeypatch.setattr("controller.allocator.allocate.score_single", None)  # not called again
-    assert isinstance(allocate(found, wanted, frozenset(NODES)), Allocation)
+    wanted = [parse_claim(each, CLASSES) for each in claims]
+    for slices, taken in islice(steps(draw), 10):
+        found = state(slices, taken, selectors=SELECTORS)
+        everyone = found.numbers.set_of([*NODES, "without-devices"])
+        found.settle()
+        together = {
+            name: reason
+            for group, reason in diagnose_nodes(found, wanted, everyone)
+            for name in found.numbers.names(group)
+        }
+        alone = {name: diagnose(found, wanted, found.numbers.bit(name), "") for name in together}
+        assert together == alone
+        assert together.keys() == {*NODES, "without-devices"}
+        assert set(found.numbers.names(feasible(found, wanted, everyone))) == set(
+            rank(found, wanted, everyone)
+        )

@@ -47,7 +47,7 @@ def bad_node() -> Object:
 def bad_slice() -> Object:
     [published] = pool("a", [device("whole", 0)])
     broken = copy.deepcopy(published)
-    broken["spec"]["devices"][0]["consumesCounters"] = [{"counterSet": "x", "counters": ["y"]}]
+    broken["spec"]["devices"][0]["attributes"]["uuid"] = "not an attribute"
     broken["metadata"]["name"] = "poison"
     broken["spec"]["pool"]["name"] = "gcu.enflame.com/poison"
     broken["spec"]["nodeName"] = "poison"

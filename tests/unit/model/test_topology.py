@@ -139,7 +139,7 @@ def test_exactly_what_trying_all_choices_finds(
     tree = Topology(places)
 
     def rank(choice: tuple[int, ...]) -> tuple[object, ...]:
-        largest, total = tree.spread(sorted({*choice, *kept}))
+        largest, total = tree.spread(bits({*choice, *kept}))
         broken = [tree.distance(a, b) for a in choice for b in free - set(choice)]
         nearest_first = [broken.count(each) for each in range(max(broken, default=0) + 1)]
         return largest, total, [*nearest_first, *[0] * (1000 - len(nearest_first))], bits(choice)

@@ -247,7 +247,6 @@ def state(
     *,
     classes: Mapping[str, Object] | None = None,
     selectors: Selectors | None = None,
-    nodes: Iterable[Object] = (),
 ) -> State:
     holdings = Holdings()
     for each in claims:
@@ -258,5 +257,4 @@ def state(
         holdings=holdings,
         classes=ALL_CLASSES if classes is None else classes,
         selectors=selectors or Selectors(),
-        nodes={each["metadata"]["name"]: each for each in nodes},
     )

@@ -33,11 +33,10 @@ def decide(
     held: Sequence[Object],
     *wanted: Object,
     nodes: Sequence[str] = ("a", "b", "c"),
-    objects: Sequence[Object] = (),
     policy: Policy | None = None,
 ) -> tuple[str, list[str]] | str:
     """The node and devices chosen, or the reason why none was."""
-    found: State = state(slices, held, selectors=SELECTORS, nodes=objects)
+    found: State = state(slices, held, selectors=SELECTORS)
     parsed = [parse_claim(each, found.classes) for each in wanted]
     match allocate(found, parsed, nodes, policy=policy):
         case Allocation(node, grants):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.amount import Amount
-from controller.allocator.capacity import Capacity
+from controller.allocator.capacity import Amount, Capacity
 from dra_driver.model.claim import Object
 
 SLICES = {

@@ -54,6 +54,7 @@ def test_shares_add_up_and_are_taken_back() -> None:
 def test_a_held_device_is_found_by_its_card_s_name_as_its_slice_may_be_gone() -> None:
     holdings = Holdings()
     holdings.add(SHARE)
-    assert holdings.in_pool(DEVICE.pool).named_after == {"0000:00:00.0": {NAME}}
+    assert list(holdings.names_of_card(DEVICE.pool, "0000:00:00.0")) == [NAME]
+    assert list(holdings.names_of_card(DEVICE.pool, "0000:01:00.0")) == []
     holdings.remove(SHARE)
-    assert holdings.in_pool(DEVICE.pool).named_after == {}
+    assert list(holdings.names_of_card(DEVICE.pool, "0000:00:00.0")) == []

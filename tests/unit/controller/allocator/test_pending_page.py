@@ -24,7 +24,7 @@ PHRASES = (
     ", no card has more than",
     "which no card has",
     "a card that is too small has",
-    "without free counters",
+    "with counters, which only kube-scheduler allocates",
     "unhealthy",
     "tainted",
     "none selected by DeviceClass",

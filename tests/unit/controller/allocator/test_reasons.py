@@ -10,6 +10,7 @@ from controller.allocator.request import parse_claim
 from controller.reconcile.limit_templates import template_for
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
+    ANY,
     UNHEALTHY,
     allocated,
     claim,
@@ -59,6 +60,12 @@ REASONS = {
         [allocated("x", "a", *names("whole", 0, 1, 2, 3, 4))],
         [claim("c")],
         "8 cards: 5 held, 3 unhealthy; 1 requested",
+    ),
+    "devices of one card": (
+        pool("a", [device(mode, 0) for mode in ("whole", "shared", "drs")]),
+        [],
+        [claim("c", [request(cls=ANY, count=2)])],
+        "3 devices: 3 free; 2 requested, but not together",
     ),
     "one card": (
         pool("a", cards(1)),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pytest
-
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.request import parse_claim
 from controller.allocator.results import allocation_status
@@ -19,11 +17,9 @@ from tests.unit.controller.allocator.build import (
     device,
     device_class,
     first_available,
-    node,
     plain,
     pool,
     request,
-    resource_slice,
     state,
 )
 
@@ -39,10 +35,9 @@ def written(
     classes: Mapping[str, Object] = CLASSES,
     *,
     slices: Sequence[Object] | None = None,
-    nodes: Sequence[Object] = (),
 ) -> Object:
     published = pool("node-a", DEVICES) if slices is None else slices
-    found = state(published, classes=classes, nodes=nodes)
+    found = state(published, classes=classes)
     wanted = parse_claim(each, classes)
     outcome = allocate(found, [wanted], ["node-a"])
     assert isinstance(outcome, Allocation)
@@ -137,38 +132,6 @@ def test_a_subrequest_is_named_and_brings_its_own_configuration() -> None:
         ("FromClaim", ["r/few"]),
         ("FromClaim", ["r/few", "r"]),
     ]
-
-
-GOLD = {"key": "tier", "operator": "In", "values": ["gold"]}
-BIG = {"key": "size", "operator": "In", "values": ["big"]}
-ONE_NODE = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}
-
-
-def selected(*requirements: Object) -> Object:
-    return {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": list(requirements)}]}}
-
-
-@pytest.mark.parametrize(
-    ("scopes", "term"),
-    [
-        pytest.param([{"allNodes": True}], None, id="any node"),
-        pytest.param([selected(GOLD)], {"matchExpressions": [GOLD]}, id="a selector"),
-        pytest.param(
-            [selected(GOLD), selected(GOLD, BIG)],
-            {"matchExpressions": [GOLD, BIG]},
-            id="what all selectors require",
-        ),
-        pytest.param([selected(GOLD), {"nodeName": "node-a"}], ONE_NODE, id="one device is local"),
-        pytest.param([{"allNodes": True, "bindsToNode": True}], ONE_NODE, id="it binds to a node"),
-    ],
-)
-def test_the_node_selector(scopes: list[Object], term: Object | None) -> None:
-    devices = [plain(f"d{number}", **scope) for number, scope in enumerate(scopes)]
-    slices = [resource_slice("node-a", devices, perDeviceNodeSelection=True)]
-    wanted = claim("c", [request(cls=ANY, count=len(devices))])
-    nodes = [node("node-a", tier="gold", size="big")]
-    found = written(wanted, ALL_CLASSES, slices=slices, nodes=nodes).get("nodeSelector")
-    assert found == (None if term is None else {"nodeSelectorTerms": [term]})
 
 
 def test_binding_conditions_are_copied() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.device import DeviceId, Taint
+from controller.allocator.device import DeviceId
 from controller.allocator.inventory import Inventory
-from controller.allocator.taint_rules import TaintRule
+from controller.allocator.taints import Taint, TaintRule
 from dra_driver.model.claim import Object
 from dra_driver.model.names import DRIVER
 from tests.unit.controller.allocator.build import device, pool, taint_rule
@@ -22,7 +22,10 @@ BROKEN = {"key": "example.com/broken", "value": "fan", "effect": "NoSchedule"}
 
 def tainted(inventory: Inventory) -> set[DeviceId]:
     return {
-        name for name, each in inventory.by_id.items() if any(one.rule for one in each.kind.taints)
+        each.id
+        for node in ("a", "b")
+        for each in inventory.devices_of(node)
+        if any(one.rule for one in each.kind.taints)
     }
 
 
@@ -55,7 +58,8 @@ def test_taints_of_rules_follow_the_published_ones() -> None:
         rule = taint_rule(name, {}, BROKEN | {"value": name})
         inventory.set_rule(name, TaintRule.parse(rule))
     inventory.put(pool("a", [device("whole", 0)])[0])
-    assert inventory.by_id[A0].kind.taints[1:] == tuple(
+    [found] = inventory.devices_of("a")
+    assert found.kind.taints[1:] == tuple(
         Taint(BROKEN["key"], name, BROKEN["effect"], name) for name in ("first", "second")
     )
 

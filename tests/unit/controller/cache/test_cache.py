@@ -105,12 +105,12 @@ def test_no_more_is_remembered_of_what_is_gone_than_is_needed() -> None:
 
 
 def test_the_inventory_follows_the_slices(cache: ClusterCache) -> None:
-    assert cache.state().inventory.by_id == {}
+    assert cache.state().inventory.devices_of("a") == ()
     [published] = pool("a", [device("whole", 0)])
     cache.apply(RESOURCE_SLICES, Change.ADDED, at(1, published))
-    assert CARD in cache.state().inventory.by_id
+    assert [each.id for each in cache.state().inventory.devices_of("a")] == [CARD]
     cache.apply(RESOURCE_SLICES, Change.DELETED, at(1, published))
-    assert cache.state().inventory.by_id == {}
+    assert cache.state().inventory.devices_of("a") == ()
 
 
 def test_pods_are_found_by_their_claims(cache: ClusterCache) -> None:
@@ -133,7 +133,8 @@ def put_node(cache: ClusterCache) -> None:
 
 def is_taken(cache: ClusterCache) -> bool:
     """Whether the node's only place for a pod is."""
-    return "a" not in cache.roomy_for(pod("someone"))
+    roomy = cache.roomy_for(pod("someone"))
+    return "a" not in cache.state().numbers.names(roomy)
 
 
 def test_pods_without_claims_take_room(cache: ClusterCache) -> None:

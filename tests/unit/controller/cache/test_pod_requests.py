@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.allocator.amount import NANO
+from controller.allocator.capacity import NANO
 from controller.cache.pod_requests import Room, asked_by
 from dra_driver.model.claim import Object
 

@@ -181,19 +181,21 @@ def test_what_takes_several_attempts_is_decided_in_the_end(world: World) -> None
 
 
 def test_a_search_that_is_stopped_names_the_search() -> None:
-    """Each node alone is quickly searched, and there are many."""
-    slices = [each for n in range(400) for each in pool(f"n{n}", [device("whole", 0)])]
+    """Each node alone is quickly searched, and there are many. One has cards for both requests."""
+    slices = [each for n in range(399) for each in pool(f"n{n}", [device("whole", 0)])]
+    slices += pool("n399", [device("whole", 0), device("whole", 1)])
     large = World(slices)
     for n in range(400):
         large.put(NODES, node(f"n{n}"))
-    large.look_takes = 0.01
-    start(large, "default", "p")
+    large.look_takes = 0.003
+    large.put(RESOURCE_CLAIMS, claim("p", [request("one"), request("two")]))
+    large.put(PODS, pod("p", "p"))
     large.settle()
     assert any("in the search for devices" in each for each in large.ears.told)
     assert large.node_of("p") is None
-    for _ in range(5):
+    for _ in range(10):
         large.after(10.0)
-    assert large.node_of("p") is not None
+    assert large.node_of("p") == "n399"
     assert large.metric("gcu_controller_waiting_pods") == 0
 
 

@@ -1,0 +1,94 @@
+"""What a search has chosen so far, on top of what is held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from controller.allocator.device import CardKey, Device, DeviceId
+from controller.allocator.order import Candidate
+
+
+class Asker(NamedTuple):
+    """Who asks; in the order in which upstream serves them."""
+
+    claim: int
+    request: int
+    admin_access: bool
+
+
+class SearchState:
+    """Choices are taken back in the reverse order only.
+
+    As upstream's: administrative access passes by what is held. Within one search it passes by
+    what earlier claims choose, not by what its own claim chooses; later requests see it like any
+    other.
+    """
+
+    def __init__(self) -> None:
+        self._chosen: list[tuple[Candidate, CardKey | None]] = []
+        self._askers: dict[DeviceId, list[Asker]] = {}
+        self._consumed: dict[DeviceId, dict[str, int]] = {}
+        self._shares: dict[DeviceId, int] = {}
+        self._on_card: dict[CardKey, list[DeviceId]] = {}
+
+    def take(self, asker: Asker, candidate: Candidate) -> bool:
+        """Choose the candidate; False if what was chosen before leaves no room."""
+        device = candidate.device
+        card = None if asker.admin_access else device.card
+        if self._chosen and not self._has_room(asker, candidate, card):
+            return False
+        self._chosen.append((candidate, card))
+        if card is not None:
+            self._on_card.setdefault(card, []).append(device.id)
+        if not device.multiple:
+            self._askers.setdefault(device.id, []).append(asker)
+            return True
+        self._shares[device.id] = self._shares.get(device.id, 0) + 1
+        consumed = self._consumed.setdefault(device.id, {})
+        for name, amount, _ in candidate.offer.amounts:
+            consumed[name] = consumed.get(name, 0) + amount
+        return True
+
+    def take_back(self) -> None:
+        """The last choice."""
+        candidate, card = self._chosen.pop()
+        device = candidate.device
+        if card is not None:
+            self._on_card[card].pop()
+        if not device.multiple:
+            self._askers[device.id].pop()
+            return
+        self._shares[device.id] -= 1
+        consumed = self._consumed[device.id]
+        for name, amount, _ in candidate.offer.amounts:
+            consumed[name] -= amount
+
+    def touches(self, device: Device) -> bool:
+        """Whether anything of the device's card, or of the device itself, is chosen."""
+        if device.card is not None and self._on_card.get(device.card):
+            return True
+        return bool(self._askers.get(device.id) or self._shares.get(device.id))
+
+    def _has_room(self, asker: Asker, candidate: Candidate, card: CardKey | None) -> bool:
+        device = candidate.device
+        if device.multiple:
+            if self._shares.get(device.id) and not self._has_capacity(candidate):
+                return False
+        elif any(_clash(asker, other) for other in self._askers.get(device.id, ())):
+            return False
+        return card is None or all(each == device.id for each in self._on_card.get(card, ()))
+
+    def _has_capacity(self, candidate: Candidate) -> bool:
+        held: Mapping[str, int] = candidate.use.consumed if candidate.use is not None else {}
+        chosen = self._consumed[candidate.device.id]
+        return all(
+            held.get(name, 0) + chosen.get(name, 0) + amount <= total
+            for name, amount, total in candidate.offer.amounts
+        )
+
+
+def _clash(one: Asker, other: Asker) -> bool:
+    """Whether both cannot have one device that is not shared."""
+    later = max(one, other)
+    return not later.admin_access or one.claim == other.claim

@@ -1,0 +1,206 @@
+"""What an allocation reads of a card, interned: few cards of a cluster differ in it (ADR 23).
+
+What a request can get of a card, and the words why not, are computed once for a signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
+
+from controller.allocator.demand import WHOLE, Demand, Offer
+from controller.allocator.device import Device, DeviceKind
+from controller.allocator.holdings import Use
+from controller.allocator.taints import untolerated
+from dra_driver.model.errors import InvalidValue
+from dra_driver.selector.selector import Selectors
+
+Fill = tuple[int, int, int]
+"""Is the device free (1) or in use (0); how much of it is left after the grant, in thousandths;
+and minus the number of shares of the same size that it holds."""
+
+_MOST_KNOWN: Final = 4096  # requests of which a signature remembers what they get
+
+
+class Verdict(StrEnum):
+    """How a device stands to a demand beside what is held; the first after FREE that applies."""
+
+    FREE = "free"
+    TOO_SMALL = "too small"
+    FULL = "full"
+    COUNTERS = "with counters, which only kube-scheduler allocates"
+    HELD = "held"
+    EXCLUDED = "excluded"
+    TAINTED = "tainted"
+
+
+class DeviceFit(NamedTuple):
+    """A device that can serve a demand, by its place in its card."""
+
+    at: int
+    offer: Offer
+    use: Use | None
+    fill: Fill
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CardFit:
+    """What a demand gets of a card: of the `selected` devices those that are free for it. `error`
+    says why a selector could not be evaluated on a device, which then is not selected."""
+
+    selected: tuple[int, ...]
+    free: tuple[DeviceFit, ...]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class CardSignature:
+    """The kinds of a card's devices, what is held of each, and `vanished`: the names' first word
+    (the mode) of held devices that are published no more.
+
+    `load` is what is held, in thousandths of a card; a `free` card has nothing held and no taint
+    but our own.
+    """
+
+    kinds: tuple[DeviceKind, ...]
+    uses: tuple[Use | None, ...]
+    vanished: tuple[str, ...]
+    load: int
+    free: bool
+    _known: dict[Demand, CardFit | None] = field(default_factory=dict, repr=False)
+
+    def fit(self, demand: Demand, selectors: Selectors) -> CardFit | None:
+        """None where a selector reads what is a card's own: then `fit_of` tells. Raises
+        AllowanceSpent."""
+        try:
+            return self._known[demand]
+        except KeyError:
+            found = None
+            if not _reads_own(demand, self.kinds, selectors):
+                found = self.select(demand, self.kinds, selectors)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[demand] = found
+            return found
+
+    def fit_of(self, demand: Demand, devices: Sequence[Device], selectors: Selectors) -> CardFit:
+        """Of a card with this signature and these devices. Raises AllowanceSpent."""
+        known = self.fit(demand, selectors)
+        return self.select(demand, devices, selectors) if known is None else known
+
+    def select(
+        self, demand: Demand, given: Sequence[Device | DeviceKind], selectors: Selectors
+    ) -> CardFit:
+        """Of the card's devices, or what is common to their kinds. Raises AllowanceSpent."""
+        selected: list[int] = []
+        error = ""
+        for index, each in enumerate(given):
+            values = each.common if isinstance(each, DeviceKind) else each.selector_input
+            try:
+                if all(selectors.matches(text, values) for text in demand.selectors):
+                    selected.append(index)
+            except InvalidValue as failed:
+                error = error or str(failed)
+        fits = (
+            DeviceFit(index, offer, self.uses[index], fill_of(self, index, offer))
+            for index in selected
+            if self.verdict(demand, index) is Verdict.FREE
+            and (offer := demand.offer(self.kinds[index])) is not None
+        )
+        return CardFit(tuple(selected), tuple(fits), error)
+
+    def verdict(self, demand: Demand, index: int) -> Verdict:
+        """Of a device that is selected."""
+        kind, use = self.kinds[index], self.uses[index]
+        offer = demand.offer(kind)
+        if offer is None:
+            return Verdict.TOO_SMALL
+        if use is not None and kind.multiple and not has_room(offer, use):
+            return Verdict.FULL
+        if kind.counters:
+            return Verdict.COUNTERS
+        if not demand.admin_access:
+            if use is not None and (use.whole or not kind.multiple):
+                return Verdict.HELD
+            if self.holder(index):
+                return Verdict.EXCLUDED
+        return Verdict.TAINTED if offer.taints else Verdict.FREE
+
+    def holder(self, index: int) -> str:
+        """The type of another device of the card that is held, as a card is in one mode at a time;
+        empty where there is none. One that vanished from its slice is known by its name."""
+        for other, use in enumerate(self.uses):
+            if use is not None and other != index:
+                return self.kinds[other].text("type") or "unknown"
+        return self.vanished[0] if self.vanished else ""
+
+
+def has_room(offer: Offer, use: Use) -> bool:
+    """Whether the offer fits beside what is consumed of the device."""
+    consumed = use.consumed
+    return all(consumed.get(name, 0) + amount <= total for name, amount, total in offer.amounts)
+
+
+def fill_of(card: CardSignature, index: int, offer: Offer) -> Fill:
+    """Of a device that is not shared it means nothing."""
+    if not card.kinds[index].multiple:
+        return 0, 0, 0
+    use = card.uses[index]
+    if use is None:
+        return 1, offer.left, 0
+    left = offer.left
+    for name, _, total in offer.amounts:
+        if total:
+            left -= use.consumed.get(name, 0) * WHOLE // total
+    return 0, left, -use.shares.get(offer.share, 0)
+
+
+_Content = tuple[tuple[DeviceKind, ...], tuple[Use | None, ...], tuple[str, ...]]
+
+
+class Signatures:
+    """One object for equal cards."""
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[_Content, CardSignature] = WeakValueDictionary()
+
+    def of(
+        self, kinds: tuple[DeviceKind, ...], uses: tuple[Use | None, ...], vanished: tuple[str, ...]
+    ) -> CardSignature:
+        content = kinds, uses, vanished
+        found = self._known.get(content)
+        if found is None:
+            loads = [_load(kind, use) for kind, use in zip(kinds, uses, strict=True) if use]
+            free = not loads and not vanished and not any(map(_is_marked, kinds))
+            found = CardSignature(*content, load=max(loads, default=0), free=free)
+            self._known[content] = found
+        return found
+
+
+def _load(kind: DeviceKind, use: Use) -> int:
+    """At least 1 of a device of which anything is held."""
+    if use.whole or not kind.multiple:
+        return WHOLE
+    parts = [
+        use.consumed.get(name, 0) * WHOLE // each.total.value
+        for name, each in kind.capacity.items()
+        if each.total.value
+    ]
+    return max(1, min(WHOLE, max(parts, default=WHOLE)))
+
+
+@lru_cache(4096)
+def _is_marked(kind: DeviceKind) -> bool:
+    return bool(untolerated(kind.taints, ()))
+
+
+def _reads_own(demand: Demand, kinds: Sequence[DeviceKind], selectors: Selectors) -> bool:
+    return any(
+        not selectors.reads(text, kind.common.shape).isdisjoint(kind.own)
+        for kind in kinds
+        for text in demand.selectors
+    )
