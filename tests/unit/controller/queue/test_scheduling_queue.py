@@ -245,12 +245,27 @@ def test_node_labels_that_flap_cost_no_look_where_they_help_nobody() -> None:
     assert decisions(world) == before
 
 
-def test_where_they_seem_to_help_the_pod_comes_up_more_and_more_rarely() -> None:
-    """What is found for it, a card beside a DRS instance, its container may not have."""
+def either_or() -> World:
+    """A pod of zone `x`: what is found for it, a card beside a DRS instance, its container may not
+    have."""
     world = World(pool("b", [device(mode, bus) for bus in (0, 1) for mode in ("whole", "drs")]))
     either = first_available("x", request("small", cls="drs-gcu.enflame.com"), request("large"))
     start(world, "p", [either, request("y")], nodeSelector={"zone": "x"})
     world.settle()
+    return world
+
+
+def test_one_event_wakes_a_pod_once() -> None:
+    world = either_or()
+    before = decisions(world)
+    flap(world, 1)
+    world.settle()
+    world.after(20.0)
+    assert decisions(world) == before + 1
+
+
+def test_where_they_seem_to_help_the_pod_comes_up_more_and_more_rarely() -> None:
+    world = either_or()
     before, looks = decisions(world), []
     for second in range(60):
         flap(world, second)
