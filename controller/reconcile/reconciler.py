@@ -76,34 +76,34 @@ class Reconciler:
 
     def _is_in_hand(self, claim: Object) -> bool:
         """Whether it is being written, or may have been."""
-        return self._context.writes.is_busy([_uid(claim)]) or self._grants.is_uncertain(claim)
+        return self._context.writes.is_busy([pods.uid_of(claim)]) or self._grants.is_uncertain(
+            claim
+        )
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
         pod = self._live_pods.newest(key, context.cache.pod(key))
-        if pod is None or not _may_wait(pod):
+        if pod is None or pods.is_aside(pod):
             self.leave_line(key)
             return
         claims = context.cache.claims_of(pod)
         if claims is None:
             self.leave_line(key)  # nothing can be kept for it, perhaps for ever
             return  # the claim that is missing brings the pod up again
-        if context.writes.is_busy([pods.uid_of(pod), *map(_uid, claims.values())]):
+        if context.writes.is_busy([pods.uid_of(pod), *map(pods.uid_of, claims.values())]):
             return
         state = context.cache.state()
         try:
             ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
             # A pod may name a claim twice.
-            unallocated = {_uid(c): c for c in ours.values() if allocation(c) is None}
+            unallocated = {pods.uid_of(c): c for c in ours.values() if allocation(c) is None}
             todo = list(unallocated.values())
             wanted = [parse_claim(claim, state.classes) for claim in todo]
             if todo:
                 admin_access.check_asked(wanted)
                 check_asked(pod, ours)
         except (Refused, InvalidValue) as error:
-            self._give_node_back(key)  # no node can serve it, so none is kept for it
-            context.queue.refuse(key, context.clock(), None, class_names(claims.values()))
-            self._report(key, pod, claims.values(), str(error))
+            self._refuse(key, pod, list(claims.values()), error)
             return
         if not todo:
             self.leave_line(key)
@@ -149,7 +149,7 @@ class Reconciler:
         context, now = self._context, self._context.clock()
         if any(self._grants.is_uncertain(claim) for claim in todo):
             return False  # settling it brings the pod up again
-        until = max(context.backoff.quiet_until(_uid(claim)) for claim in todo)
+        until = max(context.backoff.quiet_until(pods.uid_of(claim)) for claim in todo)
         if until > now:
             context.queue.add(key, until)
         return until <= now
@@ -194,7 +194,7 @@ class Reconciler:
         if not self._reclaimer.release_all(key, pod, allocated, why):
             todo = [each.claim for each in wanted]
             since = context.queue.wait(key, context.clock(), pod_class, class_names(todo))
-            self._report(key, pod, todo, partial(_words, outcome, where))
+            self._report(key, pod, todo, partial(where.explain, outcome.explain))
             self._stay_in_line(key, pod, since, pod_class, where.fitting)
 
     def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
@@ -259,23 +259,33 @@ class Reconciler:
             admin_access.check_granted(wanted, granted)
             check_allocated(pod, ours, wanted, granted)
         except Refused as error:
-            self._give_node_back(key)  # there is enough for it
-            todo = [each.claim for each in wanted]
-            self._context.queue.refuse(key, self._context.clock(), pod_class, class_names(todo))
-            self._report(key, pod, todo, str(error))
+            # Something else may be found for it.
+            self._refuse(key, pod, [each.claim for each in wanted], error, pod_class)
             return
         self.leave_line(key)
         self._grants.begin(key, pod, wanted, granted, self._context.cache.state().classes)
+
+    def _refuse(
+        self,
+        key: Key,
+        pod: Object,
+        claims: Sequence[Object],
+        error: Exception,
+        pod_class: PodClass | None = None,
+    ) -> None:
+        """No node is reserved for a pod that may not have what it asks. It has another step in a
+        while: which requests are ours depends on what is published."""
+        queue, now = self._context.queue, self._context.clock()
+        self._give_node_back(key)
+        queue.refuse(key, now, pod_class, class_names(claims))
+        queue.add(key, self._guard.next_look(now, now))
+        self._report(key, pod, claims, str(error))
 
     def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:
         context = self._context
         untold_for = context.narrator.unsatisfied(pod, claims, reason)
         if untold_for:
             context.queue.add(key, context.clock() + untold_for)
-
-
-def _may_wait(pod: Object) -> bool:
-    return not (pods.is_done(pod) or pods.is_deleting(pod) or pods.is_held_by_others(pod))
 
 
 def _decide(
@@ -286,14 +296,3 @@ def _decide(
         if isinstance(outcome, Allocation):
             return outcome
     return decide(where.fitting)
-
-
-def _words(outcome: Unsatisfied, where: Candidates) -> str:
-    if not where.fitting:
-        return f"no node fits the pod: {where.reason}"
-    reason = outcome.reason
-    return f"{reason} (of {where.reason})" if where.reason else reason
-
-
-def _uid(claim: Object) -> str:
-    return str(claim["metadata"]["uid"])

@@ -21,7 +21,7 @@ from tests.unit.controller.allocator.build import (
     pool,
     request,
 )
-from tests.unit.controller.world import World, node, pod
+from tests.unit.controller.world import FAIRNESS, World, node, pod
 
 OLD = 20
 OTHER = "gpu.example.com"
@@ -224,6 +224,21 @@ def rest(world: World) -> None:
     """Let it do all that is due, however much that is."""
     while world.worker.next_wakeup() == 0 or len(world.inbox):
         world.worker.run_once(0)
+
+
+def test_a_pod_that_was_refused_is_served_when_its_requests_prove_to_be_ours() -> None:
+    """A class that does not name the driver is ours once a device of ours matches it."""
+    world = World([])
+    selector = {"cel": {"expression": 'device.driver.endsWith(".enflame.com")'}}
+    any_of_vendor = {"metadata": {"name": "any"}, "spec": {"selectors": [selector]}}
+    world.put(DEVICE_CLASSES, any_of_vendor)
+    start(world, "p", [request(), request("y", cls="any")])
+    world.settle()
+    assert any("other drivers" in told or "mix" in told for told in world.ears.told)
+    for each in pool("b", [device("whole", 0), device("whole", 1)]):
+        world.put(RESOURCE_SLICES, each)
+    world.after(FAIRNESS)
+    assert world.node_of("p") == "b"
 
 
 def flap(world: World, second: int) -> None:

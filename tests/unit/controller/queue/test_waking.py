@@ -121,3 +121,20 @@ def test_what_is_free_later_is_asked_for_then() -> None:
     assert asked.queue.next_wakeup() == asked.now + 30.0
     asked.now += 30.0
     assert asked.woken() == key
+
+
+def test_it_does_not_grow_with_steps_of_the_same_keys() -> None:
+    """As a pod that waits has a step with each release, and one in five minutes else."""
+    asked = Asked()
+    keys = [Key(Subject.POD, "default", f"p{number}") for number in range(10)]
+    for _ in range(500):
+        asked.now += 0.1
+        for key in keys:
+            asked.queue.add(key, asked.now + 300.0)
+            asked.queue.add(key, asked.now)
+            assert asked.woken() == key
+            asked.queue.add(key, asked.now + 300.0)
+    assert len(asked.queue) == len(keys)
+    assert len(asked.queue._timers) < 2_000
+    asked.now += 1000.0
+    assert [asked.woken() for _ in range(11)] == [*keys, None]
