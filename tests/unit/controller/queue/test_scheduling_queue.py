@@ -47,6 +47,11 @@ def elsewhere(world: World, name: str, created: int) -> None:
     start(world, name, [request()], created, nodeSelector={"zone": "full"})
 
 
+def bound(world: World, name: str, created: int) -> None:
+    """It was made on the node that has no card left."""
+    start(world, name, [request()], created, nodeName="a")
+
+
 def of_a_class_that_does_not_exist(world: World, name: str, created: int) -> None:
     start(world, name, [request(cls="shared-gcu.enflame.com"), request("y", cls="none")], created)
 
@@ -61,7 +66,14 @@ def refused_what_is_found(world: World, name: str, created: int) -> None:
     start(world, name, [either, request("y")], created)
 
 
-OLD_PODS = (too_many, elsewhere, of_a_class_that_does_not_exist, mixed, refused_what_is_found)
+OLD_PODS = (
+    too_many,
+    elsewhere,
+    bound,
+    of_a_class_that_does_not_exist,
+    mixed,
+    refused_what_is_found,
+)
 
 
 def release_of_ours(world: World, _: int) -> None:
@@ -154,7 +166,9 @@ def decisions(world: World) -> float:
 @pytest.mark.parametrize(
     "change", [release_of_ours, release_of_another_driver, slices_of_another_driver]
 )
-@pytest.mark.parametrize("kind", [too_many, elsewhere, of_a_class_that_does_not_exist, mixed])
+@pytest.mark.parametrize(
+    "kind", [too_many, elsewhere, bound, of_a_class_that_does_not_exist, mixed]
+)
 def test_what_helps_no_pod_costs_no_look(
     kind: Callable[[World, str, int], None], change: Callable[[World, int], None]
 ) -> None:
