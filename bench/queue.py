@@ -1,19 +1,17 @@
 """What a release costs with 10,000 waiting pods of which none can be served, against ten.
 
 ``python -m bench.queue`` fills the scheduling queue of 1,000 nodes and lets claims end. The pods
-ask for more cards than a node has, in `--shapes` shapes and from twenty namespaces. Times are those
+ask for more cards than a node has, in four shapes and from twenty namespaces. Times are those
 of the thread.
 """
 
 from __future__ import annotations
 
-import argparse
-import random
 import time
 from collections.abc import Set as AbstractSet
 
 from bench import fleet
-from bench.allocator import Cluster
+from bench.allocator import made
 from bench.report import percentile, result, table
 from controller.allocator.allocate import can_serve
 from controller.allocator.request import parse_claim
@@ -31,13 +29,14 @@ NODES = 1_000
 RELEASES = 500
 WARM_UP = 50
 NAMESPACES = 20
+SHAPES = 4
 
 
 class Waiting:
     """A cluster, and so many pods that wait in vain."""
 
-    def __init__(self, pods: int, shapes: int) -> None:
-        self._cluster = Cluster(NODES, random.Random(1))
+    def __init__(self, pods: int) -> None:
+        self._cluster = made("uniform", NODES, 1)
         self._pods: dict[Key, Object] = {}
         self.questions = 0
         self.queue = SchedulingQueue(
@@ -51,11 +50,11 @@ class Waiting:
         state = self._cluster.state
         wanted = [
             (parse_claim(fleet.claim([fleet.request("whole", cards=9 + n)]), state.classes),)
-            for n in range(shapes)
+            for n in range(SHAPES)
         ]
         for number in range(pods):
             key = self.add(number)
-            asked = wanted[number % shapes]
+            asked = wanted[number % SHAPES]
             shape = tuple(each.shape for each in asked)
             pod_class = PodClass(shape, (), self._pods[key], asked)
             assert self.queue.pop(0.0) is not None
@@ -82,8 +81,8 @@ class Waiting:
         assert self.queue.pop(0.0) is None
 
 
-def measure(pods: int, shapes: int) -> dict[str, float]:
-    waiting = Waiting(pods, shapes)
+def measure(pods: int) -> dict[str, float]:
+    waiting = Waiting(pods)
     times = []
     for number in range(WARM_UP + RELEASES):
         if number == WARM_UP:
@@ -100,10 +99,7 @@ def measure(pods: int, shapes: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shapes", type=int, default=4)
-    shapes = parser.parse_args().shapes
-    figures = {pods: measure(pods, shapes) for pods in (10, 10_000)}
+    figures = {pods: measure(pods) for pods in (10, 10_000)}
     ratio = figures[10_000]["p50_us"] / figures[10]["p50_us"]
     rows = [[f"{pods:,}", *each.values()] for pods, each in figures.items()]
     table("a release that helps nobody", ["pods", "p50 µs", "p99 µs", "questions"], rows)

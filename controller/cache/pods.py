@@ -135,6 +135,11 @@ def missed_preemption(verdict: str) -> bool:
     return _UNALLOCATED in preemption and _UNALLOCATED not in first
 
 
+def is_aside(pod: Pod) -> bool:
+    """Whether nothing is to be allocated for the pod: it ends, or others hold it back."""
+    return is_done(pod) or is_deleting(pod) or is_held_by_others(pod)
+
+
 def urgency(pod: Pod) -> tuple[int, str]:
     """Sorts pods: the higher priority first, then the older one."""
     return -int(pod["spec"].get("priority") or 0), str(pod["metadata"].get("creationTimestamp", ""))

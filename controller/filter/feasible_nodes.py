@@ -28,6 +28,12 @@ class Candidates:
     preferred: str
     reason: str
 
+    def explain(self, unsatisfied: Callable[[], str]) -> str:
+        """Why the pod is served on no node; `unsatisfied` says it of those that are fitting."""
+        if not self.fitting:
+            return f"no node fits the pod: {self.reason}"
+        return f"{unsatisfied()} (of {self.reason})" if self.reason else unsatisfied()
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:

@@ -8,19 +8,23 @@ after another `patience` seconds, when another node may have become the emptier 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import logging
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from controller.allocator.allocate import rank
-from controller.allocator.state import State
+from controller.allocator.allocate import can_serve
+from controller.allocator.request import Wanted
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
 from controller.queue.fair_queue import Rank
 from controller.queue.pod_class import PodClass
 from dra_driver.model.claim import Object
+from dra_driver.selector.allowance import AllowanceSpent
+
+logger = logging.getLogger(__name__)
 
 _MOST: Final = 1024  # classes of which it is remembered what was found
 
@@ -35,16 +39,13 @@ class NodeReservation:
     at: float
 
 
-@dataclass(slots=True)
-class _Found:
-    """What was found for a class: the nodes that could serve it if they were empty, by what is
-    `published`; of them the emptiest of those in `among`, by what is allocated in `version`."""
+class _Found(NamedTuple):
+    """The emptiest of the nodes `among` that could serve a class, and the versions of what is
+    published and allocated for which that holds."""
 
-    published: int
-    suitable: list[str]
-    version: int = -1
-    among: AbstractSet[str] = frozenset()
-    emptiest: str | None = None
+    versions: tuple[int, int]
+    among: AbstractSet[str]
+    emptiest: str | None
 
 
 class StarvationGuard:
@@ -104,24 +105,26 @@ class StarvationGuard:
 
     def _emptiest(self, pod_class: PodClass, nodes: Collection[str]) -> str | None:
         """Found once for all pods of the class, until something is allocated or published."""
-        found, cache = self._found.get(pod_class), self._cache
-        if found is None or found.published != cache.published_version:
-            self._forget_outdated()
-            suitable = rank(self._empty, pod_class.wanted, frozenset(cache.nodes))
-            found = self._found[pod_class] = _Found(cache.published_version, suitable)
         among = nodes if isinstance(nodes, AbstractSet) else frozenset(nodes)
-        if found.version != cache.allocated_version or found.among != among:
-            fitting = (node for node in found.suitable if node in among)
-            found.emptiest = min(fitting, key=lambda node: (self._in_use(node), node), default=None)
-            found.version, found.among = cache.allocated_version, among
+        versions = self._cache.published_version, self._cache.allocated_version
+        found = self._found.get(pod_class)
+        if found is None or found.versions != versions or found.among != among:
+            if len(self._found) >= _MOST:
+                self._found.clear()
+            found = _Found(versions, among, self._find(pod_class.wanted, among))
+            self._found[pod_class] = found
         return found.emptiest
 
-    def _forget_outdated(self) -> None:
-        """Of classes whose pods have gone."""
-        now = self._cache.published_version
-        if len(self._found) >= _MOST:
-            self._found.clear()
-        self._found = {each: had for each, had in self._found.items() if had.published == now}
+    def _find(self, wanted: Sequence[Wanted], among: AbstractSet[str]) -> str | None:
+        try:
+            if not can_serve(self._empty, wanted, among):
+                return None
+            for node in sorted(among, key=lambda name: (self._in_use(name), name)):
+                if can_serve(self._empty, wanted, [node]):
+                    return node
+        except AllowanceSpent:
+            logger.info("no node is reserved before the next look: that takes too long to find out")
+        return None
 
     def _in_use(self, node: str) -> int:
         found = self._state.fleet.node(node)

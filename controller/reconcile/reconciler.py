@@ -85,7 +85,7 @@ class Reconciler:
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
         pod = self._overlay.newest(key, context.cache.pod(key))
-        if pod is None or not _may_wait(pod):
+        if pod is None or pods.is_aside(pod):
             self.leave_line(key)
             return
         claims = context.cache.claims_of(pod)
@@ -105,9 +105,7 @@ class Reconciler:
                 admin_access.check_asked(wanted)
                 check_asked(pod, ours)
         except (Refused, InvalidValue) as error:
-            self._give_node_back(key)  # no node can serve it, so none is kept for it
-            context.queue.refuse(key, context.clock(), None, class_names(claims.values()))
-            self._report(key, pod, claims.values(), str(error))
+            self._refuse(key, pod, list(claims.values()), error)
             return
         if not todo:
             self.leave_line(key)
@@ -198,7 +196,7 @@ class Reconciler:
         if not self._deallocator.release_all(key, pod, allocated, why):
             todo = [each.claim for each in wanted]
             since = context.queue.wait(key, context.clock(), pod_class, class_names(todo))
-            self._report(key, pod, todo, partial(_words, outcome, where))
+            self._report(key, pod, todo, partial(where.explain, outcome.explain))
             self._stay_in_line(key, pod, since, pod_class, where.fitting)
 
     def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
@@ -263,23 +261,33 @@ class Reconciler:
             admin_access.check_granted(wanted, granted)
             check_allocated(pod, ours, wanted, granted)
         except Refused as error:
-            self._give_node_back(key)  # there is enough for it
-            todo = [each.claim for each in wanted]
-            self._context.queue.refuse(key, self._context.clock(), pod_class, class_names(todo))
-            self._report(key, pod, todo, str(error))
+            # Something else may be found for it.
+            self._refuse(key, pod, [each.claim for each in wanted], error, pod_class)
             return
         self.leave_line(key)
         self._committer.commit(key, pod, wanted, granted, self._context.cache.state().classes)
+
+    def _refuse(
+        self,
+        key: Key,
+        pod: Object,
+        claims: Sequence[Object],
+        error: Exception,
+        pod_class: PodClass | None = None,
+    ) -> None:
+        """No node is reserved for a pod that may not have what it asks. It has another step in a
+        while: which requests are ours depends on what is published."""
+        queue, now = self._context.queue, self._context.clock()
+        self._give_node_back(key)
+        queue.refuse(key, now, pod_class, class_names(claims))
+        queue.add(key, self._guard.next_look(now, now))
+        self._report(key, pod, claims, str(error))
 
     def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:
         context = self._context
         untold_for = context.narrator.unsatisfied(pod, claims, reason)
         if untold_for:
             context.queue.add(key, context.clock() + untold_for)
-
-
-def _may_wait(pod: Object) -> bool:
-    return not (pods.is_done(pod) or pods.is_deleting(pod) or pods.is_held_by_others(pod))
 
 
 def _decide(
@@ -290,10 +298,3 @@ def _decide(
         if isinstance(outcome, Allocation):
             return outcome
     return decide(where.fitting)
-
-
-def _words(outcome: Unsatisfied, where: Candidates) -> str:
-    if not where.fitting:
-        return f"no node fits the pod: {where.reason}"
-    reason = outcome.reason
-    return f"{reason} (of {where.reason})" if where.reason else reason

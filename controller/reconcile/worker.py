@@ -113,9 +113,7 @@ class Worker(Background):
         now = self._clock()
         self._queue.wake_up(now)
         due = self._queue.pop(now)
-        if due is None:
-            self._catch_up()
-        else:
+        if due is not None:
             self._reconcile(due)
 
     def next_wakeup(self) -> float | None:
@@ -125,8 +123,6 @@ class Worker(Background):
         complete = self._previous_leader.is_complete()
         if complete and not self._dispatcher.has_room():
             return None  # an answer is an event
-        if complete and self._behind:
-            return 0.0
         due = self._queue.next_wakeup() if complete else self._takeover_at
         return None if due is None else max(0.0, due - self._clock())
 

@@ -19,7 +19,7 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claim import Object
-from tests.unit.controller.allocator.build import claim, request
+from tests.unit.controller.allocator.build import allocated, claim, request
 from tests.unit.controller.world import World, node, pod
 
 IN_B = {
@@ -82,6 +82,24 @@ def test_what_was_read_holds_for_a_while() -> None:
         world.after(LIFE / 2)
         assert len(world.port.reads) == reads
     assert world.node_of(waiting) is None
+
+
+def test_what_is_freed_elsewhere_is_not_for_a_pod_with_a_volume() -> None:
+    """It goes to the next pod, that asks for the same and has no volume."""
+    world = zoned()
+    for name, devices in (("a", ["00"]), ("b", ["00", "01"])):
+        for bus in devices:
+            held = allocated(f"{name}{bus}", name, f"whole-0000-{bus}-00-0")
+            world.put(RESOURCE_CLAIMS, held)
+    world.settle()
+    world.put(RESOURCE_CLAIMS, claim("z"))
+    world.put(PODS, pod("z", "z"))
+    world.settle()
+    before = world.metric("gcu_controller_unsatisfied_total")
+    world.remove(RESOURCE_CLAIMS, "a00")
+    world.settle()
+    assert world.node_of("z") == "a"
+    assert world.metric("gcu_controller_unsatisfied_total") == before
 
 
 def test_what_was_read_serves_however_long_the_backlog_is() -> None:

@@ -21,7 +21,7 @@ from tests.unit.controller.allocator.build import (
     pool,
     request,
 )
-from tests.unit.controller.world import World, node, pod
+from tests.unit.controller.world import FAIRNESS, World, node, pod
 
 OLD = 20
 OTHER = "gpu.example.com"
@@ -47,6 +47,11 @@ def elsewhere(world: World, name: str, created: int) -> None:
     start(world, name, [request()], created, nodeSelector={"zone": "full"})
 
 
+def bound(world: World, name: str, created: int) -> None:
+    """It was made on the node that has no card left."""
+    start(world, name, [request()], created, nodeName="a")
+
+
 def of_a_class_that_does_not_exist(world: World, name: str, created: int) -> None:
     start(world, name, [request(cls="shared-gcu.enflame.com"), request("y", cls="none")], created)
 
@@ -61,7 +66,14 @@ def refused_what_is_found(world: World, name: str, created: int) -> None:
     start(world, name, [either, request("y")], created)
 
 
-OLD_PODS = (too_many, elsewhere, of_a_class_that_does_not_exist, mixed, refused_what_is_found)
+OLD_PODS = (
+    too_many,
+    elsewhere,
+    bound,
+    of_a_class_that_does_not_exist,
+    mixed,
+    refused_what_is_found,
+)
 
 
 def release_of_ours(world: World, _: int) -> None:
@@ -154,7 +166,9 @@ def decisions(world: World) -> float:
 @pytest.mark.parametrize(
     "change", [release_of_ours, release_of_another_driver, slices_of_another_driver]
 )
-@pytest.mark.parametrize("kind", [too_many, elsewhere, of_a_class_that_does_not_exist, mixed])
+@pytest.mark.parametrize(
+    "kind", [too_many, elsewhere, bound, of_a_class_that_does_not_exist, mixed]
+)
 def test_what_helps_no_pod_costs_no_look(
     kind: Callable[[World, str, int], None], change: Callable[[World, int], None]
 ) -> None:
@@ -226,6 +240,21 @@ def rest(world: World) -> None:
         world.worker.run_once(0)
 
 
+def test_a_pod_that_was_refused_is_served_when_its_requests_prove_to_be_ours() -> None:
+    """A class that does not name the driver is ours once a device of ours matches it."""
+    world = World([])
+    selector = {"cel": {"expression": 'device.driver.endsWith(".enflame.com")'}}
+    any_of_vendor = {"metadata": {"name": "any"}, "spec": {"selectors": [selector]}}
+    world.put(DEVICE_CLASSES, any_of_vendor)
+    start(world, "p", [request(), request("y", cls="any")])
+    world.settle()
+    assert any("other drivers" in told or "mix" in told for told in world.ears.told)
+    for each in pool("b", [device("whole", 0), device("whole", 1)]):
+        world.put(RESOURCE_SLICES, each)
+    world.after(FAIRNESS)
+    assert world.node_of("p") == "b"
+
+
 def flap(world: World, second: int) -> None:
     """The node fits the pods of zone `x` in every other second."""
     made = node("b")
@@ -245,12 +274,27 @@ def test_node_labels_that_flap_cost_no_look_where_they_help_nobody() -> None:
     assert decisions(world) == before
 
 
-def test_where_they_seem_to_help_the_pod_comes_up_more_and_more_rarely() -> None:
-    """What is found for it, a card beside a DRS instance, its container may not have."""
+def either_or() -> World:
+    """A pod of zone `x`: what is found for it, a card beside a DRS instance, its container may not
+    have."""
     world = World(pool("b", [device(mode, bus) for bus in (0, 1) for mode in ("whole", "drs")]))
     either = first_available("x", request("small", cls="drs-gcu.enflame.com"), request("large"))
     start(world, "p", [either, request("y")], nodeSelector={"zone": "x"})
     world.settle()
+    return world
+
+
+def test_one_event_wakes_a_pod_once() -> None:
+    world = either_or()
+    before = decisions(world)
+    flap(world, 1)
+    world.settle()
+    world.after(20.0)
+    assert decisions(world) == before + 1
+
+
+def test_where_they_seem_to_help_the_pod_comes_up_more_and_more_rarely() -> None:
+    world = either_or()
     before, looks = decisions(world), []
     for second in range(60):
         flap(world, second)
