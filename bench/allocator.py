@@ -28,9 +28,9 @@ from bench.fleets import FLEETS, FREE, NodeState
 from bench.report import percentile, result, table
 from bench.shapes import SHAPES, pair, selecting
 from controller.allocator.allocate import Allocation, allocate
-from controller.allocator.holdings import Holdings, holds_of
+from controller.allocator.allocated_devices import AllocatedDevices, allocations_of
+from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.inventory import Inventory
-from controller.allocator.request import Wanted, parse_claim
 from controller.allocator.results import allocation_status
 from controller.allocator.state import State
 from dra_driver.model.claim import Object
@@ -49,7 +49,7 @@ class Cluster:
 
     def __init__(self, nodes: Iterator[NodeState], draw: random.Random) -> None:
         self._draw = draw
-        self._holdings = Holdings()
+        self._holdings = AllocatedDevices()
         self._held: list[Object] = []
         self._inventory = Inventory()
         self.state = State(self._inventory, self._holdings, fleet.classes(), Selectors())
@@ -63,21 +63,21 @@ class Cluster:
 
     def hold(self, claim: Object) -> None:
         self._held.append(claim)
-        for each in holds_of(claim):
+        for each in allocations_of(claim):
             self._holdings.add(each)
 
     def release(self, number: int = -1) -> Object:
         """The claim of that number ends, by default the last one."""
         self._held[number], self._held[-1] = self._held[-1], self._held[number]
         ended = self._held.pop()
-        for each in holds_of(ended):
+        for each in allocations_of(ended):
             self._holdings.remove(each)
         return ended
 
     def release_any(self) -> None:
         self.release(self._draw.randrange(len(self._held)))
 
-    def decide(self, claim: Object) -> tuple[Wanted, Allocation] | None:
+    def decide(self, claim: Object) -> tuple[ClaimRequest, Allocation] | None:
         """What the claim would get; where that is nothing, the reason is found."""
         wanted = parse_claim(claim, self.state.classes)
         outcome = allocate(self.state, [wanted], self.nodes)
@@ -86,7 +86,7 @@ class Cluster:
         outcome.explain()
         return None
 
-    def allocated(self, wanted: Wanted, outcome: Allocation) -> Object:
+    def allocated(self, wanted: ClaimRequest, outcome: Allocation) -> Object:
         """The claim as it is written."""
         allocation = allocation_status(
             wanted,

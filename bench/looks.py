@@ -19,10 +19,10 @@ from bench import fleet
 from bench.allocator import made
 from bench.report import percentile, result, table
 from bench.shapes import SHAPES
-from controller.allocator.allocate import Unsatisfied, allocate
-from controller.allocator.request import parse_claim
-from controller.cache.node_resources import Rooms
-from controller.filter.feasible_nodes import NodeFits, candidates
+from controller.allocator.allocate import FitError, allocate
+from controller.allocator.claim_request import parse_claim
+from controller.cache.node_resources import NodeResources
+from controller.filter.feasible_nodes import NodeFilter, feasible_nodes
 
 LOOKS = 150
 WARM_UP = 20
@@ -84,8 +84,8 @@ class Looks:
         self._nodes: Mapping[str, Object] = {
             fleet.node_name(number): node(number) for number in range(nodes)
         }
-        self._fits = NodeFits(self._nodes, lambda: 1)
-        self._rooms = Rooms(self._cluster.state.numbers)
+        self._fits = NodeFilter(self._nodes, lambda: 1)
+        self._rooms = NodeResources(self._cluster.state.numbers)
         for number, (name, each) in enumerate(self._nodes.items()):
             self._rooms.set_node(name, each)
             for nth in range(8):
@@ -104,10 +104,10 @@ class Looks:
             claim = SHAPES[shape](self._draw)
             started = time.thread_time_ns()
             wanted = parse_claim(claim, self._cluster.state.classes)
-            where = candidates(waiting, self._fits, (), excluded=excluded, volumes=volumes)
-            roomy = self._rooms.roomy_for(waiting)
+            where = feasible_nodes(waiting, self._fits, (), excluded=excluded, volumes=volumes)
+            roomy = self._rooms.nodes_with_capacity(waiting)
             outcome = allocate(self._cluster.state, [wanted], where.fitting, roomy=roomy)
-            if isinstance(outcome, Unsatisfied):
+            if isinstance(outcome, FitError):
                 outcome.explain()
             times.append((time.thread_time_ns() - started) / 1_000)
         return times[WARM_UP:]

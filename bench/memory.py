@@ -21,7 +21,7 @@ from bench import fleet, lists
 from bench.report import result, table
 from bench.shapes import SHAPES
 from controller.allocator.allocate import allocate
-from controller.allocator.request import parse_claim
+from controller.allocator.claim_request import parse_claim
 from controller.cache.cache import ClusterCache
 from controller.informers.kept import Kept
 from controller.reconcile.fence_previous_leader import identity

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from bench import fleet
 from bench.trace import Job
 from controller.allocator.allocate import Allocation, allocate
-from controller.allocator.holdings import Hold, Holdings
+from controller.allocator.allocated_devices import AllocatedDevices, DeviceAllocation
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
 from controller.allocator.policy import Policy
-from controller.allocator.request import parse_claim
 from controller.allocator.state import State
 from dra_driver.selector.selector import Selectors
 
@@ -20,13 +20,13 @@ class Ours:
 
     def __init__(self, cards: Sequence[int], policy: Policy) -> None:
         self._policy = policy
-        self._holdings = Holdings()
+        self._holdings = AllocatedDevices()
         inventory = Inventory.of(
             fleet.resource_slice(number, count) for number, count in enumerate(cards)
         )
         self._state = State(inventory, self._holdings, fleet.classes(), Selectors())
         self._nodes = frozenset(fleet.node_name(number) for number in range(len(cards)))
-        self._running: dict[int, Hold] = {}
+        self._running: dict[int, DeviceAllocation] = {}
 
     def start(self, number: int, job: Job) -> bool:
         claim = fleet.claim([fleet.request(job.mode, job.slices)])
@@ -36,7 +36,7 @@ class Ours:
             return False
         [[grant]] = outcome.grants
         consumed = grant.consumed
-        hold = Hold(
+        hold = DeviceAllocation(
             grant.device.id,
             None if consumed is None else {name: each.value for name, each in consumed.items()},
         )

@@ -14,7 +14,7 @@ from bench import fleet
 from bench.allocator import made
 from bench.report import percentile, result, table
 from controller.allocator.allocate import can_serve
-from controller.allocator.request import parse_claim
+from controller.allocator.claim_request import parse_claim
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
 from controller.queue.active_queue import NamespaceBudget

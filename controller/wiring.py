@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
 from controller.cache.cache import ClusterCache
-from controller.filter.feasible_nodes import NodeFits
+from controller.filter.feasible_nodes import NodeFilter
 from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence, FencedApi
 from controller.queue.active_queue import NamespaceBudget
@@ -27,7 +27,7 @@ from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.quarantine import Quarantine
 from controller.reconcile.queueing_hints import ClassHints
 from controller.reconcile.reconciler import Reconciler
-from controller.reconcile.reporter import Narrator
+from controller.reconcile.reporter import Reporter
 from controller.reconcile.steps import Steps
 from controller.reconcile.worker import Worker
 from controller.settings import ControllerSettings
@@ -65,13 +65,13 @@ def wire(
 ) -> tuple[Worker, Context]:
     """The thread, not started, and what its parts share. Has no effects."""
     api = FencedApi(ports.api, fence)
-    narrator = Narrator(ports.recorder, registry)
+    narrator = Reporter(ports.recorder, registry)
     backoff = RetryBackoff(ports.draw)
     quarantine = Quarantine(narrator, backoff, ports.clock)
     cache = ClusterCache(selectors, quarantine.isolate)
     budget = NamespaceBudget()
     steps = Steps(selectors.allowance, budget, narrator, ports.clock)
-    fits = NodeFits(cache.nodes, lambda: cache.nodes_version, selectors.allowance)
+    fits = NodeFilter(cache.nodes, lambda: cache.nodes_version, selectors.allowance)
     guard = StarvationGuard(cache, patience=settings.fairness_patience)
     policy = Policy(settings.pack_nodes, settings.pack_cards)
     hints = ClassHints(cache, fits, policy, steps)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from controller.allocator.budget import Budget, SearchLimitReached
+from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.device import CardKey
 from controller.allocator.diagnosis import diagnose
 from controller.allocator.node_info import NodeInfo
@@ -25,13 +26,10 @@ from controller.allocator.plain import (
     plain_request,
 )
 from controller.allocator.policy import Policy
-from controller.allocator.request import ExactRequest, Wanted
-from controller.allocator.search import Grant, Grants, NodeSearch
+from controller.allocator.search import DeviceAssignments, NodeSearch
 from controller.allocator.shapes import Shape
 from controller.allocator.state import State
 from dra_driver.model.packing import Packing
-
-__all__ = ["Allocation", "Grant", "Unsatisfied", "allocate", "can_serve", "feasible", "rank"]
 
 MOST_STEPS = 100_000
 NO_PEERS: Final[Mapping[CardKey, int]] = MappingProxyType({})
@@ -43,11 +41,11 @@ class Allocation:
     """All claims on one node; `grants` has one tuple for each claim, in the order given."""
 
     node: str
-    grants: Grants
+    grants: DeviceAssignments
 
 
 @dataclass(frozen=True, slots=True)
-class Unsatisfied:
+class FitError:
     """Nothing was allocated. `explain` says why, for people. It takes longer than the decision, so
     it is called only if somebody reads it, and before the state changes."""
 
@@ -60,14 +58,14 @@ class Unsatisfied:
 
 def allocate(
     state: State,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[ClaimRequest],
     nodes: Collection[str] | NodeSet,
     *,
     policy: Policy | None = None,
     peers: Mapping[CardKey, int] = NO_PEERS,
     roomy: Collection[str] | NodeSet = 0,
     steps: int = MOST_STEPS,
-) -> Allocation | Unsatisfied:
+) -> Allocation | FitError:
     """Devices for all of `wanted` on one of `nodes`, or the reason why there are none.
 
     All or nothing. Finds an allocation whenever one exists, unless `steps` choices that turned
@@ -85,12 +83,12 @@ def allocate(
             grants = decision.grants(node)
             if grants is not None:
                 return Allocation(node.name, grants)
-    return Unsatisfied(partial(diagnose, state, wanted, allowed, decision.stopped(allowed)))
+    return FitError(partial(diagnose, state, wanted, allowed, decision.stopped(allowed)))
 
 
 def rank(
     state: State,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[ClaimRequest],
     nodes: Collection[str] | NodeSet,
     *,
     policy: Policy | None = None,
@@ -103,7 +101,7 @@ def rank(
 
 def feasible(
     state: State,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[ClaimRequest],
     nodes: Collection[str] | NodeSet,
     *,
     policy: Policy | None = None,
@@ -115,7 +113,7 @@ def feasible(
 
 def can_serve(
     state: State,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[ClaimRequest],
     nodes: Collection[str] | NodeSet,
     *,
     policy: Policy | None = None,
@@ -133,7 +131,7 @@ class _Decision:
     def __init__(
         self,
         state: State,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[ClaimRequest],
         policy: Policy | None,
         peers: Mapping[CardKey, int] = NO_PEERS,
         steps: int = MOST_STEPS,
@@ -203,7 +201,7 @@ class _Decision:
         yield from self.ordered(nodes & ~with_peers)
         yield from sorted(self.ordered(nodes & with_peers), key=lambda each: on_node[each.name])
 
-    def grants(self, node: NodeInfo) -> Grants | None:
+    def grants(self, node: NodeInfo) -> DeviceAssignments | None:
         """What the node would give; None where the search was stopped."""
         self._budget.begin_node()
         order = Order(self._policy, node, self._peers)

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from controller.allocator.demand import Demand, Shortfall
+from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, ExactRequest
+from controller.allocator.device_request import DeviceRequest, Shortfall
 from controller.allocator.node_set import NodeSet, numbers
-from controller.allocator.request import MOST_RESULTS, ExactRequest, Wanted
 from controller.allocator.signature import CardFit, CardSignature, Verdict
 from controller.allocator.state import State
 from dra_driver.model.names import (
@@ -40,7 +40,7 @@ class Diagnosis:
     nodes: int = 0
 
 
-def diagnose(state: State, wanted: Sequence[Wanted], nodes: NodeSet, stopped: str) -> str:
+def diagnose(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, stopped: str) -> str:
     """One sentence about all requests over all candidate `nodes`; `stopped` is empty unless the
     search came to its bound. Where the decision's allowance ends, it is about those requests that
     were counted by then."""
@@ -54,7 +54,7 @@ def diagnose(state: State, wanted: Sequence[Wanted], nodes: NodeSet, stopped: st
 
 
 def diagnose_nodes(
-    state: State, wanted: Sequence[Wanted], nodes: NodeSet
+    state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet
 ) -> Iterator[tuple[NodeSet, str]]:
     """What `diagnose` says of each of the nodes alone, with all nodes of which it says that."""
     groups = [nodes & state.fleet.everywhere]
@@ -66,7 +66,7 @@ def diagnose_nodes(
         yield group, diagnose(state, wanted, group & -group, "")
 
 
-def _alike(state: State, demand: Demand, nodes: NodeSet) -> list[NodeSet]:
+def _alike(state: State, demand: DeviceRequest, nodes: NodeSet) -> list[NodeSet]:
     """The set in parts, in each of which the nodes have as many cards of each word."""
     by_word: defaultdict[Hashable, list[CardSignature]] = defaultdict(list)
     for signature in state.fleet.with_cards:
@@ -87,7 +87,7 @@ def _alike(state: State, demand: Demand, nodes: NodeSet) -> list[NodeSet]:
     return groups
 
 
-def _about_requests(state: State, wanted: Sequence[Wanted], nodes: NodeSet) -> Iterator[str]:
+def _about_requests(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> Iterator[str]:
     if not len(state.fleet):
         if not state.inventory.problems:
             yield f"no ResourceSlice of {DRIVER} is published"
@@ -110,7 +110,7 @@ def _about_requests(state: State, wanted: Sequence[Wanted], nodes: NodeSet) -> I
 
 
 def _about(
-    state: State, wanted: Wanted, exact: ExactRequest, nodes: NodeSet, *, several: bool
+    state: State, wanted: ClaimRequest, exact: ExactRequest, nodes: NodeSet, *, several: bool
 ) -> str:
     found = _known(state, exact.demand, nodes)
     selected = found.words.total()
@@ -129,13 +129,13 @@ def _about(
     return f"{text}; {found.error}" if found.error else text
 
 
-def _known(state: State, demand: Demand, nodes: NodeSet) -> Diagnosis:
+def _known(state: State, demand: DeviceRequest, nodes: NodeSet) -> Diagnosis:
     """Counted once for all claims that ask the same, as long as nothing changes."""
     found: Diagnosis = state.diagnoses.of((demand, nodes), lambda: _count(state, demand, nodes))
     return found
 
 
-def _count(state: State, demand: Demand, nodes: NodeSet) -> Diagnosis:
+def _count(state: State, demand: DeviceRequest, nodes: NodeSet) -> Diagnosis:
     found = Diagnosis()
     free: list[tuple[CardSignature, int]] = []
     own = False
@@ -161,7 +161,7 @@ def _count(state: State, demand: Demand, nodes: NodeSet) -> Diagnosis:
     return found
 
 
-def _count_each(state: State, demand: Demand, nodes: NodeSet) -> Diagnosis:
+def _count_each(state: State, demand: DeviceRequest, nodes: NodeSet) -> Diagnosis:
     """The same, card by card, where a selector reads what is a card's own."""
     found = Diagnosis()
     for number in numbers(nodes & state.fleet.everywhere):
@@ -176,7 +176,7 @@ def _count_each(state: State, demand: Demand, nodes: NodeSet) -> Diagnosis:
 
 
 def _add(
-    found: Diagnosis, demand: Demand, signature: CardSignature, fit: CardFit, cards: int
+    found: Diagnosis, demand: DeviceRequest, signature: CardSignature, fit: CardFit, cards: int
 ) -> None:
     """So many cards of the signature."""
     for index in fit.selected:
@@ -206,7 +206,9 @@ def _profiles(state: State, exact: ExactRequest, nodes: NodeSet) -> str:
     return f"; the profiles of cards are {words}" if words else ""
 
 
-def _why_not_free(wanted: Wanted, exact: ExactRequest, found: Diagnosis, *, several: bool) -> str:
+def _why_not_free(
+    wanted: ClaimRequest, exact: ExactRequest, found: Diagnosis, *, several: bool
+) -> str:
     asked = _asked(exact)
     if found.most < (exact.demand.count or 1):
         return f" (at most {found.most} on one node); {asked}" if found.nodes > 1 else f"; {asked}"
@@ -247,7 +249,7 @@ def _amount(name: str, text: str) -> str:
     return f"{text} of {name}"
 
 
-def _word(verdict: Verdict, demand: Demand, card: CardSignature, index: int) -> str:
+def _word(verdict: Verdict, demand: DeviceRequest, card: CardSignature, index: int) -> str:
     match verdict:
         case Verdict.EXCLUDED:
             return _MODES.get(card.holder(index), "whose card is held")
@@ -258,7 +260,7 @@ def _word(verdict: Verdict, demand: Demand, card: CardSignature, index: int) -> 
     return str(verdict)
 
 
-def _too_full(demand: Demand, card: CardSignature, index: int) -> str:
+def _too_full(demand: DeviceRequest, card: CardSignature, index: int) -> str:
     offer, use = demand.offer(card.kinds[index]), card.uses[index]
     assert offer is not None  # or it would be too small
     assert use is not None  # or it would have room
@@ -269,7 +271,7 @@ def _too_full(demand: Demand, card: CardSignature, index: int) -> str:
     return f"with less than {text} of {name} free"
 
 
-def _taint(demand: Demand, card: CardSignature, index: int) -> str:
+def _taint(demand: DeviceRequest, card: CardSignature, index: int) -> str:
     offer = demand.offer(card.kinds[index])
     assert offer is not None  # or it would be too small
     if any(taint.key == TAINT_UNHEALTHY for taint in offer.taints):

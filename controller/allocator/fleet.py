@@ -8,8 +8,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
+from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import Device, DeviceId, DeviceKind
-from controller.allocator.holdings import Holdings
 from controller.allocator.inventory import Inventory
 from controller.allocator.node_info import NodeInfo
 from controller.allocator.node_set import NodeNumbers, NodeSet
@@ -69,7 +69,9 @@ class Fleet:
     `by_free` has nodes by (free cards, minus load), `by_load` by (load, minus free cards).
     """
 
-    def __init__(self, inventory: Inventory, holdings: Holdings, numbers: NodeNumbers) -> None:
+    def __init__(
+        self, inventory: Inventory, holdings: AllocatedDevices, numbers: NodeNumbers
+    ) -> None:
         self.generation = 0
         self.with_cards: dict[CardSignature, list[NodeSet]] = {}
         self.by_free = Levels()

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import Device, DeviceId, DeviceKind
-from controller.allocator.holdings import Holdings
 from controller.allocator.signature import CardSignature, Signatures
 from dra_driver.model.topology import Topology, bits, topology
 
@@ -48,7 +48,7 @@ class NodeInfo:
         name: str,
         number: int,
         devices: tuple[Device, ...],
-        holdings: Holdings,
+        holdings: AllocatedDevices,
         signatures: Signatures,
     ) -> None:
         self.name = name
@@ -73,7 +73,7 @@ class NodeInfo:
         return self.free_cards.bit_count()
 
     def refresh(
-        self, cards: Iterable[int], holdings: Holdings, signatures: Signatures
+        self, cards: Iterable[int], holdings: AllocatedDevices, signatures: Signatures
     ) -> list[tuple[CardSignature, CardSignature]]:
         """Learn what is held of these cards; gives the signatures that changed, before and now."""
         changed: list[tuple[CardSignature, CardSignature]] = []
@@ -119,14 +119,14 @@ class NodeInfo:
         """How far apart the cards are: the largest distance and the sum of all."""
         return self.topology.spread(bits(cards))
 
-    def _vanished(self, card: Card, holdings: Holdings) -> tuple[str, ...]:
+    def _vanished(self, card: Card, holdings: AllocatedDevices) -> tuple[str, ...]:
         """The types, by their names, of devices of the card that are held and not published."""
         key = card.devices[0].card
         if key is None:
             return ()
         return tuple(sorted(name.partition("-")[0] for name in self._held_unknown(key, holdings)))
 
-    def _held_unknown(self, key: tuple[str, str], holdings: Holdings) -> Iterator[str]:
+    def _held_unknown(self, key: tuple[str, str], holdings: AllocatedDevices) -> Iterator[str]:
         pool, address = key
         for name in holdings.names_of_card(pool, address):
             if DeviceId(pool, name) not in self._places:

@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from controller.allocator.allocated_devices import DeviceUsage
 from controller.allocator.constraints import Attribute
-from controller.allocator.demand import Demand, Offer
 from controller.allocator.device import CardKey, Device
-from controller.allocator.holdings import Use
+from controller.allocator.device_request import CapacityFit, DeviceRequest
 from controller.allocator.node_info import NodeInfo
 from controller.allocator.policy import Policy
 from controller.allocator.signature import Fill
@@ -31,8 +31,8 @@ class Candidate(NamedTuple):
     """A device, what it would give, what is held of it, and the number of its card."""
 
     device: Device
-    offer: Offer
-    use: Use | None
+    offer: CapacityFit
+    use: DeviceUsage | None
     fill: Fill
     card: int
 
@@ -48,7 +48,7 @@ class Order:
 
     def devices(
         self,
-        demand: Demand,
+        demand: DeviceRequest,
         candidates: Sequence[Candidate],
         count: int,
         alike: Sequence[str] = (),
@@ -71,7 +71,7 @@ class Order:
             ordered[: len(ties)] = ties
         return [candidates[n] for n in ordered]
 
-    def score(self, given: Sequence[tuple[Demand, Candidate]], alternatives: int) -> Score:
+    def score(self, given: Sequence[tuple[DeviceRequest, Candidate]], alternatives: int) -> Score:
         """Of what the node would give: first the earlier alternatives (the sum of their indices,
         as kube-scheduler scores them), then as the policy says, then how near the cards are."""
         shared = [(demand, each) for demand, each in given if each.device.multiple]
@@ -85,7 +85,7 @@ class Order:
             return (alternatives, free, -load, *fill, *apart)
         return (alternatives, *fill, free, -load, *apart)
 
-    def _keys(self, demand: Demand, candidates: Sequence[Candidate]) -> Sequence[Key]:
+    def _keys(self, demand: DeviceRequest, candidates: Sequence[Candidate]) -> Sequence[Key]:
         """All that counts before the cards' places."""
         if self.policy.cards_for(demand) is Packing.BINPACK:
             return [each.fill for each in candidates]

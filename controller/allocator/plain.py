@@ -11,6 +11,7 @@ from itertools import islice
 from operator import or_
 from typing import Final
 
+from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.constraints import Attribute, MatchAttribute
 from controller.allocator.device import DeviceKind
 from controller.allocator.fleet import Fleet
@@ -18,7 +19,6 @@ from controller.allocator.node_info import NodeInfo
 from controller.allocator.node_set import NodeSet, numbers
 from controller.allocator.order import emptiest
 from controller.allocator.policy import Policy
-from controller.allocator.request import ExactRequest, Wanted
 from controller.allocator.signature import CardSignature, Fill
 from dra_driver.model.packing import Packing
 from dra_driver.selector.selector import Selectors
@@ -58,7 +58,7 @@ class Serving:
         return reduce(or_, each, 0)
 
 
-def plain_request(wanted: Sequence[Wanted]) -> PlainRequest | None:
+def plain_request(wanted: Sequence[ClaimRequest]) -> PlainRequest | None:
     """None where more than one request, or one with alternatives or of another form, is made."""
     if len(wanted) != 1 or len(wanted[0].requests) != 1:
         return None

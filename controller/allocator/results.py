@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.configuration import applies
-from controller.allocator.request import ExactRequest, Wanted
-from controller.allocator.search import Grant
+from controller.allocator.search import DeviceAssignment
 from dra_driver.model.claim import Object
 from dra_driver.model.names import DRIVER
 
@@ -16,8 +16,8 @@ _COPIED = ("bindingConditions", "bindingFailureConditions")
 
 
 def allocation_status(
-    wanted: Wanted,
-    grants: Sequence[Grant],
+    wanted: ClaimRequest,
+    grants: Sequence[DeviceAssignment],
     node: str,
     classes: Mapping[str, Object],
     *,
@@ -37,7 +37,7 @@ def allocation_status(
     }
 
 
-def _result(grant: Grant, new_share_id: Callable[[], str]) -> Object:
+def _result(grant: DeviceAssignment, new_share_id: Callable[[], str]) -> Object:
     result: Object = {
         "request": grant.request.name,
         "driver": DRIVER,
@@ -75,7 +75,7 @@ def _class_config(chosen: Sequence[ExactRequest], classes: Mapping[str, Object])
     return [entry for entries in by_class.values() for entry in entries]
 
 
-def _claim_config(wanted: Wanted, chosen: Sequence[ExactRequest]) -> Iterator[Object]:
+def _claim_config(wanted: ClaimRequest, chosen: Sequence[ExactRequest]) -> Iterator[Object]:
     """The claim's configuration; one that names several requests stands once for each of them,
     because upstream's allocator writes it so. Where a subrequest was chosen, it is meant by its
     own name and by the request's."""

@@ -9,18 +9,18 @@ from itertools import product
 
 from controller.allocator.budget import Budget
 from controller.allocator.capacity import Amount
+from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, ExactRequest, Request
 from controller.allocator.constraints import Attribute, ConstraintState, MatchAttribute
-from controller.allocator.demand import Demand
 from controller.allocator.device import Device
+from controller.allocator.device_request import DeviceRequest
 from controller.allocator.order import Candidate, Order, Score
-from controller.allocator.request import MOST_RESULTS, ExactRequest, Request, Wanted
 from controller.allocator.search_state import Asker, SearchState
 from controller.allocator.signature import Verdict
 from controller.allocator.state import State
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class DeviceAssignment:
     """One device for one request; `consumed` is None unless the device is shared."""
 
     request: ExactRequest
@@ -28,7 +28,9 @@ class Grant:
     consumed: Mapping[str, Amount] | None
 
 
-Grants = tuple[tuple[Grant, ...], ...]  # of each claim, in the order of its requests
+DeviceAssignments = tuple[
+    tuple[DeviceAssignment, ...], ...
+]  # of each claim, in the order of its requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,11 @@ class Found:
         ]
         return order.score(given, self.alternatives)
 
-    def grants(self, claims: int) -> Grants:
-        grants: list[list[Grant]] = [[] for _ in range(claims)]
+    def grants(self, claims: int) -> DeviceAssignments:
+        grants: list[list[DeviceAssignment]] = [[] for _ in range(claims)]
         for task, candidate in sorted(self.chosen, key=lambda each: each[0].number):
             shared = candidate.offer.consumed if candidate.device.multiple else None
-            grants[task.claim].append(Grant(task.request, candidate.device, shared))
+            grants[task.claim].append(DeviceAssignment(task.request, candidate.device, shared))
         return tuple(tuple(each) for each in grants)
 
 
@@ -78,7 +80,7 @@ class NodeSearch:
     """
 
     def __init__(
-        self, state: State, wanted: Sequence[Wanted], order: Order, budget: Budget
+        self, state: State, wanted: Sequence[ClaimRequest], order: Order, budget: Budget
     ) -> None:
         self._state = state
         self._wanted = wanted
@@ -86,7 +88,7 @@ class NodeSearch:
         self._order = order
         self._budget = budget
         self._search_state = SearchState()
-        self._candidates: dict[Demand, Sequence[Candidate] | None] = {}
+        self._candidates: dict[DeviceRequest, Sequence[Candidate] | None] = {}
         self._constraints: dict[tuple[int, int], ConstraintState] = {}
         self._chosen: list[tuple[Task, Candidate]] = []
         self._equivalent: dict[int, object] = {}
@@ -149,7 +151,7 @@ class NodeSearch:
             ]
         return candidates
 
-    def _candidates_for(self, demand: Demand) -> Sequence[Candidate] | None:
+    def _candidates_for(self, demand: DeviceRequest) -> Sequence[Candidate] | None:
         """None where all devices are asked, and not all can be had."""
         if demand not in self._candidates:
             self._budget.check()
@@ -162,7 +164,7 @@ class NodeSearch:
                 )
         return self._candidates[demand]
 
-    def _free_devices(self, demand: Demand) -> Sequence[Candidate]:
+    def _free_devices(self, demand: DeviceRequest) -> Sequence[Candidate]:
         selectors, found = self._state.selectors, []
         for number, card in enumerate(self._node.cards):
             for index, offer, use, fill in card.signature.fit_of(
@@ -171,7 +173,7 @@ class NodeSearch:
                 found.append(Candidate(card.devices[index], offer, use, fill, number))
         return found
 
-    def _all_devices(self, demand: Demand) -> Sequence[Candidate] | None:
+    def _all_devices(self, demand: DeviceRequest) -> Sequence[Candidate] | None:
         """All that are asked with allocationMode All, at least one; None where not all of them can
         be had. Devices that are too small, or that have too little left to share, do not count."""
         if self._state.inventory.problem_on(self._node.name):
@@ -186,7 +188,7 @@ class NodeSearch:
         found = self._free_devices(demand)
         return found if 0 < len(found) <= MOST_RESULTS else None
 
-    def _alike(self, demand: Demand, request: str = "") -> list[str]:
+    def _alike(self, demand: DeviceRequest, request: str = "") -> list[str]:
         """The attributes of which all devices of the demand's requests, or of the one of that
         name, must have the same value."""
         names = {

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
-from controller.allocator.demand import WHOLE, Demand, Offer
+from controller.allocator.allocated_devices import DeviceUsage
 from controller.allocator.device import Device, DeviceKind
-from controller.allocator.holdings import Use
+from controller.allocator.device_request import WHOLE, CapacityFit, DeviceRequest
 from controller.allocator.taints import untolerated
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.selector import Selectors
@@ -42,8 +42,8 @@ class DeviceFit(NamedTuple):
     """A device that can serve a demand, by its place in its card."""
 
     at: int
-    offer: Offer
-    use: Use | None
+    offer: CapacityFit
+    use: DeviceUsage | None
     fill: Fill
 
 
@@ -67,13 +67,13 @@ class CardSignature:
     """
 
     kinds: tuple[DeviceKind, ...]
-    uses: tuple[Use | None, ...]
+    uses: tuple[DeviceUsage | None, ...]
     vanished: tuple[str, ...]
     load: int
     free: bool
-    _known: dict[Demand, CardFit | None] = field(default_factory=dict, repr=False)
+    _known: dict[DeviceRequest, CardFit | None] = field(default_factory=dict, repr=False)
 
-    def fit(self, demand: Demand, selectors: Selectors) -> CardFit | None:
+    def fit(self, demand: DeviceRequest, selectors: Selectors) -> CardFit | None:
         """None where a selector reads what is a card's own: then `fit_of` tells. Raises
         AllowanceSpent."""
         try:
@@ -87,13 +87,15 @@ class CardSignature:
             self._known[demand] = found
             return found
 
-    def fit_of(self, demand: Demand, devices: Sequence[Device], selectors: Selectors) -> CardFit:
+    def fit_of(
+        self, demand: DeviceRequest, devices: Sequence[Device], selectors: Selectors
+    ) -> CardFit:
         """Of a card with this signature and these devices. Raises AllowanceSpent."""
         known = self.fit(demand, selectors)
         return self.select(demand, devices, selectors) if known is None else known
 
     def select(
-        self, demand: Demand, given: Sequence[Device | DeviceKind], selectors: Selectors
+        self, demand: DeviceRequest, given: Sequence[Device | DeviceKind], selectors: Selectors
     ) -> CardFit:
         """Of the card's devices, or what is common to their kinds. Raises AllowanceSpent."""
         selected: list[int] = []
@@ -113,7 +115,7 @@ class CardSignature:
         )
         return CardFit(tuple(selected), tuple(fits), error)
 
-    def verdict(self, demand: Demand, index: int) -> Verdict:
+    def verdict(self, demand: DeviceRequest, index: int) -> Verdict:
         """Of a device that is selected."""
         kind, use = self.kinds[index], self.uses[index]
         offer = demand.offer(kind)
@@ -139,13 +141,13 @@ class CardSignature:
         return self.vanished[0] if self.vanished else ""
 
 
-def has_room(offer: Offer, use: Use) -> bool:
+def has_room(offer: CapacityFit, use: DeviceUsage) -> bool:
     """Whether the offer fits beside what is consumed of the device."""
     consumed = use.consumed
     return all(consumed.get(name, 0) + amount <= total for name, amount, total in offer.amounts)
 
 
-def fill_of(card: CardSignature, index: int, offer: Offer) -> Fill:
+def fill_of(card: CardSignature, index: int, offer: CapacityFit) -> Fill:
     """Of a device that is not shared it means nothing."""
     if not card.kinds[index].multiple:
         return 0, 0, 0
@@ -159,7 +161,7 @@ def fill_of(card: CardSignature, index: int, offer: Offer) -> Fill:
     return 0, left, -use.shares.get(offer.share, 0)
 
 
-_Content = tuple[tuple[DeviceKind, ...], tuple[Use | None, ...], tuple[str, ...]]
+_Content = tuple[tuple[DeviceKind, ...], tuple[DeviceUsage | None, ...], tuple[str, ...]]
 
 
 class Signatures:
@@ -169,7 +171,10 @@ class Signatures:
         self._known: WeakValueDictionary[_Content, CardSignature] = WeakValueDictionary()
 
     def of(
-        self, kinds: tuple[DeviceKind, ...], uses: tuple[Use | None, ...], vanished: tuple[str, ...]
+        self,
+        kinds: tuple[DeviceKind, ...],
+        uses: tuple[DeviceUsage | None, ...],
+        vanished: tuple[str, ...],
     ) -> CardSignature:
         content = kinds, uses, vanished
         found = self._known.get(content)
@@ -181,7 +186,7 @@ class Signatures:
         return found
 
 
-def _load(kind: DeviceKind, use: Use) -> int:
+def _load(kind: DeviceKind, use: DeviceUsage) -> int:
     """At least 1 of a device of which anything is held."""
     if use.whole or not kind.multiple:
         return WHOLE
@@ -198,7 +203,7 @@ def _is_marked(kind: DeviceKind) -> bool:
     return bool(untolerated(kind.taints, ()))
 
 
-def _reads_own(demand: Demand, kinds: Sequence[DeviceKind], selectors: Selectors) -> bool:
+def _reads_own(demand: DeviceRequest, kinds: Sequence[DeviceKind], selectors: Selectors) -> bool:
     return any(
         not selectors.reads(text, kind.common.shape).isdisjoint(kind.own)
         for kind in kinds

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.fleet import Fleet
-from controller.allocator.holdings import Holdings
 from controller.allocator.inventory import Inventory
 from controller.allocator.node_set import NodeNumbers
 from controller.allocator.plain import PlainRequests
@@ -27,7 +27,7 @@ class State:
     """
 
     inventory: Inventory
-    holdings: Holdings
+    holdings: AllocatedDevices
     classes: Mapping[str, Object]
     selectors: Selectors
     numbers: NodeNumbers = field(default_factory=NodeNumbers)
@@ -46,7 +46,7 @@ class State:
 
     def emptied(self) -> State:
         """The same cluster with nothing held; it follows what is published."""
-        return State(self.inventory, Holdings(), self.classes, self.selectors, self.numbers)
+        return State(self.inventory, AllocatedDevices(), self.classes, self.selectors, self.numbers)
 
     def settle(self) -> None:
         """Take in what changed; to be called before each decision."""

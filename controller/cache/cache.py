@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import CardKey
-from controller.allocator.holdings import Holdings
 from controller.allocator.inventory import Inventory
 from controller.allocator.node_set import NodeSet
 from controller.allocator.state import State
@@ -18,7 +18,7 @@ from controller.cache.counts import Counts
 from controller.cache.isolation import Isolate, not_isolated
 from controller.cache.keys import Key, Subject
 from controller.cache.pod_index import Name
-from controller.cache.tombstones import Gone
+from controller.cache.tombstones import Tombstones
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -84,11 +84,11 @@ class ClusterCache:
         self._nodes_version = 0
         self._published_version = 0
         self._allocated_version = 0
-        self._holdings = Holdings()
+        self._holdings = AllocatedDevices()
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
         self._state = State(self._inventory, self._holdings, self._classes, selectors)
         self._counts = Counts(self._state, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
-        self._gone = Gone()
+        self._gone = Tombstones()
 
     def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
         """These are all the objects of the kind; gives what changed by that."""
@@ -189,9 +189,9 @@ class ClusterCache:
     def claims(self) -> Iterator[Object]:
         return iter(self._objects[RESOURCE_CLAIMS].values())
 
-    def roomy_for(self, pod: Object) -> NodeSet:
+    def nodes_with_capacity(self, pod: Object) -> NodeSet:
         """The nodes that have cpu, memory and a place left for the pod."""
-        return self._counts.roomy_for(pod)
+        return self._counts.nodes_with_capacity(pod)
 
     @property
     def nodes(self) -> Mapping[str, Object]:

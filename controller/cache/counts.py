@@ -9,8 +9,8 @@ from controller.allocator.device import CardKey
 from controller.allocator.node_set import NodeSet
 from controller.allocator.state import State
 from controller.cache import pods
-from controller.cache.claim_holds import ClaimHolds, uid_of
-from controller.cache.node_resources import Rooms
+from controller.cache.claim_allocations import ClaimAllocations, uid_of
+from controller.cache.node_resources import NodeResources
 from controller.cache.pod_index import Name, PodIndex
 from controller.cache.replicas import Replicas
 from dra_driver.model.claim import Object
@@ -29,8 +29,8 @@ class Counts:
     ) -> None:
         self._claims = claims
         self._pods = known_pods
-        self._claim_holds = ClaimHolds(state.holdings)
-        self._rooms = Rooms(state.numbers)
+        self._claim_holds = ClaimAllocations(state.holdings)
+        self._rooms = NodeResources(state.numbers)
         self._replicas = Replicas()
         self.pod_index = PodIndex()
 
@@ -75,9 +75,9 @@ class Counts:
         if self._claim_holds.forget(uid_of(claim)):
             self._count(name, uid_of(claim))
 
-    def roomy_for(self, pod: Object) -> NodeSet:
+    def nodes_with_capacity(self, pod: Object) -> NodeSet:
         """The nodes that have cpu, memory and a place left for the pod."""
-        return self._rooms.roomy_for(pod)
+        return self._rooms.nodes_with_capacity(pod)
 
     def cards_of_replicas(self, name: Name, pod: Object) -> Mapping[CardKey, int]:
         """By card, how many other pods of the same workload have something of it."""

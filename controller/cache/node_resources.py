@@ -21,7 +21,7 @@ class _Seat(NamedTuple):
     asked: Room
 
 
-class Rooms:
+class NodeResources:
     """All pods of the cluster count, whatever they use: where they are bound, else where they are
     about to be.
 
@@ -62,7 +62,7 @@ class Rooms:
         for uid in self._seats.keys() - uids:
             self.set_pod(uid, None)
 
-    def roomy_for(self, pod: Object) -> NodeSet:
+    def nodes_with_capacity(self, pod: Object) -> NodeSet:
         """The nodes that can take the pod without another one's end; until the next change."""
         if self._epoch != self.numbers.epoch:
             self._epoch = self.numbers.epoch

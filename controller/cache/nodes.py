@@ -15,7 +15,7 @@ _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _PREVENTING = frozenset({"NoSchedule", "NoExecute"})
 
 
-def misfit(pod: Mapping[str, Any], node: Node) -> str | None:
+def filter_reason(pod: Mapping[str, Any], node: Node) -> str | None:
     """Why the pod cannot run on the node, in a few words that many nodes share; None if it can."""
     spec = pod["spec"]
     if not _is_ready(node):
@@ -32,14 +32,14 @@ def misfit(pod: Mapping[str, Any], node: Node) -> str | None:
 
 
 def demand(pod: Mapping[str, Any]) -> list[Any]:
-    """All that `misfit` reads of the pod."""
+    """All that `filter_reason` reads of the pod."""
     spec = pod["spec"]
     affinity = (spec.get("affinity") or {}).get("nodeAffinity")
     return [spec.get("nodeSelector"), affinity, spec.get("tolerations")]
 
 
 def relevant(node: Node) -> tuple[Any, ...]:
-    """All that `misfit` and `selector_matches` read: a heartbeat changes nothing of it."""
+    """All that `filter_reason` and `selector_matches` read: a heartbeat changes nothing of it."""
     spec = node.get("spec") or {}
     return (
         node["metadata"].get("labels"),
@@ -50,7 +50,7 @@ def relevant(node: Node) -> tuple[Any, ...]:
 
 
 def check(node: Node) -> None:
-    """Raises where `misfit` could not read the node: it would fail for every pod."""
+    """Raises where `filter_reason` could not read the node: it would fail for every pod."""
     relevant(node)
     labels_of(node).items()
     for taint in (node.get("spec") or {}).get("taints") or ():

@@ -8,7 +8,7 @@ from typing import Final
 _REMEMBERED: Final = 16_384  # more than a cluster deletes while a write or a list takes
 
 
-class Gone:
+class Tombstones:
     """UIDs; no object ever has another one's."""
 
     def __init__(self) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from controller.cache import pods
-from controller.extender.asked import Asked, asked_of
-from controller.extender.held import Tenant
+from controller.extender.held import BoundPod
+from controller.extender.limit_request import LimitRequest, asked_of
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -27,7 +27,7 @@ ASSIGNED_CONTAINERS: Final = "assigned-containers"
 ASSIGNED_TIME: Final = "enflame.com/gcu-assigned-time"
 
 
-def describe(tenant: Tenant, cards: Sequence[NodeCard], now_ns: int) -> Mapping[str, str]:
+def describe(tenant: BoundPod, cards: Sequence[NodeCard], now_ns: int) -> Mapping[str, str]:
     """For a pod placed on some of `cards`, those of its node, at `now_ns` (Unix, nanoseconds).
 
     The vendor's own describe one card, and are left out for whole cards, which its gcushare does
@@ -92,7 +92,7 @@ def _allocated(hold: Hold, size: int) -> Iterator[tuple[str, object]]:
         yield "instanceUUID", hold.instance.uuid
 
 
-def _asked(pod: Object) -> Asked | None:
+def _asked(pod: Object) -> LimitRequest | None:
     try:
         return asked_of(pod)
     except Refused:  # bound by hand, and refused by its node

@@ -11,9 +11,9 @@ from typing import Final
 from controller.allocator.policy import Policy
 from controller.cache import pods
 from controller.extender.annotations import describe
-from controller.extender.asked import asked_of, concerns_us
+from controller.extender.cache import ExtenderCache
 from controller.extender.decide import place
-from controller.extender.view import View
+from controller.extender.limit_request import asked_of, concerns_us
 from controller.extender.wire import Bind
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import KubeError, NotFound, TooManyRequests, Unavailable
@@ -41,7 +41,7 @@ class Binder:
     def __init__(
         self,
         api: ObjectApi,
-        view: View,
+        view: ExtenderCache,
         lock: threading.Lock,
         policy: Policy,
         *,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from controller.allocator.request import Wanted, parse_claim
-from controller.extender.asked import Asked, Pod
+from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.extender.devices import ATTR_SIZES, size_word
+from controller.extender.limit_request import LimitRequest, Pod
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
@@ -40,7 +40,7 @@ CLASSES: Final[Mapping[str, Object]] = MappingProxyType(
 )
 
 
-def wanted(pod: Pod, asked: Asked) -> Wanted:
+def wanted(pod: Pod, asked: LimitRequest) -> ClaimRequest:
     """The claim of all that the pod asks for. Raises Refused where it asks for more than a claim
     can hold."""
     metadata = pod["metadata"]
@@ -51,7 +51,7 @@ def wanted(pod: Pod, asked: Asked) -> Wanted:
     return parse_claim(claim, CLASSES)
 
 
-def _devices(asked: Asked) -> Object:
+def _devices(asked: LimitRequest) -> Object:
     if asked.mode is Mode.WHOLE:
         return {"requests": [_request("cards", RESOURCE_WHOLE, count=asked.total)]}
     if asked.mode is Mode.SHARED:

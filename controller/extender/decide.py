@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.allocator.allocate import Unsatisfied, allocate, feasible, rank
+from controller.allocator.allocate import FitError, allocate, feasible, rank
 from controller.allocator.diagnosis import diagnose_nodes
 from controller.allocator.policy import Policy
 from controller.cache import pods
-from controller.extender.asked import Asked, Pod, asked_of
+from controller.extender.cache import ExtenderCache
 from controller.extender.claims import wanted
-from controller.extender.held import Tenant
-from controller.extender.view import View
+from controller.extender.held import BoundPod
+from controller.extender.limit_request import LimitRequest, Pod, asked_of
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.node_cards import NodeCard
@@ -31,7 +31,7 @@ class Filtered:
     unfit: Mapping[str, str]
 
 
-def filter_nodes(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Filtered:
+def filter_nodes(view: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Filtered:
     """Which of `nodes` can give the pod all that it asks for; both parts keep their order."""
     try:
         asked = asked_of(pod)
@@ -59,7 +59,7 @@ def filter_nodes(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> 
     )
 
 
-def fits(view: View, policy: Policy, pod: Pod, nodes: Collection[str]) -> bool:
+def fits(view: ExtenderCache, policy: Policy, pod: Pod, nodes: Collection[str]) -> bool:
     """Whether any of `nodes` can give the pod all that it asks for."""
     try:
         asked = asked_of(pod)
@@ -72,7 +72,9 @@ def fits(view: View, policy: Policy, pod: Pod, nodes: Collection[str]) -> bool:
     return bool(feasible(view.state, [claim], judged, policy=policy))
 
 
-def prioritize(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Mapping[str, int]:
+def prioritize(
+    view: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence[str]
+) -> Mapping[str, int]:
     """A score from 0 to 10 for each of `nodes`; the best one has 10, the next one 9, …"""
     try:
         asked = asked_of(pod)
@@ -87,7 +89,9 @@ def prioritize(view: View, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Ma
     return {node: scores.get(node, 0) for node in nodes}
 
 
-def place(view: View, policy: Policy, pod: Pod, asked: Asked, node: str) -> Tenant:
+def place(
+    view: ExtenderCache, policy: Policy, pod: Pod, asked: LimitRequest, node: str
+) -> BoundPod:
     """The pod with the cards of `node` that it is to have. Raises Refused, in words, where the
     node cannot take it."""
     with view.without(pods.uid_of(pod)):
@@ -95,17 +99,17 @@ def place(view: View, policy: Policy, pod: Pod, asked: Asked, node: str) -> Tena
         if problem:
             raise Refused(f"node {node}: {problem}")
         found = allocate(view.state, [wanted(pod, asked)], [node], policy=policy)
-        if isinstance(found, Unsatisfied):
+        if isinstance(found, FitError):
             of_sizes = _of_sizes(view, asked, node) if asked.mode is Mode.DRS else ""
             raise Refused(f"node {node}: {of_sizes or found.reason}")
     metadata = pod["metadata"]
     granted = [grant.device.card for grant in found.grants[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in granted if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
-    return Tenant(pods.uid_of(pod), name, asked, tuple(cards))
+    return BoundPod(pods.uid_of(pod), name, asked, tuple(cards))
 
 
-def _of_sizes(view: View, asked: Asked, node: str) -> str:
+def _of_sizes(view: ExtenderCache, asked: LimitRequest, node: str) -> str:
     """What is to be said of the sizes of instances, where that says more than the allocator."""
     missing = _sizes_without_profile(asked, view.cards(node))
     if missing or len(asked.containers) == 1:
@@ -114,7 +118,7 @@ def _of_sizes(view: View, asked: Asked, node: str) -> str:
     return f"no card has room for DRS instances of sizes {sizes} together"
 
 
-def _sizes_without_profile(asked: Asked, cards: Sequence[NodeCard]) -> str:
+def _sizes_without_profile(asked: LimitRequest, cards: Sequence[NodeCard]) -> str:
     profiles = sorted({name for card in cards for name in card.profiles}, key=profile_size)
     known = {profile_size(name) for name in profiles}
     for _, size in asked.containers:

@@ -12,17 +12,17 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
+from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.assigned import Assignments
 from controller.extender.binder import Binder
+from controller.extender.cache import ExtenderCache
 from controller.extender.certificates import CertificateFiles, Certificates
 from controller.extender.decide import fits
 from controller.extender.expiry import Expiry
 from controller.extender.metrics import Metrics
-from controller.extender.refusals import Refusals
+from controller.extender.retry_queue import RetryQueue
 from controller.extender.server import ExtenderServer
 from controller.extender.service import Service
-from controller.extender.view import View
-from controller.extender.waiting import Waiting
 from controller.extender.watching import NodeHandler, PodHandler
 from controller.leaderelection.fence import Fence, FencedApi
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
@@ -62,12 +62,12 @@ class Extender:
         self._fence = Fence()
         self._term = ""
         self._lock = threading.Lock()
-        self._view = View()
+        self._view = ExtenderCache()
         self._policy = Policy(settings.pack_nodes, settings.pack_cards)
         fenced = FencedApi(api, self._fence)
         self._metrics = Metrics(registry)
-        self._refusals = Refusals(self._metrics.refused_by_node, clock)
-        self._waiting = Waiting(fenced, fits=self._fits, clock=clock, now_ns=now_ns)
+        self._refusals = AdmissionBackoff(self._metrics.refused_by_node, clock)
+        self._waiting = RetryQueue(fenced, fits=self._fits, clock=clock, now_ns=now_ns)
         self._metrics.waiting.set_function(lambda: len(self._waiting))
         self._binder = Binder(
             fenced, self._view, self._lock, self._policy, clock=clock, now_ns=now_ns

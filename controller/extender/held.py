@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from controller.allocator.allocated_devices import DeviceAllocation
 from controller.allocator.capacity import NANO
 from controller.allocator.device import DeviceId
-from controller.allocator.holdings import Hold
-from controller.extender.asked import Asked
+from controller.extender.limit_request import LimitRequest
 from dra_driver.model.device import device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, pool_name
@@ -22,7 +22,7 @@ _CAPACITIES = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
 
 
 @dataclass(frozen=True, slots=True)
-class Tenant:
+class BoundPod:
     """A pod that is bound to the node, or is being bound to it. `name` is ``namespace/name``;
     `cards` are those that it was placed for, none where it was bound past the extender.
 
@@ -32,7 +32,7 @@ class Tenant:
 
     uid: str
     name: str
-    asked: Asked
+    asked: LimitRequest
     cards: tuple[PciAddress, ...]
     static: str | None = None
 
@@ -46,12 +46,12 @@ class Tenant:
 class Held:
     """`unplaced` names the pods that hold something of which nobody knows where it is."""
 
-    holds: tuple[Hold, ...]
+    holds: tuple[DeviceAllocation, ...]
     unplaced: tuple[str, ...]
 
 
 def held_on(
-    node: str, cards: Iterable[NodeCard], tenants: Iterable[Tenant], ended: Collection[str]
+    node: str, cards: Iterable[NodeCard], tenants: Iterable[BoundPod], ended: Collection[str]
 ) -> Held:
     """All that is held on the node. `ended` are UIDs of pods that hold nothing any more."""
     cards = tuple(cards)
@@ -71,7 +71,7 @@ def held_on(
     return Held(tuple(found), tuple(sorted(unplaced)))
 
 
-def _told_of(node: str, card: NodeCard, ended: Collection[str]) -> Iterator[Hold]:
+def _told_of(node: str, card: NodeCard, ended: Collection[str]) -> Iterator[DeviceAllocation]:
     if card.mode is None:
         return
     # The mode outlives its holders: the agent has an instance to destroy, or a mode to leave.
@@ -94,7 +94,7 @@ def _owners(cards: Iterable[NodeCard], ended: Collection[str]) -> tuple[_Told, _
     return told, unowned
 
 
-def _rest(tenant: Tenant, told: Mapping[PciAddress, int], unowned: _Unowned) -> int:
+def _rest(tenant: BoundPod, told: Mapping[PciAddress, int], unowned: _Unowned) -> int:
     """How much of what the pod asks for is not told of.
 
     What is told of nobody is taken for this pod's where it is on a card that the pod was placed
@@ -120,11 +120,11 @@ def _rest(tenant: Tenant, told: Mapping[PciAddress, int], unowned: _Unowned) -> 
 
 def _untold(
     node: str,
-    tenant: Tenant,
+    tenant: BoundPod,
     amount: int,
     told: Mapping[PciAddress, int],
     taken: Collection[PciAddress],
-) -> list[Hold] | None:
+) -> list[DeviceAllocation] | None:
     """Where the rest is: beside what is told of the pod, else where it was placed; None where
     nobody knows. `taken` are whole cards of which the agent tells."""
     if amount <= 0:
@@ -137,8 +137,8 @@ def _untold(
     return [_hold(node, places[0], mode, amount)] if places else None
 
 
-def _hold(node: str, card: PciAddress, mode: Mode, amount: int) -> Hold:
+def _hold(node: str, card: PciAddress, mode: Mode, amount: int) -> DeviceAllocation:
     device = DeviceId(pool_name(node), device_name(mode, card))
     if mode is Mode.WHOLE:
-        return Hold(device, None)
-    return Hold(device, {_CAPACITIES[mode]: amount * NANO} if amount else {})
+        return DeviceAllocation(device, None)
+    return DeviceAllocation(device, {_CAPACITIES[mode]: amount * NANO} if amount else {})

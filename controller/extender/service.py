@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Final
 
 from controller.allocator.policy import Policy
+from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.binder import Binder
+from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes, prioritize
 from controller.extender.metrics import Metrics
-from controller.extender.refusals import Refusals
+from controller.extender.retry_queue import RetryQueue
 from controller.extender.server import Answer
-from controller.extender.view import View
-from controller.extender.waiting import Waiting
 from controller.extender.wire import (
     parse_bind,
     parse_preemption,
@@ -40,13 +40,13 @@ class Service:
 
     def __init__(
         self,
-        view: View,
+        view: ExtenderCache,
         lock: threading.Lock,
         policy: Policy,
         *,
         binder: Binder,
-        waiting: Waiting,
-        refusals: Refusals,
+        waiting: RetryQueue,
+        refusals: AdmissionBackoff,
         metrics: Metrics,
         check: Callable[[], None],
     ) -> None:

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Sequence
 
 from controller.cache import pods
-from controller.extender.asked import concerns_us
+from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.assigned import Assignments
-from controller.extender.refusals import Refusals
-from controller.extender.view import View
-from controller.extender.waiting import Waiting
+from controller.extender.cache import ExtenderCache
+from controller.extender.limit_request import concerns_us
+from controller.extender.retry_queue import RetryQueue
 from dra_driver.kube.api import Change
 from dra_driver.model.claim import Object
 
@@ -21,7 +21,7 @@ _REFUSED_BY_NODE = "UnexpectedAdmissionError"
 class NodeHandler:
     """A `dra_driver.kube.watch.Handler`."""
 
-    def __init__(self, view: View, lock: threading.Lock, assignments: Assignments) -> None:
+    def __init__(self, view: ExtenderCache, lock: threading.Lock, assignments: Assignments) -> None:
         self._view = view
         self._lock = lock
         self._assignments = assignments
@@ -55,11 +55,11 @@ class PodHandler:
 
     def __init__(
         self,
-        view: View,
+        view: ExtenderCache,
         lock: threading.Lock,
-        waiting: Waiting,
+        waiting: RetryQueue,
         assignments: Assignments,
-        refusals: Refusals,
+        refusals: AdmissionBackoff,
     ) -> None:
         self._view = view
         self._assignments = assignments

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.allocator.allocate import Allocation
-from controller.allocator.request import Wanted
+from controller.allocator.claim_request import ClaimRequest
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ATTR_TYPE, CLASS_DRS, CLASS_SHARED, CLASS_WHOLE
@@ -19,7 +19,7 @@ from dra_driver.model.names import ATTR_TYPE, CLASS_DRS, CLASS_SHARED, CLASS_WHO
 _NOT_WHOLE = {CLASS_SHARED: Mode.SHARED, CLASS_DRS: Mode.DRS}
 
 
-def check_asked(wanted: Sequence[Wanted]) -> None:
+def check_asked(wanted: Sequence[ClaimRequest]) -> None:
     """Raises Refused where a request can only be served with what administrative access is not
     for."""
     for each in wanted:
@@ -30,7 +30,7 @@ def check_asked(wanted: Sequence[Wanted]) -> None:
                     raise _refused(each, exact.name, f"{exact.class_name} has {mode} devices")
 
 
-def check_granted(wanted: Sequence[Wanted], granted: Allocation) -> None:
+def check_granted(wanted: Sequence[ClaimRequest], granted: Allocation) -> None:
     """Raises Refused where somebody's own class led to such a device."""
     for each, grants in zip(wanted, granted.grants, strict=True):
         for grant in grants:
@@ -40,7 +40,7 @@ def check_granted(wanted: Sequence[Wanted], granted: Allocation) -> None:
                 raise _refused(each, grant.request.name, device)
 
 
-def _refused(wanted: Wanted, request: str, why: str) -> Refused:
+def _refused(wanted: ClaimRequest, request: str, why: str) -> Refused:
     return Refused(
         f"claim {wanted.ref}, request {request}: adminAccess is for whole cards, and {why}",
         remedy=f"request the DeviceClass {CLASS_WHOLE}, or drop adminAccess",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from controller.cache import nodes, pods
-from controller.filter.label_index import NodeIndex
+from controller.filter.label_index import LabelIndex
 from dra_driver.model.claim import Object, allocation
 from dra_driver.selector.allowance import Allowance
 
@@ -20,7 +20,7 @@ _LOOKS = 8  # nodes between two looks at the allowance: a demand of megabytes ta
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class FeasibleNodes:
     """`fitting` nodes may be tried now, `preferred` before all others; `reason` says for people
     what is the matter with the rest."""
 
@@ -43,7 +43,7 @@ class Fit:
     misfits: Counter[str]
 
 
-class NodeFits:
+class NodeFilter:
     """Which nodes fit what pods, volumes and claims demand, remembered until a node changes.
 
     `known` has the nodes of the moment; `version` gives another number whenever what a demand
@@ -62,7 +62,7 @@ class NodeFits:
         self._allowance = allowance or Allowance()
         self._settled_at = version()
         self._fits: OrderedDict[bytes, Fit] = OrderedDict()
-        self._index = NodeIndex(known)
+        self._index = LabelIndex(known)
 
     def of(self, pod: Object) -> Fit:
         """The nodes that fit the pod, as far as it and they say. Raises AllowanceSpent where it
@@ -83,7 +83,9 @@ class NodeFits:
         if len(names) > _FEW:
             return names & self.of(pod).fitting
         known = [name for name in names if name in self._known]
-        return frozenset(name for name in known if nodes.misfit(pod, self._known[name]) is None)
+        return frozenset(
+            name for name in known if nodes.filter_reason(pod, self._known[name]) is None
+        )
 
     def matching(self, selector: Object) -> AbstractSet[str]:
         """The nodes that a NodeSelector (core/v1) allows."""
@@ -95,14 +97,14 @@ class NodeFits:
         if version != self._settled_at:
             self._settled_at = version
             self._fits.clear()
-            self._index = NodeIndex(self._known)
+            self._index = LabelIndex(self._known)
 
     def _look(self, pod: Object) -> Fit:
         why: dict[str, str | None] = {}
         for number, (name, node) in enumerate(self._known.items()):
             if number % _LOOKS == 0:
                 self._allowance.check()
-            why[name] = nodes.misfit(pod, node)
+            why[name] = nodes.filter_reason(pod, node)
         fitting = frozenset(name for name, misfit in why.items() if misfit is None)
         return Fit(fitting, Counter(filter(None, why.values())))
 
@@ -112,20 +114,20 @@ def digest(demand: object) -> bytes:
     return sha256(json.dumps(demand, sort_keys=True).encode()).digest()
 
 
-def candidates(
+def feasible_nodes(
     pod: Object,
-    fits: NodeFits,
+    fits: NodeFilter,
     allocated: Iterable[Object],
     *,
     excluded: Mapping[str, str],
     volumes: Sequence[Object] = (),
-) -> Candidates:
+) -> FeasibleNodes:
     """`allocated` are the pod's claims that have an allocation already: the others must follow to
     its nodes. `excluded` are nodes that are not to be tried now, with the words why; `volumes` are
     node selectors of the pod's volumes."""
     bound = pods.node_name(pod)
     if bound:
-        return Candidates((bound,), "", "")
+        return FeasibleNodes((bound,), "", "")
     fit = fits.of(pod)
     fitting: AbstractSet[str] = fit.fitting
     misfits = fit.misfits.copy()
@@ -148,7 +150,7 @@ def candidates(
         fitting = fitting - set(left_out)
     nominated = pods.nominated_node(pod)
     preferred = nominated if nominated in fitting else ""
-    return Candidates(fitting, preferred, _reason(+misfits, len(fitting)))
+    return FeasibleNodes(fitting, preferred, _reason(+misfits, len(fitting)))
 
 
 def _reason(misfits: Counter[str], fitting: int) -> str:

@@ -15,7 +15,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 _Groups = Mapping[str | None, frozenset[str]]  # names by value; None is for those without
 
 
-class NodeIndex:
+class LabelIndex:
     """Of `known` nodes as they are now; it serves until one of them changes."""
 
     def __init__(self, known: Mapping[str, Object]) -> None:

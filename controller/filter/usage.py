@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from controller.allocator.allocate import Allocation
-from controller.allocator.request import Wanted
+from controller.allocator.claim_request import ClaimRequest
 from dra_driver.model.claim import ClaimRef, Object, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -39,7 +39,7 @@ def check_asked(pod: Object, ours: Mapping[str, Object]) -> None:
 
 
 def check_allocated(
-    pod: Object, ours: Mapping[str, Object], wanted: Sequence[Wanted], granted: Allocation
+    pod: Object, ours: Mapping[str, Object], wanted: Sequence[ClaimRequest], granted: Allocation
 ) -> None:
     """Raises Refused where the devices that were chosen, beside those that the pod's claims have
     already, are too many for a container."""

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from controller.allocator.request import Wanted
+from controller.allocator.claim_request import ClaimRequest
 from controller.cache.keys import Key
 from controller.queue.fair_queue import FairQueue, Place, Rank, Turns
 from dra_driver.model.claim import Object
@@ -22,7 +22,7 @@ class PodClass:
     shape: tuple[object, ...]
     constraints: tuple[object, ...]
     pod: Object = field(compare=False)
-    wanted: Sequence[Wanted] = field(compare=False)
+    wanted: Sequence[ClaimRequest] = field(compare=False)
     selectors: Sequence[Object] = field(compare=False, default=())
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from controller.allocator.allocate import can_serve
-from controller.allocator.request import Wanted
+from controller.allocator.claim_request import ClaimRequest
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
@@ -115,7 +115,7 @@ class StarvationGuard:
             self._found[pod_class] = found
         return found.emptiest
 
-    def _find(self, wanted: Sequence[Wanted], among: AbstractSet[str]) -> str | None:
+    def _find(self, wanted: Sequence[ClaimRequest], among: AbstractSet[str]) -> str | None:
         try:
             if not can_serve(self._empty, wanted, among):
                 return None

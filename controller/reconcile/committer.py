@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from uuid import uuid4
 
 from controller.allocator.allocate import Allocation
-from controller.allocator.request import Wanted
+from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.results import allocation_status
-from controller.allocator.search import Grant
+from controller.allocator.search import DeviceAssignment
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.reconcile.context import Context
@@ -41,7 +41,7 @@ class AllocationCommitter:
         self,
         key: Key,
         pod: Object,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[ClaimRequest],
         granted: Allocation,
         classes: Mapping[str, Object],
     ) -> None:
@@ -61,7 +61,11 @@ class AllocationCommitter:
         )
 
     def _planned(
-        self, wanted: Wanted, grants: Sequence[Grant], node: str, classes: Mapping[str, Object]
+        self,
+        wanted: ClaimRequest,
+        grants: Sequence[DeviceAssignment],
+        node: str,
+        classes: Mapping[str, Object],
     ) -> Object:
         """The allocated claim, without a reservation: kube-scheduler adds it."""
         allocation = allocation_status(

@@ -12,7 +12,7 @@ from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
 from controller.queue.backoff_state import BackoffState
 from controller.queue.scheduling_queue import SchedulingQueue
-from controller.reconcile.reporter import Narrator
+from controller.reconcile.reporter import Reporter
 from controller.write.dispatcher import WriteDispatcher
 from dra_driver.model.claim import Object
 
@@ -26,7 +26,7 @@ class Context:
     dispatcher: WriteDispatcher
     backoff: BackoffState
     queue: SchedulingQueue
-    narrator: Narrator
+    narrator: Reporter
     clock: Callable[[], float]
     now: Callable[[], datetime]
     patience: float

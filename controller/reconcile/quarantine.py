@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from controller.cache.keys import Key
 from controller.queue.retry_backoff import Cause, RetryBackoff
-from controller.reconcile.reporter import Narrator
+from controller.reconcile.reporter import Reporter
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 
@@ -26,7 +26,7 @@ class Quarantine:
     does not fail in a loop. `isolate` is safe for several threads."""
 
     def __init__(
-        self, narrator: Narrator, backoff: RetryBackoff, clock: Callable[[], float]
+        self, narrator: Reporter, backoff: RetryBackoff, clock: Callable[[], float]
     ) -> None:
         self._narrator = narrator
         self._backoff = backoff

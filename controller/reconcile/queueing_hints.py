@@ -7,12 +7,12 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from controller.allocator.allocate import can_serve
+from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.policy import Policy
-from controller.allocator.request import Wanted
 from controller.cache import nodes, pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
-from controller.filter.feasible_nodes import NodeFits, digest
+from controller.filter.feasible_nodes import NodeFilter, digest
 from controller.queue.pod_class import PodClass
 from controller.reconcile.steps import Steps
 from dra_driver.model.claim import Object, allocation
@@ -24,7 +24,7 @@ _SLICE: Final = 0.1  # seconds, after which the thread looks at its events
 class ClassHints:
     """`controller.queue.pod_class.QueueingHints`, by the filter and the allocator."""
 
-    def __init__(self, cache: ClusterCache, fits: NodeFits, policy: Policy, steps: Steps) -> None:
+    def __init__(self, cache: ClusterCache, fits: NodeFilter, policy: Policy, steps: Steps) -> None:
         self._cache = cache
         self._fits = fits
         self._policy = policy
@@ -63,7 +63,10 @@ class ClassHints:
 
 
 def class_of(
-    pod: Object, wanted: Sequence[Wanted], allocated: Iterable[Object], volumes: Sequence[Object]
+    pod: Object,
+    wanted: Sequence[ClaimRequest],
+    allocated: Iterable[Object],
+    volumes: Sequence[Object],
 ) -> PodClass:
     """The class of a pod that wants these claims, beside those that are `allocated` already.
     `volumes` are node selectors of its volumes."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from controller.allocator.allocate import NO_PEERS, Allocation, Unsatisfied, allocate
+from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate
+from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.device import CardKey
 from controller.allocator.ownership import is_ours
-from controller.allocator.request import Wanted, parse_claim
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
 from controller.filter import admin_access
-from controller.filter.feasible_nodes import Candidates, NodeFits, candidates
+from controller.filter.feasible_nodes import FeasibleNodes, NodeFilter, feasible_nodes
 from controller.filter.usage import check_allocated, check_asked, differs
 from controller.filter.volumes import Volumes
 from controller.queue.pod_class import PodClass
@@ -43,7 +43,7 @@ class Reconciler:
     def __init__(
         self,
         context: Context,
-        fits: NodeFits,
+        fits: NodeFilter,
         guard: StarvationGuard,
         *,
         template_retention: float,
@@ -160,7 +160,7 @@ class Reconciler:
         self,
         key: Key,
         pod: Object,
-        wanted: list[Wanted],
+        wanted: list[ClaimRequest],
         claims: dict[str, Object],
         ours: dict[str, Object],
     ) -> None:
@@ -180,10 +180,10 @@ class Reconciler:
             wanted,
             policy=context.policy,
             peers=self._peers(pod, wanted),
-            roomy=context.cache.roomy_for(pod),
+            roomy=context.cache.nodes_with_capacity(pod),
         )
         outcome = _decide(decide, where)
-        if isinstance(outcome, Unsatisfied) and len(avoided) < len(failed):
+        if isinstance(outcome, FitError) and len(avoided) < len(failed):
             where = self._candidates(pod, allocated, avoided, volumes)
             outcome = _decide(decide, where)
         pod_class = class_of(pod, wanted, allocated, volumes)
@@ -199,7 +199,7 @@ class Reconciler:
             self._report(key, pod, todo, partial(where.explain, outcome.explain))
             self._stay_in_line(key, pod, since, pod_class, where.fitting)
 
-    def _peers(self, pod: Object, wanted: list[Wanted]) -> Mapping[CardKey, int]:
+    def _peers(self, pod: Object, wanted: list[ClaimRequest]) -> Mapping[CardKey, int]:
         """What matters of the pod's replicas to the decision."""
         spreads = self._context.policy.for_claims(wanted).spreads(wanted)
         return self._context.cache.cards_of_replicas(pod) if spreads else NO_PEERS
@@ -210,9 +210,9 @@ class Reconciler:
         allocated: list[Object],
         avoided: Iterable[str],
         volumes: Sequence[Object],
-    ) -> Candidates:
+    ) -> FeasibleNodes:
         excluded = self._excluded(pod, avoided)
-        return candidates(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
+        return feasible_nodes(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
 
     def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
         kept = self._guard.reserved_against(pod)
@@ -291,8 +291,8 @@ class Reconciler:
 
 
 def _decide(
-    decide: Callable[[Collection[str]], Allocation | Unsatisfied], where: Candidates
-) -> Allocation | Unsatisfied:
+    decide: Callable[[Collection[str]], Allocation | FitError], where: FeasibleNodes
+) -> Allocation | FitError:
     if where.preferred:
         outcome = decide([where.preferred])
         if isinstance(outcome, Allocation):

@@ -27,7 +27,7 @@ _REASON_FAULT = "GcuControllerFault"
 _SECONDS = (0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
-class Narrator:
+class Reporter:
     """Never raises, never waits."""
 
     def __init__(self, recorder: Recorder, registry: CollectorRegistry) -> None:

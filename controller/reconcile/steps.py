@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from controller.queue.active_queue import NamespaceBudget
-from controller.reconcile.reporter import Narrator
+from controller.reconcile.reporter import Reporter
 from dra_driver.selector.allowance import SECONDS, Allowance
 
 
@@ -17,7 +17,7 @@ class Steps:
         self,
         allowance: Allowance,
         budget: NamespaceBudget,
-        narrator: Narrator,
+        narrator: Reporter,
         clock: Callable[[], float],
     ) -> None:
         self._allowance = allowance

@@ -22,7 +22,7 @@ from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.quarantine import Quarantine
 from controller.reconcile.reconciler import Reconciler
-from controller.reconcile.reporter import Narrator
+from controller.reconcile.reporter import Reporter
 from controller.reconcile.steps import Steps
 from controller.write.commands import WriteDone
 from controller.write.dispatcher import WriteDispatcher
@@ -53,7 +53,7 @@ class Worker(Background):
         previous_leader: PreviousLeaderFence,
         dispatcher: WriteDispatcher,
         fence: Fence,
-        narrator: Narrator,
+        narrator: Reporter,
         quarantine: Quarantine,
         steps: Steps,
         clock: Callable[[], float],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable
 from typing import Any, Final
@@ -44,8 +43,29 @@ def wait_for_pods(cluster: Cluster, namespace: str, *names: str) -> None:
             return
 
 
-def _told(pods: Iterable[dict[str, Any]]) -> str:
-    return "\n".join(f"{each['metadata']['name']}: {json.dumps(each['status'])}" for each in pods)
+def _told(found: Iterable[dict[str, Any]]) -> str:
+    """A line for each pod that is not ready: short, as logs are cut."""
+    return "\n".join(filter(None, map(_why_not_ready, found)))
+
+
+def _why_not_ready(pod: dict[str, Any]) -> str:
+    status = pod["status"]
+    conditions = {each["type"]: each for each in status.get("conditions", ())}
+    if conditions.get("Ready", {}).get("status") == "True":
+        return ""
+    said = [status, *(each for each in conditions.values() if each["status"] == "False")]
+    said += [
+        state
+        for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+        for state in each["state"].values()
+    ]
+    reasons = dict.fromkeys(
+        f"{each.get('reason', '')} {each.get('message', '')}".strip() for each in said
+    )
+    node = pod["spec"].get("nodeName", "no node")
+    return (
+        f"{pod['metadata']['name']} ({status['phase']}, {node}): {'; '.join(filter(None, reasons))}"
+    )
 
 
 def why_unscheduled(pod: dict[str, Any]) -> str:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controller.allocator.policy import Policy
-from controller.extender.asked import Asked, asked_of
+from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes, place, prioritize
-from controller.extender.view import View
+from controller.extender.limit_request import LimitRequest, asked_of
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
@@ -50,7 +50,7 @@ class RealPod:
     """A pod that is bound to `node` and was placed on `cards`."""
 
     obj: Object
-    asked: Asked
+    asked: LimitRequest
     node: str
     cards: tuple[PciAddress, ...]
     watched: bool = False
@@ -67,7 +67,7 @@ class History:
 
     def __init__(self, seed: int, *, nodes: int = 2, cards: int = 3) -> None:
         self._random = random.Random(seed)
-        self._view = View()
+        self._view = ExtenderCache()
         self._cards = {
             f"node-{n}": {PciAddress(0, c, 0, 0): RealCard() for c in range(1, cards + 1)}
             for n in range(nodes)

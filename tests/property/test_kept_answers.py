@@ -8,11 +8,11 @@ from itertools import islice
 
 import pytest
 
-from controller.allocator.allocate import Allocation, Unsatisfied, allocate, feasible, rank
+from controller.allocator.allocate import Allocation, FitError, allocate, feasible, rank
+from controller.allocator.allocated_devices import DeviceAllocation, allocations_of
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.diagnosis import diagnose, diagnose_nodes
-from controller.allocator.holdings import Hold, holds_of
 from controller.allocator.policy import Policy
-from controller.allocator.request import parse_claim
 from dra_driver.model.claim import Object
 from dra_driver.model.packing import Packing
 from tests.unit.controller.allocator.build import (
@@ -83,21 +83,21 @@ def steps(draw: random.Random) -> Iterator[tuple[list[Object], list[Object]]]:
         yield list(slices.values()), list(claims)
 
 
-def said(outcome: Allocation | Unsatisfied) -> object:
-    if isinstance(outcome, Unsatisfied):
+def said(outcome: Allocation | FitError) -> object:
+    if isinstance(outcome, FitError):
         return outcome.reason
     return outcome.node, [grant.device.id for each in outcome.grants for grant in each]
 
 
-def holds(claims: list[Object]) -> list[Hold]:
-    return [hold for each in claims for hold in holds_of(each)]
+def holds(claims: list[Object]) -> list[DeviceAllocation]:
+    return [hold for each in claims for hold in allocations_of(each)]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_as_a_fresh_look(seed: int) -> None:
     draw = random.Random(seed)
     kept = state([], selectors=SELECTORS)
-    counted: list[Hold] = []
+    counted: list[DeviceAllocation] = []
     for slices, claims in steps(draw):
         for each in slices:
             kept.inventory.put(each)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.allocator.allocate import Allocation, allocate
-from controller.allocator.holdings import Holdings, holds_of
+from controller.allocator.allocated_devices import AllocatedDevices, allocations_of
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
-from controller.allocator.request import parse_claim
-from controller.allocator.search import Grants
+from controller.allocator.search import DeviceAssignments
 from controller.allocator.state import State
 from dra_driver.selector.selector import Selectors
 from tests.property.oracle import Oracle, Slot
@@ -25,9 +25,9 @@ def check(seeds: Iterable[int]) -> int:
 
 
 def state_of(given: Scenario) -> State:
-    holdings = Holdings()
+    holdings = AllocatedDevices()
     for claim in given.held:
-        for hold in holds_of(claim):
+        for hold in allocations_of(claim):
             holdings.add(hold)
     return State(Inventory.of(given.slices), holdings, _CLASSES, _SELECTORS)
 
@@ -54,7 +54,7 @@ def _check(given: Scenario, seed: str) -> bool:
     return True
 
 
-def _pairs(given: Scenario, grants: Grants) -> Iterable[tuple[Slot, str]]:
+def _pairs(given: Scenario, grants: DeviceAssignments) -> Iterable[tuple[Slot, str]]:
     for number, (claim, granted) in enumerate(zip(given.wanted, grants, strict=True)):
         requests = claim["spec"]["devices"]["requests"]
         for grant in granted:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Sequence
 import pytest
 
 from controller.allocator.allocate import Allocation, allocate
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.policy import Policy
-from controller.allocator.request import parse_claim
-from controller.extender.asked import asked_of
 from controller.extender.decide import place
+from controller.extender.limit_request import asked_of
 from dra_driver.agent.forms import card_devices
 from dra_driver.config.card_rules import Offer
 from dra_driver.device_plugin.node_report import node_cards

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from controller.allocator.holdings import Holdings, holds_of
+from controller.allocator.allocated_devices import AllocatedDevices, allocations_of
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
 from dra_driver.model.claim import Object
@@ -248,9 +248,9 @@ def state(
     classes: Mapping[str, Object] | None = None,
     selectors: Selectors | None = None,
 ) -> State:
-    holdings = Holdings()
+    holdings = AllocatedDevices()
     for each in claims:
-        for hold in holds_of(each):
+        for hold in allocations_of(each):
             holdings.add(hold)
     return State(
         inventory=Inventory.of(slices),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.allocator.allocate import Allocation, Unsatisfied, allocate
+from controller.allocator.allocate import Allocation, FitError, allocate
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.policy import Policy
-from controller.allocator.request import parse_claim
 from controller.allocator.state import State
 from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors
@@ -43,7 +43,7 @@ def decide(
             return node, [
                 grant.device.id.name.removesuffix("-00-0") for each in grants for grant in each
             ]
-        case Unsatisfied() as outcome:
+        case FitError() as outcome:
             return outcome.reason
 
 

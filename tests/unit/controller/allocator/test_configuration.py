@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.configuration import applies
 from controller.allocator.policy import Policy
-from controller.allocator.request import parse_claim
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue

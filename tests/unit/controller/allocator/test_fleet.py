@@ -8,23 +8,23 @@ from collections import Counter
 import pytest
 
 from controller.allocator.allocate import Allocation, allocate
+from controller.allocator.allocated_devices import DeviceAllocation
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.fleet import Fleet
-from controller.allocator.holdings import Hold
-from controller.allocator.request import parse_claim
 from controller.allocator.state import State
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import claim, pool, request, state
 from tests.unit.controller.allocator.decide import MODES, SELECTORS, cards
-from tests.unit.controller.allocator.test_holdings import DEVICE
+from tests.unit.controller.allocator.test_allocated_devices import DEVICE
 
 NODES = tuple(f"n{number:02}" for number in range(20))
 
 
-def hold(draw: random.Random) -> Hold:
+def hold(draw: random.Random) -> DeviceAllocation:
     mode = draw.choice(MODES)
     name = f"{mode}-0000-{draw.randrange(5):02x}-00-0"  # of the fifth card nothing is published
     device = DEVICE._replace(pool=f"gcu.enflame.com/{draw.choice(NODES)}", name=name)
-    return Hold(device, None if mode == "whole" else {"slices": draw.randint(1, 3)})
+    return DeviceAllocation(device, None if mode == "whole" else {"slices": draw.randint(1, 3)})
 
 
 def published(node: str, draw: random.Random) -> Object:
@@ -70,7 +70,7 @@ class Changes:
         self.state: State = state([], selectors=SELECTORS)
         self._draw = random.Random(seed)
         self._slices: dict[str, Object] = {}
-        self._held: list[Hold] = []
+        self._held: list[DeviceAllocation] = []
 
     def make(self) -> None:
         draw = self._draw

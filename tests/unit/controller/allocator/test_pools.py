@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.allocate import Allocation, allocate
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
-from controller.allocator.request import parse_claim
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
     ANY,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.allocate import Unsatisfied, allocate
-from controller.allocator.holdings import holds_of
-from controller.allocator.request import parse_claim
+from controller.allocator.allocate import FitError, allocate
+from controller.allocator.allocated_devices import allocations_of
+from controller.allocator.claim_request import parse_claim
 from controller.reconcile.limit_templates import template_for
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
@@ -261,7 +261,7 @@ def test_the_bound_on_work_is_told() -> None:
     found = state(pool("a", devices), selectors=SELECTORS)
     wanted = [parse_claim(claim("c", requests, constraints=limits), found.classes)]
     outcome = allocate(found, wanted, ["a"], steps=20)
-    assert isinstance(outcome, Unsatisfied)
+    assert isinstance(outcome, FitError)
     assert outcome.reason.endswith(
         "the search was stopped on 1 node, after 2 choices that led nowhere"
     )
@@ -275,10 +275,10 @@ def test_what_is_told_follows_the_cluster() -> None:
     told = []
     for holder in (None, "n03", "n07"):
         if holder:
-            for hold in holds_of(allocated(holder, holder, *names("whole", 0))):
+            for hold in allocations_of(allocated(holder, holder, *names("whole", 0))):
                 found.holdings.add(hold)
         outcome = allocate(found, wanted, nodes)
-        assert isinstance(outcome, Unsatisfied)
+        assert isinstance(outcome, FitError)
         told.append(outcome.reason)
     assert told == [
         "20 cards: 20 free (at most 1 on one node); 2 requested",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from controller.allocator.allocate import Allocation, allocate
-from controller.allocator.request import parse_claim
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.results import allocation_status
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claim import Object

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.allocate import Allocation, Unsatisfied, allocate
-from controller.allocator.request import parse_claim
+from controller.allocator.allocate import Allocation, FitError, allocate
+from controller.allocator.claim_request import parse_claim
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
     ANY,
@@ -103,7 +103,7 @@ def test_what_cannot_be_is_soon_found_out(wanted: list[Object]) -> None:
     found = state(pool("a", devices), selectors=SELECTORS)
     parsed = [parse_claim(each, found.classes) for each in wanted]
     outcome = allocate(found, parsed, ["a"], steps=2000)
-    assert isinstance(outcome, Unsatisfied)
+    assert isinstance(outcome, FitError)
     assert "stopped" not in outcome.reason
 
 
@@ -117,7 +117,7 @@ def test_equal_requests_for_shares_are_not_tried_in_every_order() -> None:
     requests = [request(f"r{n}", cls=SHARED, capacity={"slices": "2"}) for n in range(9)]
     found = state(pool("a", cards(6, "shared")), held, selectors=SELECTORS)
     outcome = allocate(found, [parse_claim(claim("c", requests), found.classes)], ["a"], steps=5000)
-    assert isinstance(outcome, Unsatisfied)
+    assert isinstance(outcome, FitError)
     assert "stopped" not in outcome.reason
 
 

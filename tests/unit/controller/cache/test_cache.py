@@ -7,7 +7,7 @@ import pytest
 from controller.allocator.device import DeviceId
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
-from controller.cache.tombstones import Gone
+from controller.cache.tombstones import Tombstones
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object
@@ -97,7 +97,7 @@ def test_what_its_watch_tells_again_is_there(cache: ClusterCache, listed: bool) 
 
 
 def test_no_more_is_remembered_of_what_is_gone_than_is_needed() -> None:
-    gone = Gone()
+    gone = Tombstones()
     for number in range(20_000):
         gone.add(f"u{number}")
     assert "u0" not in gone
@@ -133,7 +133,7 @@ def put_node(cache: ClusterCache) -> None:
 
 def is_taken(cache: ClusterCache) -> bool:
     """Whether the node's only place for a pod is."""
-    roomy = cache.roomy_for(pod("someone"))
+    roomy = cache.nodes_with_capacity(pod("someone"))
     return "a" not in cache.state().numbers.names(roomy)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.allocator.node_set import NodeNumbers
-from controller.cache.node_resources import Rooms
+from controller.cache.node_resources import NodeResources
 from dra_driver.model.claim import Object
 
 NOMINATED = {"nominatedNodeName": "a"}
@@ -25,18 +25,18 @@ def pod(name: str, cpu: str, on: str = "", status: Object | None = None) -> Obje
     return {"metadata": metadata, "spec": spec, "status": status or {}}
 
 
-def put(rooms: Rooms, found: Object, **more: Any) -> None:
+def put(rooms: NodeResources, found: Object, **more: Any) -> None:
     rooms.set_pod(found["metadata"]["name"], found, **more)
 
 
-def roomy(rooms: Rooms, asking: Object) -> set[str]:
+def roomy(rooms: NodeResources, asking: Object) -> set[str]:
     """The names of the nodes that have room for the pod."""
-    return set(rooms.numbers.names(rooms.roomy_for(asking)))
+    return set(rooms.numbers.names(rooms.nodes_with_capacity(asking)))
 
 
 @pytest.fixture
-def rooms() -> Rooms:
-    found = Rooms(NodeNumbers())
+def rooms() -> NodeResources:
+    found = NodeResources(NodeNumbers())
     found.set_node("a", node())
     return found
 
@@ -55,13 +55,13 @@ def rooms() -> Rooms:
         pytest.param(pod("o", "3", "a", {"phase": "Running"}), "", 1, id="runs"),
     ],
 )
-def test_who_takes_room(rooms: Rooms, other: Object, awaited_on: str, left: int) -> None:
+def test_who_takes_room(rooms: NodeResources, other: Object, awaited_on: str, left: int) -> None:
     put(rooms, other, awaited_on=awaited_on)
     assert "a" in roomy(rooms, pod("p", str(left)))
     assert "a" not in roomy(rooms, pod("p", str(left + 1)))
 
 
-def test_a_pod_that_changes_is_counted_once(rooms: Rooms) -> None:
+def test_a_pod_that_changes_is_counted_once(rooms: NodeResources) -> None:
     for cpu in ("3", "2", "1"):
         put(rooms, pod("o", cpu, "a"))
     assert "a" in roomy(rooms, pod("p", "3"))
@@ -71,7 +71,7 @@ def test_a_pod_that_changes_is_counted_once(rooms: Rooms) -> None:
     assert "a" not in roomy(rooms, pod("p", "5"))
 
 
-def test_what_was_found_out_follows_the_nodes(rooms: Rooms) -> None:
+def test_what_was_found_out_follows_the_nodes(rooms: NodeResources) -> None:
     """More amounts are asked for than are kept, so that some are found out anew."""
     amounts = [f"{milli}m" for milli in range(1000, 5000, 50)]
 
@@ -89,14 +89,14 @@ def test_what_was_found_out_follows_the_nodes(rooms: Rooms) -> None:
     assert fitting() == []
 
 
-def test_places_for_pods(rooms: Rooms) -> None:
+def test_places_for_pods(rooms: NodeResources) -> None:
     rooms.set_node("b", node(pods="1"))
     assert "b" in roomy(rooms, pod("p", "1"))
     put(rooms, pod("o", "0", "b"))
     assert "b" not in roomy(rooms, pod("p", "0"))
 
 
-def test_pods_may_be_told_before_their_node_and_outlive_it(rooms: Rooms) -> None:
+def test_pods_may_be_told_before_their_node_and_outlive_it(rooms: NodeResources) -> None:
     put(rooms, pod("o", "3", "b"))
     assert "b" not in roomy(rooms, pod("p", "1"))
     rooms.set_node("b", node())
@@ -109,7 +109,7 @@ def test_pods_may_be_told_before_their_node_and_outlive_it(rooms: Rooms) -> None
     assert "b" not in roomy(rooms, pod("p", "6"))
 
 
-def test_a_list_tells_which_pods_are_left(rooms: Rooms) -> None:
+def test_a_list_tells_which_pods_are_left(rooms: NodeResources) -> None:
     put(rooms, pod("o", "2", "a"))
     put(rooms, pod("n", "1", "a"))
     rooms.keep_pods({"n"})

@@ -95,7 +95,7 @@ CASES: dict[str, tuple[Object, Object, str | None]] = {
 
 @pytest.mark.parametrize(("spec", "given", "why"), CASES.values(), ids=CASES)
 def test_misfit(spec: Object, given: Object, why: str | None) -> None:
-    assert nodes.misfit({"spec": spec}, given) == why
+    assert nodes.filter_reason({"spec": spec}, given) == why
 
 
 def test_any_term_is_enough() -> None:

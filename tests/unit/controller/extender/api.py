@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from controller.extender.asked import concerns_us
+from controller.extender.limit_request import concerns_us
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import BINDINGS, PODS, Resource

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from controller.extender.view import View
+from controller.extender.cache import ExtenderCache
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
@@ -80,9 +80,9 @@ def hold(pod: str, amount: int = 1, container: str = "c0") -> Hold:
     return Hold(f"uid-{pod}", container, amount)
 
 
-def view(*objects: Object) -> View:
+def view(*objects: Object) -> ExtenderCache:
     """Of nodes and pods; what has a spec is a pod."""
-    made = View()
+    made = ExtenderCache()
     for each in objects:
         if "spec" in each:
             made.put_pod(each)

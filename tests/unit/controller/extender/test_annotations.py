@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from controller.extender.annotations import assigned, describe
-from controller.extender.asked import Asked
-from controller.extender.held import Tenant
+from controller.extender.held import BoundPod
+from controller.extender.limit_request import LimitRequest
 from dra_driver.model.mode import Mode
 from dra_driver.model.node_cards import HeldInstance, Hold
 from tests.unit.controller.extender.build import (
@@ -22,9 +22,9 @@ from tests.unit.controller.extender.build import (
 )
 
 
-def tenant(mode: Mode, total: int, *cards: int) -> Tenant:
-    return Tenant(
-        "uid", "default/p", Asked(mode, (("c0", total),), total), tuple(map(address, cards))
+def tenant(mode: Mode, total: int, *cards: int) -> BoundPod:
+    return BoundPod(
+        "uid", "default/p", LimitRequest(mode, (("c0", total),), total), tuple(map(address, cards))
     )
 
 

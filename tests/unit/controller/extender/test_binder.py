@@ -8,8 +8,8 @@ import pytest
 
 from controller.allocator.policy import Policy
 from controller.extender.binder import Binder
+from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes
-from controller.extender.view import View
 from controller.extender.wire import Bind
 from dra_driver.kube.errors import Conflict, Unavailable
 from dra_driver.kube.resources import Resource
@@ -27,7 +27,7 @@ class World:
     def __init__(self, *pods: Object) -> None:
         self.now = 100.0
         self.api = PodApi(*pods)
-        self.view: View = view(node("n", card(1)), node("m", card(2)))
+        self.view: ExtenderCache = view(node("n", card(1)), node("m", card(2)))
         self.binder = Binder(
             self.api.api(),
             self.view,

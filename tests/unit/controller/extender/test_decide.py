@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.policy import Policy
-from controller.extender.asked import asked_of
+from controller.extender.cache import UNTOLD, ExtenderCache
 from controller.extender.decide import filter_nodes, place, prioritize
-from controller.extender.view import UNTOLD, View
+from controller.extender.limit_request import asked_of
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -30,7 +30,7 @@ IN_DRS = card(2, Mode.DRS, hold("c", 3))
 TAKEN = card(3, Mode.WHOLE, hold("d"))
 
 
-def chosen(found: View, asking: Object, on: str = "n") -> list[int]:
+def chosen(found: ExtenderCache, asking: Object, on: str = "n") -> list[int]:
     """Numbers of the cards that the pod would be placed on."""
     asked = asked_of(asking)
     assert asked is not None
@@ -150,8 +150,8 @@ def test_many_nodes_are_judged_as_few_are() -> None:
     "asking", [pod("p", {"cpu": "1"}), pod("p", {SHARED: 0})], ids=["nothing of ours", "no slices"]
 )
 def test_pods_that_ask_for_nothing_go_anywhere(asking: Object) -> None:
-    assert filter_nodes(View(), BINPACK, asking, ["a", "b"]).fit == ("a", "b")
-    assert prioritize(View(), BINPACK, asking, ["a", "b"]) == {"a": 0, "b": 0}
+    assert filter_nodes(ExtenderCache(), BINPACK, asking, ["a", "b"]).fit == ("a", "b")
+    assert prioritize(ExtenderCache(), BINPACK, asking, ["a", "b"]) == {"a": 0, "b": 0}
 
 
 def test_a_pod_whose_place_has_gone_is_refused_with_node_and_reason() -> None:
@@ -159,7 +159,7 @@ def test_a_pod_whose_place_has_gone_is_refused_with_node_and_reason() -> None:
     with pytest.raises(Refused, match=r"node n: 1 card: 1 with fewer than 3 free slices"):
         chosen(view(node("n", HALF)), asking)
     with pytest.raises(Refused, match=f"node n: {UNTOLD}"):
-        chosen(View(), asking)
+        chosen(ExtenderCache(), asking)
 
 
 def test_what_is_being_bound_counts_for_all_pods_but_itself() -> None:

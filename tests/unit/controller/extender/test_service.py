@@ -10,11 +10,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
+from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.binder import Binder
 from controller.extender.metrics import Metrics
-from controller.extender.refusals import Refusals
+from controller.extender.retry_queue import RetryQueue
 from controller.extender.service import Service
-from controller.extender.waiting import Waiting
 from controller.leaderelection.fence import NotLeader
 from dra_driver.kube.errors import Unavailable
 from dra_driver.model.mode import Mode
@@ -32,9 +32,9 @@ class World:
         self.api = PodApi(SMALL, LARGE)
         api = self.api.api()
         found = self.found = view(node("n", card(1)), node("m", card(1), card(2)))
-        self.waiting = Waiting(api, fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0)
+        self.waiting = RetryQueue(api, fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0)
         metrics = Metrics(self.registry)
-        self.refusals = Refusals(metrics.refused_by_node, lambda: 0.0)
+        self.refusals = AdmissionBackoff(metrics.refused_by_node, lambda: 0.0)
         binder = Binder(api, found, lock, policy, clock=lambda: 0.0, now_ns=lambda: 0)
         self.service = Service(
             found,

@@ -7,11 +7,11 @@ import threading
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.assigned import Assignments
+from controller.extender.cache import UNTOLD, ExtenderCache
 from controller.extender.metrics import Metrics
-from controller.extender.refusals import Refusals
-from controller.extender.view import UNTOLD, View
-from controller.extender.waiting import Waiting
+from controller.extender.retry_queue import RetryQueue
 from controller.extender.watching import NodeHandler, PodHandler
 from dra_driver.kube.api import Change
 from dra_driver.model.claim import Object
@@ -33,16 +33,16 @@ HINT = str(address(1))
 class World:
     def __init__(self) -> None:
         lock = threading.Lock()
-        self.view = View()
+        self.view = ExtenderCache()
         self.registry = CollectorRegistry()
-        self.waiting = Waiting(
+        self.waiting = RetryQueue(
             PodApi().api(), fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0
         )
         self.api = PodApi()
         assignments = Assignments(self.api.api(), self.view.cards, clock=lambda: 0.0)
         self.look = assignments.look
         self.nodes = NodeHandler(self.view, lock, assignments)
-        self.refusals = Refusals(Metrics(self.registry).refused_by_node, lambda: 0.0)
+        self.refusals = AdmissionBackoff(Metrics(self.registry).refused_by_node, lambda: 0.0)
         self.pods = PodHandler(self.view, lock, self.waiting, assignments, self.refusals)
 
     def refused(self) -> float | None:

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from controller.allocator.node_selector import selector_matches
-from controller.filter.feasible_nodes import NodeFits, candidates
-from controller.filter.label_index import NodeIndex
+from controller.filter.feasible_nodes import NodeFilter, feasible_nodes
+from controller.filter.label_index import LabelIndex
 from dra_driver.model.claim import Object
 from tests.unit.controller.world import node, pod
 
@@ -45,7 +45,7 @@ def term(draw: random.Random) -> Object:
 def test_as_a_look_at_each_node(seed: int) -> None:
     draw = random.Random(seed)
     known = some_nodes(draw)
-    index = NodeIndex(known)
+    index = LabelIndex(known)
     for _ in range(50):
         selector = {"nodeSelectorTerms": [term(draw) for _ in range(draw.randint(0, 3))]}
         expected = {name for name, each in known.items() if selector_matches(selector, each)}
@@ -55,14 +55,14 @@ def test_as_a_look_at_each_node(seed: int) -> None:
 def test_a_node_that_changed_is_looked_at_again() -> None:
     known = {"a": labelled("a", zone="x"), "b": labelled("b", zone="y")}
     version = 1
-    fits = NodeFits(known, lambda: version)
+    fits = NodeFilter(known, lambda: version)
     in_x = {"key": "zone", "operator": "In", "values": ["x"]}
     selector: Object = {"nodeSelectorTerms": [{"matchExpressions": [in_x]}]}
     wanting = pod("p", nodeSelector={"zone": "x"})
 
     def found() -> tuple[set[str], set[str]]:
-        where = candidates(pod("q"), fits, (), excluded={}, volumes=[selector])
-        return set(where.fitting), set(candidates(wanting, fits, (), excluded={}).fitting)
+        where = feasible_nodes(pod("q"), fits, (), excluded={}, volumes=[selector])
+        return set(where.fitting), set(feasible_nodes(wanting, fits, (), excluded={}).fitting)
 
     assert found() == ({"a"}, {"a"})
     known["b"] = labelled("b", zone="x")

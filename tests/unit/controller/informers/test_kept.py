@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bench import fleet, lists
-from controller.allocator.holdings import holds_of
+from controller.allocator.allocated_devices import allocations_of
 from controller.allocator.inventory import Inventory
 from controller.cache import nodes, pods
 from controller.cache.cache import WATCHED
@@ -171,7 +171,7 @@ def _writer(claim: Object) -> object:
     [
         ClaimRef.of,
         lambda claim: tuple(all_results(claim)),
-        holds_of,
+        allocations_of,
         _writer,
         is_releasable,
         pods.owning_pod,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.metrics import Metrics
-from controller.extender.refusals import Refusals
 from tests.unit.controller.extender.build import SHARED, of_workload, pod
 
 FAILED = of_workload("w", pod("a", {SHARED: 1}))
@@ -16,7 +16,9 @@ NEXT = of_workload("w", pod("b", {SHARED: 1}))
 class World:
     def __init__(self) -> None:
         self.now = 100.0
-        self.refusals = Refusals(Metrics(CollectorRegistry()).refused_by_node, lambda: self.now)
+        self.refusals = AdmissionBackoff(
+            Metrics(CollectorRegistry()).refused_by_node, lambda: self.now
+        )
 
     def is_kept(self) -> bool:
         return "n" in self.refusals.of(NEXT, ["n"])

@@ -19,7 +19,7 @@ Share = frozenset[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class DeviceAllocation:
     """One result of an allocation. `consumed` maps a capacity to nano units; it is None where
     the device is held as a whole."""
 
@@ -28,7 +28,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Use:
+class DeviceUsage:
     """What is held of one device; one object for equal ones. `shares` counts shares by what each
     of them consumes, and `consumed` is their sum."""
 
@@ -37,10 +37,10 @@ class Use:
     consumed: Mapping[str, int]
 
 
-def holds_of(claim: Object) -> tuple[Hold, ...]:
+def allocations_of(claim: Object) -> tuple[DeviceAllocation, ...]:
     """What `claim` holds of this driver's devices; administrative access holds nothing."""
     return tuple(
-        Hold(
+        DeviceAllocation(
             DeviceId(result.pool, result.device),
             None if result.share_id is None else _consumption(tuple(result.consumed.items())),
         )
@@ -49,19 +49,19 @@ def holds_of(claim: Object) -> tuple[Hold, ...]:
     )
 
 
-class Holdings:
+class AllocatedDevices:
     """Counts holds. A device stays held after it vanished from its slice."""
 
     def __init__(self) -> None:
         self._watchers: list[set[DeviceId]] = []
         self._held: dict[str, dict[str, Counter[Share | None]]] = {}
 
-    def add(self, hold: Hold) -> None:
+    def add(self, hold: DeviceAllocation) -> None:
         held = self._held.setdefault(hold.device.pool, {})
         held.setdefault(hold.device.name, Counter())[_share(hold.consumed)] += 1
         self._tell(hold.device)
 
-    def remove(self, hold: Hold) -> None:
+    def remove(self, hold: DeviceAllocation) -> None:
         """Take back what was added."""
         pool, name = hold.device
         share = _share(hold.consumed)
@@ -79,7 +79,7 @@ class Holdings:
         """From now on, put the devices of which something else is held into `changed`."""
         self._watchers.append(changed)
 
-    def use(self, device: DeviceId) -> Use | None:
+    def use(self, device: DeviceId) -> DeviceUsage | None:
         """What is held of the device; None where nothing is."""
         held = self._names(device.pool).get(device.name)
         return None if held is None else _use(frozenset(held.items()))
@@ -122,11 +122,11 @@ def _share_of(consumed: tuple[tuple[str, int], ...]) -> Share:
 
 
 @lru_cache(4096)
-def _use(held: frozenset[tuple[Share | None, int]]) -> Use:
+def _use(held: frozenset[tuple[Share | None, int]]) -> DeviceUsage:
     shares = {share: count for share, count in held if share is not None}
     consumed: dict[str, int] = {}
     for share, count in shares.items():
         for name, amount in share:
             consumed[name] = consumed.get(name, 0) + count * amount
     whole = len(shares) < len(held)
-    return Use(whole, shares, {name: amount for name, amount in consumed.items() if amount})
+    return DeviceUsage(whole, shares, {name: amount for name, amount in consumed.items() if amount})

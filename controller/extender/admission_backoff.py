@@ -14,7 +14,7 @@ from typing import Final
 from prometheus_client import Counter
 
 from controller.cache import pods
-from controller.extender.asked import Pod
+from controller.extender.limit_request import Pod
 
 _FIRST, _LONGEST = 5.0, 60.0  # seconds
 _FORGOTTEN: Final = 60.0  # seconds after the pause: the next refusal is a first one again
@@ -32,7 +32,7 @@ class _Refusal:
     over: bool = False
 
 
-class Refusals:
+class AdmissionBackoff:
     """Safe for several threads. `counter` counts the pods. Workloads are told apart: what is wrong
     with the pods of one, such as a size that is none, keeps nobody else from the node."""
 

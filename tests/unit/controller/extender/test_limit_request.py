@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.extender.asked import Asked, asked_of, concerns_us
+from controller.extender.limit_request import LimitRequest, asked_of, concerns_us
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -101,7 +101,7 @@ SIDECAR = {"restartPolicy": "Always"}
 def test_what_a_pod_asks(
     asking: Object, mode: Mode, containers: tuple[tuple[str, int], ...], total: int
 ) -> None:
-    assert asked_of(asking) == Asked(mode, containers, total)
+    assert asked_of(asking) == LimitRequest(mode, containers, total)
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller.allocator.holdings import Hold, Holdings
+from controller.allocator.allocated_devices import AllocatedDevices, DeviceAllocation
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
 from controller.cache import pods
-from controller.cache.tombstones import Gone
-from controller.extender.asked import asked_of, concerns_us
+from controller.cache.tombstones import Tombstones
 from controller.extender.claims import CLASSES
 from controller.extender.devices import slice_of
-from controller.extender.held import Tenant, held_on
+from controller.extender.held import BoundPod, held_on
+from controller.extender.limit_request import asked_of, concerns_us
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
@@ -47,24 +47,24 @@ class _Node:
     published: str | None = None
     cards: tuple[NodeCard, ...] = ()
     problem: str = UNTOLD
-    tenants: dict[str, Tenant] = field(default_factory=dict)
+    tenants: dict[str, BoundPod] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
-    holds: tuple[Hold, ...] = ()
+    holds: tuple[DeviceAllocation, ...] = ()
     unplaced: tuple[str, ...] = ()
 
 
-class View:
+class ExtenderCache:
     """Fed by `put_…` and `drop_…` with what watches bring, and by `assume` with what is being
     bound."""
 
     def __init__(self) -> None:
         self._inventory = Inventory()
-        self._holdings = Holdings()
+        self._holdings = AllocatedDevices()
         self.state = State(self._inventory, self._holdings, CLASSES, Selectors())
         self._nodes: dict[str, _Node] = {}
         self._places: dict[str, str] = {}  # UID of a pod to its node
         self._assumed: set[str] = set()
-        self._gone = Gone()
+        self._gone = Tombstones()
         self._version = 0
 
     @property
@@ -152,7 +152,7 @@ class View:
         """Whether the pod counts as bound, and its watch has not told so yet."""
         return uid in self._assumed
 
-    def assume(self, tenant: Tenant, node: str) -> None:
+    def assume(self, tenant: BoundPod, node: str) -> None:
         """Count the pod as bound to the node until its watch tells, or `forget`."""
         self._assumed.add(tenant.uid)
         self._place(tenant, node)
@@ -174,7 +174,7 @@ class View:
             if tenant is not None and node is not None:
                 self.assume(tenant, node)
 
-    def _place(self, tenant: Tenant, node: str) -> None:
+    def _place(self, tenant: BoundPod, node: str) -> None:
         if self._places.get(tenant.uid, node) != node:
             self._take_out(tenant.uid)
         known = self._nodes.setdefault(node, _Node())
@@ -224,7 +224,7 @@ class View:
             self.state.numbers.trim(self._nodes.keys())
 
 
-def _tenant(pod: Object) -> Tenant | None:
+def _tenant(pod: Object) -> BoundPod | None:
     """None where the pod asks for nothing that a node could give it."""
     try:
         asked = asked_of(pod)
@@ -234,7 +234,7 @@ def _tenant(pod: Object) -> Tenant | None:
         return None
     metadata = pod["metadata"]
     text = (metadata.get("annotations") or {}).get(ANNOTATION_ASSIGNED, "")
-    return Tenant(
+    return BoundPod(
         uid=pods.uid_of(pod),
         name=f"{metadata['namespace']}/{metadata['name']}",
         asked=asked,
@@ -244,7 +244,7 @@ def _tenant(pod: Object) -> Tenant | None:
 
 
 def _static(pod: Object) -> str | None:
-    """`Tenant.static` of the pod."""
+    """`BoundPod.static` of the pod."""
     text = (pod["metadata"].get("annotations") or {}).get(_MIRROR)
     if text is None:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from controller.allocator.configuration import packing_of
 from controller.allocator.constraints import Constraint, parse_constraint
-from controller.allocator.demand import Demand, demand
+from controller.allocator.device_request import DeviceRequest, demand
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.errors import Refused
 
@@ -24,7 +24,7 @@ class ExactRequest:
 
     name: str
     class_name: str
-    demand: Demand
+    demand: DeviceRequest
     tolerations: tuple[Object, ...]
 
 
@@ -37,7 +37,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ClaimRequest:
     """A claim that waits for devices."""
 
     ref: ClaimRef
@@ -58,12 +58,12 @@ class Wanted:
         )
 
 
-def parse_claim(claim: Object, classes: Mapping[str, Object]) -> Wanted:
+def parse_claim(claim: Object, classes: Mapping[str, Object]) -> ClaimRequest:
     """Read the claim. Raises Refused, naming the form, for what is not supported, and
     InvalidValue for what no API server would have stored."""
     ref = ClaimRef.of(claim)
     devices = claim["spec"].get("devices") or {}
-    wanted = Wanted(
+    wanted = ClaimRequest(
         ref,
         claim,
         tuple(_request(ref, entry, devices, classes) for entry in devices.get("requests") or ()),
@@ -149,7 +149,7 @@ def _constraint(ref: ClaimRef, entry: Mapping[str, Any]) -> Constraint:
     return found
 
 
-def _check_limits(wanted: Wanted, classes: Mapping[str, Object]) -> None:
+def _check_limits(wanted: ClaimRequest, classes: Mapping[str, Object]) -> None:
     # A request for all devices takes at least one.
     asked = sum(
         min(1 if sub.demand.count is None else sub.demand.count for sub in each.alternatives)
@@ -169,7 +169,7 @@ def _check_limits(wanted: Wanted, classes: Mapping[str, Object]) -> None:
         )
 
 
-def _configs(wanted: Wanted, classes: Mapping[str, Object]) -> Iterator[int]:
+def _configs(wanted: ClaimRequest, classes: Mapping[str, Object]) -> Iterator[int]:
     """At least how many entries class and claim add, whatever subrequests are chosen (results.py
     has how they are counted)."""
     certain = [each.alternatives[0] for each in wanted.requests if len(each.alternatives) == 1]

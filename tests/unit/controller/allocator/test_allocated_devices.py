@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from controller.allocator.allocated_devices import (
+    AllocatedDevices,
+    DeviceAllocation,
+    allocations_of,
+)
 from controller.allocator.device import DeviceId
-from controller.allocator.holdings import Hold, Holdings, holds_of
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import allocated, claim
 from tests.unit.controller.allocator.decide import names
@@ -13,15 +17,15 @@ from tests.unit.controller.allocator.decide import names
 [NAME] = names("shared", 0)
 DEVICE = DeviceId("gcu.enflame.com/a", NAME)
 NANO = 10**9
-SHARE = Hold(DEVICE, {"slices": 2 * NANO})
+SHARE = DeviceAllocation(DEVICE, {"slices": 2 * NANO})
 
-CASES: dict[str, tuple[Object, tuple[Hold, ...]]] = {
+CASES: dict[str, tuple[Object, tuple[DeviceAllocation, ...]]] = {
     "an unallocated claim": (claim("c"), ()),
-    "a whole device": (allocated("c", "a", NAME), (Hold(DEVICE, None),)),
+    "a whole device": (allocated("c", "a", NAME), (DeviceAllocation(DEVICE, None),)),
     "a share": (allocated("c", "a", NAME, consumed={"slices": "2"}), (SHARE,)),
     "a share of which nothing is told": (
         allocated("c", "a", NAME, shareID="s"),
-        (Hold(DEVICE, {}),),
+        (DeviceAllocation(DEVICE, {}),),
     ),
     "two shares of one device": (
         allocated("c", "a", NAME, NAME, consumed={"slices": "2"}),
@@ -33,12 +37,12 @@ CASES: dict[str, tuple[Object, tuple[Hold, ...]]] = {
 
 
 @pytest.mark.parametrize(("given", "holds"), CASES.values(), ids=CASES)
-def test_holds_of(given: Object, holds: tuple[Hold, ...]) -> None:
-    assert holds_of(given) == holds
+def test_holds_of(given: Object, holds: tuple[DeviceAllocation, ...]) -> None:
+    assert allocations_of(given) == holds
 
 
 def test_shares_add_up_and_are_taken_back() -> None:
-    holdings, other = Holdings(), Hold(DEVICE, {"slices": NANO})
+    holdings, other = AllocatedDevices(), DeviceAllocation(DEVICE, {"slices": NANO})
     for hold in (SHARE, SHARE, other):
         holdings.add(hold)
     use = holdings.use(DEVICE)
@@ -52,7 +56,7 @@ def test_shares_add_up_and_are_taken_back() -> None:
 
 
 def test_a_held_device_is_found_by_its_card_s_name_as_its_slice_may_be_gone() -> None:
-    holdings = Holdings()
+    holdings = AllocatedDevices()
     holdings.add(SHARE)
     assert list(holdings.names_of_card(DEVICE.pool, "0000:00:00.0")) == [NAME]
     assert list(holdings.names_of_card(DEVICE.pool, "0000:01:00.0")) == []

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from controller.extender.waiting import Waiting
+from controller.extender.retry_queue import RetryQueue
 from controller.leaderelection.fence import NotLeader
 from dra_driver.kube.errors import Conflict, NotFound, Unavailable
 from dra_driver.model.claim import Object
@@ -25,7 +25,7 @@ class World:
         self.api = PodApi()
         self.places: set[str] = set()
         self.asked = 0
-        self.waiting = Waiting(
+        self.waiting = RetryQueue(
             self.api.api(), fits=self.fits, clock=lambda: self.now, now_ns=lambda: 7
         )
 

@@ -23,7 +23,7 @@ MODES: Final[Mapping[str, Mode]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LimitRequest:
     """`containers` are those that keep what they are given, sidecars included: name and amount
     (cards, slices, or the size of one DRS instance). `total` is more than their sum where an init
     container asks for more than those after it."""
@@ -38,7 +38,7 @@ def concerns_us(pod: Pod) -> bool:
     return any(MODES.keys() & _limits(each).keys() for _, each in _all_containers(pod))
 
 
-def asked_of(pod: Pod) -> Asked | None:
+def asked_of(pod: Pod) -> LimitRequest | None:
     """What is to be found for the pod; None where it asks for nothing of ours.
 
     Raises Refused for what no node can give, whatever is free on it.
@@ -61,7 +61,7 @@ def asked_of(pod: Pod) -> Asked | None:
         kept = tuple((name, amount) for is_init, name, _, amount in asking if not is_init)
     # What init containers alone ask for nobody keeps but the pod, until it ends.
     kept = kept or (max(((name, amount) for _, name, _, amount in asking), key=itemgetter(1)),)
-    return Asked(mode, kept, _total(pod))
+    return LimitRequest(mode, kept, _total(pod))
 
 
 def _instances(asking: Iterable[tuple[bool, str, int]]) -> Iterator[tuple[str, int]]:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.allocator.holdings import Hold, Holdings, holds_of
+from controller.allocator.allocated_devices import (
+    AllocatedDevices,
+    DeviceAllocation,
+    allocations_of,
+)
 from controller.allocator.node_selector import selected_name
 from dra_driver.model.claim import Object, allocation
 
 
-class ClaimHolds:
+class ClaimAllocations:
     """Keeps `holdings`, claim by claim. Claims go by UID: a claim that was deleted while it was
     being written, and the new claim of its name, each hold what they hold."""
 
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: AllocatedDevices) -> None:
         self._holdings = holdings
         self._assumed: dict[str, Object] = {}
-        self._holds: dict[str, Sequence[Hold]] = {}
+        self._holds: dict[str, Sequence[DeviceAllocation]] = {}
         self._nodes: dict[str, str] = {}
 
     def assume(self, claim: Object) -> None:
@@ -32,7 +36,7 @@ class ClaimHolds:
         """`watched` is the claim of that UID as the watch has it, None if it has none. Gives
         whether the claim is on another node now."""
         claim = self._assumed.get(uid, watched)
-        holds = () if claim is None else holds_of(claim)
+        holds = () if claim is None else allocations_of(claim)
         node = None if claim is None else _node_of(claim)
         for hold in self._holds.pop(uid, ()):
             self._holdings.remove(hold)
@@ -46,7 +50,7 @@ class ClaimHolds:
             self._nodes[uid] = node
         return moved
 
-    def of(self, claim: Object) -> Sequence[Hold]:
+    def of(self, claim: Object) -> Sequence[DeviceAllocation]:
         return self._holds.get(uid_of(claim), ())
 
     def node(self, claim: Object) -> str | None:

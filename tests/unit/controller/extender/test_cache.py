@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from controller.allocator.policy import Policy
-from controller.extender.asked import asked_of
+from controller.extender.cache import UNTOLD, ExtenderCache
 from controller.extender.decide import filter_nodes, place
-from controller.extender.view import UNTOLD, View
+from controller.extender.limit_request import asked_of
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
@@ -30,7 +30,7 @@ from tests.unit.controller.extender.build import (
 ONE, TWO = str(address(1)), str(address(2))
 
 
-def slices_left(found: View, on: str = "n") -> int:
+def slices_left(found: ExtenderCache, on: str = "n") -> int:
     """The most slices that one more pod can have on the node."""
     fitting = [
         n for n in range(1, 7) if filter_nodes(found, Policy(), pod("probe", {SHARED: n}), [on]).fit
@@ -130,7 +130,9 @@ def test_cards_of_a_pod_that_are_told_one_after_the_other(first: Hold) -> None:
     ],
     ids=["deleted", "finished"],
 )
-def test_what_an_ended_pod_held_is_free_in_the_same_mode_only(end: Callable[[View], None]) -> None:
+def test_what_an_ended_pod_held_is_free_in_the_same_mode_only(
+    end: Callable[[ExtenderCache], None],
+) -> None:
     told = node("n", card(1, Mode.SHARED, hold("a", 2)))
     found = view(told, pod("a", {SHARED: 2}, on="n", cards=ONE))
     end(found)
@@ -257,7 +259,7 @@ def test_a_static_pod_is_known_by_the_uid_that_its_kubelet_gave_it() -> None:
 )
 @pytest.mark.parametrize("hint", ["", ONE, TWO], ids=["no hint", "a card", "another card"])
 def test_a_mirror_that_a_tenant_made_changes_nothing(
-    end: Callable[[View, Object], None], named: str, hint: str
+    end: Callable[[ExtenderCache, Object], None], named: str, hint: str
 ) -> None:
     """Neither takes it the node from others, nor are cards free that others have."""
     found = view(

@@ -17,7 +17,7 @@ WHOLE = 1000  # a device, or all of one of its capacities, where parts are compa
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class CapacityFit:
     """What a grant takes of a device's capacities: of a device for one claim alone nothing is
     counted, but what is asked must still fit. `amounts` has for each capacity its name, what is
     taken and what there is in all, in nano units; `share` the same without the last. `left` is
@@ -40,7 +40,7 @@ class Shortfall(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Demand:
+class DeviceRequest:
     """One object for all requests that ask the same (see `demand`), so that what is found out
     for one serves the others. `selectors` are the class's and then the request's own.
 
@@ -53,9 +53,9 @@ class Demand:
     tolerations: str  # JSON
     admin_access: bool
     packing: PackingChoice
-    _offers: dict[DeviceKind, Offer | None] = field(default_factory=dict, repr=False)
+    _offers: dict[DeviceKind, CapacityFit | None] = field(default_factory=dict, repr=False)
 
-    def offer(self, kind: DeviceKind) -> Offer | None:
+    def offer(self, kind: DeviceKind) -> CapacityFit | None:
         """What a device of the kind would give; None where it can never serve the request."""
         try:
             return self._offers[kind]
@@ -74,7 +74,7 @@ class Demand:
             if amount is None or amount.value > capacity.total.value:
                 yield Shortfall(name, capacity.most)
 
-    def _reckon(self, kind: DeviceKind) -> Offer | None:
+    def _reckon(self, kind: DeviceKind) -> CapacityFit | None:
         if self.capacity.keys() - kind.capacity.keys():
             return None
         consumed: dict[str, Amount] = {}
@@ -88,7 +88,7 @@ class Demand:
         taints = untolerated(kind.taints, json.loads(self.tolerations))
         share = frozenset((name, amount) for name, amount, _ in amounts)
         left = sum((total - amount) * WHOLE // total for _, amount, total in amounts if total)
-        return Offer(consumed, tuple(amounts), share, left, taints)
+        return CapacityFit(consumed, tuple(amounts), share, left, taints)
 
 
 @lru_cache(1024)
@@ -100,10 +100,10 @@ def demand(
     *,
     admin_access: bool,
     packing: PackingChoice,
-) -> Demand:
+) -> DeviceRequest:
     """The one Demand for these; `capacity` has names and quantities as written. Raises
     InvalidValue where a quantity is none."""
-    return Demand(
+    return DeviceRequest(
         selectors=selectors,
         count=count,
         capacity={name: Amount.parse(text) for name, text in capacity},

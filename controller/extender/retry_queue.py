@@ -49,7 +49,7 @@ class _Waiter:
     seen: int = -1
 
 
-class Waiting:
+class RetryQueue:
     """Safe for several threads. `fits` says whether a pod could go to any of some nodes now, or to
     any node at all where it is given None."""
 
