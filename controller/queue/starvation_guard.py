@@ -2,8 +2,8 @@
 
 The pod that is first in line, by priority and then age, and has waited for `patience` seconds, gets
 a node reserved: pods behind it are given nothing there until it is served. The node is one that
-could serve it if it were empty, the one with the fewest devices in use. The choice is made anew
-after another `patience` seconds, when another node may have become the emptier one.
+could serve it if it were empty, the one of whose cards the least is allocated. The choice is made
+anew after another `patience` seconds, when another node may have become the emptier one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from controller.allocator.allocate import can_serve
+from controller.allocator.allocate import feasible
 from controller.allocator.claim_request import ClaimRequest
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
@@ -117,15 +117,11 @@ class StarvationGuard:
 
     def _find(self, wanted: Sequence[ClaimRequest], among: AbstractSet[str]) -> str | None:
         try:
-            if not can_serve(self._empty, wanted, among):
-                return None
-            for node in sorted(among, key=lambda name: (self._in_use(name), name)):
-                if can_serve(self._empty, wanted, [node]):
-                    return node
+            suitable = feasible(self._empty, wanted, among)
         except AllowanceSpent:
             logger.info("no node is reserved before the next look: that takes too long to find out")
-        return None
-
-    def _in_use(self, node: str) -> int:
-        found = self._state.fleet.node(node)
-        return 0 if found is None else found.load
+            return None
+        self._state.settle()
+        fleet = self._state.fleet
+        emptiest = next(fleet.by_load.walk(suitable & fleet.everywhere), 0)
+        return min(fleet.numbers.names(emptiest), default=None)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from controller.allocator.allocate import can_serve
+from controller.allocator.allocate import feasible
+from controller.allocator.node_set import NodeSet
 from controller.queue import starvation_guard
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object
@@ -171,11 +172,11 @@ def test_the_node_is_found_once_for_a_class_and_a_state(monkeypatch: pytest.Monk
     """A hundred pods that no node could serve, and that are due a node at the same time."""
     found: list[object] = []
 
-    def counted(*args: Any) -> bool:
+    def counted(*args: Any) -> NodeSet:
         found.append(args)
-        return can_serve(*args)
+        return feasible(*args)
 
-    monkeypatch.setattr(starvation_guard, "can_serve", counted)
+    monkeypatch.setattr(starvation_guard, "feasible", counted)
     world = two_full_nodes()
     for number in range(100):
         start(world, f"impossible{number}", count=3)
