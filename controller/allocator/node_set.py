@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 NodeSet = int
-_REMEMBERED: Final = 1024  # sets of names
+_REMEMBERED: Final = 32  # sets of names, each of which may take a MiB
 _PEELED: Final = 8
 _SLACK: Final = 4096  # numbers of nodes that are gone, before all are numbered anew
 
