@@ -36,6 +36,9 @@ from dra_driver.telemetry.program import Deadline
 _CDI_SINCE: Final = (1, 29)
 # A kubelet that starts fails the pods whose devices nobody lists, so it hears of these in time.
 _PATIENCE: Final = 5.0
+# Seconds by which the watch of the node's pods may be later than the kubelet's own. The kubelet
+# takes on no other pod meanwhile. Only a static pod takes so long: its mirror comes afterwards.
+_PODS_LAG: Final = 5.0
 _NOTHING: Final = Offer(modes=frozenset())
 
 
@@ -82,6 +85,7 @@ class PluginFront:
             release_interval=settings.release_interval,
             patience=_PATIENCE,
             pods=pods,
+            pods_lag=self._pods_lag,
             timed=metrics.timed_devices,
             found_scattered=self._tell_scattered,
             effects=shared.effects,
@@ -162,6 +166,9 @@ class PluginFront:
             "the watch over the node's pods": self._pods.is_alive,
         }
         return (served if self.serves else {}) | (reported if self._reports else {})
+
+    def _pods_lag(self) -> float:
+        return _PODS_LAG if self._pods.problem is None else 0.0
 
     def _tell_scattered(self, found: Scattered) -> None:
         self._metrics.pod_scattered()

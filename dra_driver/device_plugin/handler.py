@@ -28,7 +28,7 @@ class ModeHandler:
         changed: Callable[[], None],
         hints: Callable[[Mode, int], Hints] = lambda _mode, _size: (),
     ) -> None:
-        """`hints` neither raises nor waits."""
+        """`hints` does not raise, and may wait for seconds."""
         self._mode = mode
         self._view = view
         self._granter = granter
@@ -48,12 +48,13 @@ class ModeHandler:
 
     def prefer(self, available: Sequence[str], included: Sequence[str], size: int) -> Sequence[str]:
         """Binpack; none where the journal cannot be read: then the kubelet takes any devices."""
+        hints = self._hints(self._mode, size)  # first, as it may wait
         try:
             view = self._view()
         except JournalError as error:
             logger.warning("no devices are preferred: %s", error)
             return ()
-        stocks, hints = stock(view, self._mode), self._hints(self._mode, size)
+        stocks = stock(view, self._mode)
         if self._mode is Mode.WHOLE:
             return prefer_whole(view.cards or {}, stocks, available, included, size, hints=hints)
         return prefer_share(stocks, available, included, size, hints=hints)

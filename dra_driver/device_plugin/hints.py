@@ -32,16 +32,32 @@ def hints(
     all its containers before the next one. Otherwise in the order of `pods`."""
     found = []
     for pod in pods:
-        its = [each for each in recorded if each.pod == pod["metadata"]["uid"]]
-        served = {each.container for each in its}
-        asking = list(_asking(pod, mode))
-        if all(amount != size or name in served for name, amount, _ in asking):
+        if not _is_open(pod, recorded, mode, size):
             continue
-        devices = _devices(its, mode)
+        devices = _devices(_recorded_of(pod, recorded), mode)
         cards = _left(_assigned(pod), devices, mode)
         if cards:
-            found.append((not devices, Hint(cards, max(0, _most(asking) - len(devices)))))
+            needed = max(0, _most(list(_asking(pod, mode))) - len(devices))
+            found.append((not devices, Hint(cards, needed)))
     return [hint for _, hint in sorted(found, key=lambda each: each[0])]
+
+
+def is_requested(
+    pods: Collection[_Pod], recorded: Collection[Recorded], mode: Mode, size: int
+) -> bool:
+    """Whether any of `pods` has a container that requests `size` devices of `mode` and has none on
+    record yet. When the kubelet asks for them, the answer no means that the pod is not among
+    `pods`."""
+    return any(_is_open(pod, recorded, mode, size) for pod in pods)
+
+
+def _is_open(pod: _Pod, recorded: Collection[Recorded], mode: Mode, size: int) -> bool:
+    served = {each.container for each in _recorded_of(pod, recorded)}
+    return any(amount == size and name not in served for name, amount, _ in _asking(pod, mode))
+
+
+def _recorded_of(pod: _Pod, recorded: Collection[Recorded]) -> list[Recorded]:
+    return [each for each in recorded if each.pod == pod["metadata"]["uid"]]
 
 
 def _left(assigned: Cards, devices: Collection[PluginDevice], mode: Mode) -> Cards:

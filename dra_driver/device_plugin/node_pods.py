@@ -29,12 +29,13 @@ class NodePods:
 
     def __init__(self, read: Callable[[], Collection[Object]] = lambda: ()) -> None:
         self._read = read
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._pods: dict[str, Object] | None = None
 
     def on_replace(self, items: Sequence[Object]) -> None:
         with self._lock:
             self._pods = {pod["metadata"]["uid"]: pod for pod in sorted(items, key=_age)}
+            self._lock.notify_all()
 
     def on_event(self, change: Change, obj: Object) -> None:
         with self._lock:
@@ -44,6 +45,16 @@ class NodePods:
             else:
                 pods[obj["metadata"]["uid"]] = obj  # a known one keeps its place
             self._pods = pods
+            self._lock.notify_all()
+
+    def wait_for(self, is_there: Callable[[Collection[Object]], bool], within: float) -> bool:
+        """Return when `is_there` is true of the pods that have not ended, or after `within` seconds
+        at most; says which. It is called after each event of the watch, and must not block."""
+        with self._lock:
+            return self._lock.wait_for(lambda: is_there(self._present()), within)
+
+    def _present(self) -> list[Object]:
+        return [pod for pod in (self._pods or {}).values() if not _is_over(pod)]
 
     def known(self) -> list[Object]:
         """All that the watch has told of."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dra_driver.device_plugin.granter import Granter, Handover
 from dra_driver.device_plugin.handler import ModeHandler
-from dra_driver.device_plugin.hints import hints
+from dra_driver.device_plugin.hints import hints, is_requested
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints
 from dra_driver.device_plugin.releaser import DeviceSets, Releaser
@@ -52,17 +52,20 @@ class DevicePlugin:
         release_interval: float = 10.0,
         patience: float = 0.0,
         pods: NodePods | None = None,
+        pods_lag: Callable[[], float] = lambda: 0.0,
         timed: Timed = lambda _resource, handler: handler,
         found_scattered: Callable[[Scattered], None] = lambda _found: None,
         effects: Effects | None = None,
     ) -> None:
         """`pod_uid` is the agent's own pod's: two agents can serve side by side. `patience` is how
-        many seconds `announce` may take to come. `pods` are the node's. `timed` gives the handler
-        of a resource, its calls measured. `found_scattered` is called once for each such pod."""
+        many seconds `announce` may take to come. `pods` are the node's, and `pods_lag` gives how
+        many seconds later than the kubelet their watch may be. `timed` gives the handler of a
+        resource, its calls measured. `found_scattered` is called once for each such pod."""
         effects = effects or Effects()
         folders = Folders.of(kubelet_root)
         self._changed = changed
         self._pods = pods or NodePods()
+        self._pods_lag = pods_lag
         self._found_scattered = found_scattered
         self._known_scattered: frozenset[str] = frozenset()
         self._checkpoint = folders.checkpoint
@@ -140,6 +143,14 @@ class DevicePlugin:
         except KubeletError as error:
             logger.debug("it is not known which pods have their devices: %s", error)
             recorded = ()
+        # Kubelet and agent have a watch each. On a busy node the kubelet is often told of a pod
+        # first, and its cards are known by the pod alone.
+        if not self._pods.wait_for(
+            lambda pods: is_requested(pods, recorded, mode, size), self._pods_lag()
+        ):
+            logger.info(
+                "no pod of this node is known to request %d devices of %s", size, RESOURCES[mode]
+            )
         return hints(self._pods.waiting(), recorded, mode, size)
 
     def _held(self, devices: DeviceSets) -> DeviceSets:

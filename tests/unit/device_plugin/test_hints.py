@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.device_plugin.hints import hints
+from dra_driver.device_plugin.hints import hints, is_requested
 from dra_driver.device_plugin.preference import Hint, prefer_share, prefer_whole
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.mode import Mode
@@ -91,6 +91,23 @@ def test_the_cards_of_pods_that_wait(
 ) -> None:
     found = hints(pods, served, Mode.DRS, 3)
     assert [(str(card), hint.needed) for hint in found for card in hint.cards] == hinted
+
+
+@pytest.mark.parametrize(
+    ("pods", "served", "found"),
+    [
+        ([], [], False),
+        ([pod("a", "", 1, 3)], [], True),
+        ([pod("a", ONE, 1)], [], False),
+        ([pod("a", ONE, 3)], [recorded("a", "c0", *ids(0, 0, 1, 2, mode=Mode.DRS))], False),
+        ([pod("a", ONE, 3)], [recorded("b", "c0", *ids(0, 0, 1, 2, mode=Mode.DRS))], True),
+    ],
+    ids=["no pod", "one without a hint", "of another size", "that has it", "another one has it"],
+)
+def test_whether_a_pod_is_known_for_what_the_kubelet_asks(
+    pods: list[Any], served: list[Recorded], found: bool
+) -> None:
+    assert is_requested(pods, served, Mode.DRS, 3) == found
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -102,3 +104,34 @@ def test_pods_wait_in_the_order_in_which_they_came() -> None:
     pods.on_event(Change.ADDED, pod("a", "Pending"))
     pods.on_event(Change.MODIFIED, pod("b", "Pending"))
     assert [each["metadata"]["name"] for each in pods.waiting()] == ["z", "y", "b", "a"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda pods: pods.on_event(Change.ADDED, pod("a", "Pending")),
+        lambda pods: pods.on_replace([pod("a", "Pending")]),
+    ],
+    ids=["by an event", "by a list"],
+)
+def test_a_pod_is_awaited_until_the_watch_tells_of_it(told: Callable[[NodePods], None]) -> None:
+    """Told of between the first question and the next one."""
+    pods, asked = NodePods(), []
+
+    def is_there(found: Collection[Any]) -> bool:
+        asked.append(len(found))
+        if len(asked) == 1:
+            pool.submit(told, pods)  # comes in when the lock is free: while it is waited for
+        return bool(found)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pods.wait_for(is_there, 3600)
+    assert asked == [0, 1]
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
+def test_a_pod_that_has_ended_is_none_that_is_awaited(phase: str) -> None:
+    pods = NodePods()
+    pods.on_replace([pod("a", phase)])
+    assert pods.wait_for(bool, 0) == (phase != "Failed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,19 @@ from tests.unit.node.world import CARDS, NODE, Agent
 
 ONE, TWO = map(str, CARDS[:2])
 WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in Mode)
+
+
+class Late(NodePods):
+    """Whose watch tells of `coming` while that is waited for, and not before."""
+
+    def __init__(self, *coming: dict[str, Any]) -> None:
+        super().__init__()
+        self.coming = coming
+
+    def wait_for(self, is_there: Callable[[Collection[Any]], bool], within: float) -> bool:
+        with ThreadPoolExecutor(1) as watch:
+            watch.submit(self.on_replace, self.coming)
+            return super().wait_for(is_there, within)
 
 
 class Node:
@@ -65,6 +78,7 @@ class Node:
             kubelet_root=self.kubelet.folders.plugins.parent,
             release_interval=self.release_interval,
             pods=self.pods,
+            pods_lag=lambda: 60.0 if isinstance(self.pods, Late) else 0.0,
             found_scattered=self.scattered.append,
         )
         self.plugin.start()
@@ -170,24 +184,45 @@ def test_several_containers_of_a_pod(node: Node) -> None:
     assert node.profiles(ONE) == []
 
 
+def waits(name: str, card: str, *slices: int) -> dict[str, Any]:
+    """A pod that was placed on the card, of containers c0, c1, … that ask for so many slices."""
+    containers = [
+        {"name": f"c{at}", "resources": {"limits": {SHARED: amount}}}
+        for at, amount in enumerate(slices)
+    ]
+    annotations = {"gcu.enflame.com/assigned-cards": card}
+    metadata = {"namespace": "team", "name": name, "uid": f"uid-{name}"}
+    return {
+        "metadata": {**metadata, "annotations": annotations},
+        "spec": {"containers": containers},
+    }
+
+
+def test_a_pod_of_which_the_kubelet_hears_first_comes_to_its_card(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Without the pod its first container would come to the card with the fewest slices left, and
+    its second one to another."""
+    node = Node(tmp_path_factory.mktemp("k"), pods=Late(waits("a", ONE, 4), waits("b", TWO, 2, 1)))
+    try:
+        for pod, container, slices in (("a", "c0", 4), ("b", "c0", 2), ("b", "c1", 1)):
+            node.kubelet.admit(pod, container, SHARED, slices)
+        held = [
+            (each.pod, device.partition("/")[0])
+            for each in node.kubelet.entries
+            for device in each.devices
+        ]
+    finally:
+        node.stop()
+        node.kubelet.stop()
+    assert set(held) == {("a", ONE), ("b", TWO)}
+
+
 def test_containers_of_a_pod_stay_together_whichever_pod_comes_first(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """Each was placed on a card, and the kubelet takes on the one first for which the other's card
     is preferred."""
-
-    def waits(name: str, card: str, *slices: int) -> dict[str, Any]:
-        containers = [
-            {"name": f"c{at}", "resources": {"limits": {SHARED: amount}}}
-            for at, amount in enumerate(slices)
-        ]
-        annotations = {"gcu.enflame.com/assigned-cards": card}
-        metadata = {"namespace": "team", "name": name, "uid": f"uid-{name}"}
-        return {
-            "metadata": {**metadata, "annotations": annotations},
-            "spec": {"containers": containers},
-        }
-
     pods = NodePods()
     pods.on_replace([waits("a", ONE, 2, 4), waits("b", TWO, 2, 1)])
     node = Node(tmp_path_factory.mktemp("k"), pods=pods)
