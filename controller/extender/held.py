@@ -58,12 +58,14 @@ def held_on(
     found = [hold for card in cards for hold in _told_of(node, card, ended)]
     told, unowned = _owners(cards, ended)
     taken = {card.address for card in cards if card.mode is Mode.WHOLE}
+    rooms = {(card.address, mode): _room(card, mode, ended) for card in cards for mode in Mode}
     unplaced = []
     for tenant in tenants:
         if tenant.static is not None:
             continue  # the static pod's devices are told of, and anybody can make a mirror of none
         its = told[tenant.uid]
-        missing = _untold(node, tenant, _rest(tenant, its, unowned), its, taken)
+        rest = _rest(tenant, its, unowned)
+        missing = _untold(node, tenant, rest, its, taken=taken, rooms=rooms)
         if missing is None:
             unplaced.append(tenant.name)
         else:
@@ -123,10 +125,13 @@ def _untold(
     tenant: BoundPod,
     amount: int,
     told: Mapping[PciAddress, int],
+    *,
     taken: Collection[PciAddress],
+    rooms: Mapping[tuple[PciAddress, Mode], int],
 ) -> list[DeviceAllocation] | None:
-    """Where the rest is: beside what is told of the pod, else where it was placed; None where
-    nobody knows. `taken` are whole cards of which the agent tells."""
+    """Where the rest is: beside what is told of the pod if that card has room for it, else where
+    it was placed, as the agent prefers them; None where nobody knows. `taken` are whole cards of
+    which the agent tells."""
     if amount <= 0:
         return []
     mode = tenant.asked.mode
@@ -134,7 +139,16 @@ def _untold(
         others = [card for card in tenant.cards if card not in taken][:amount]
         return [_hold(node, card, mode, 1) for card in others] if len(others) == amount else None
     places = (*told, *tenant.cards)
-    return [_hold(node, places[0], mode, amount)] if places else None
+    roomy = (card for card in places if rooms.get((card, mode), 0) >= amount)
+    return [_hold(node, next(roomy, places[0]), mode, amount)] if places else None
+
+
+def _room(card: NodeCard, mode: Mode, ended: Collection[str]) -> int:
+    """How much of the card its agent tells to be nobody's, if it is in that mode."""
+    if card.mode not in {None, mode}:
+        return 0
+    held = sum(each.amount for each in card.held if each.pod not in ended)
+    return (card.slices if mode is Mode.SHARED else card.total) - held
 
 
 def _hold(node: str, card: PciAddress, mode: Mode, amount: int) -> DeviceAllocation:

@@ -61,12 +61,12 @@ def _recorded_of(pod: _Pod, recorded: Collection[Recorded]) -> list[Recorded]:
 
 
 def _left(assigned: Cards, devices: Collection[PluginDevice], mode: Mode) -> Cards:
-    """Where the rest of a pod is to be: slices and instances beside what it has, whatever was
-    meant; whole cards on the others."""
+    """Where the rest of a pod is to be, the best first: slices and instances beside what it has,
+    and if there is no room on the card that was meant; whole cards on the others."""
     has = dict.fromkeys(device.card for device in sorted(devices))
     if mode is Mode.WHOLE:
         return tuple(card for card in assigned if card not in has)
-    return tuple(has) or assigned
+    return tuple(dict.fromkeys((*has, *assigned)))
 
 
 def _devices(recorded: Collection[Recorded], mode: Mode) -> set[PluginDevice]:

@@ -18,8 +18,8 @@ Cards = Mapping[PciAddress, Card]
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The cards that are meant for what a pod has not got yet, `needed` devices in all: its later
-    containers must find room beside this one."""
+    """The cards that are meant for what a pod has not got yet, of slices and instances the best
+    first, `needed` devices in all: its later containers must find room beside this one."""
 
     cards: Sequence[PciAddress]
     needed: int
@@ -62,9 +62,13 @@ def prefer_share(
     def room(each: Stock) -> int:
         return len(set(free[each]) - set(kept))
 
-    def rank(each: Stock) -> int:
-        suits = (hint for hint in hints if each.card in hint.cards and room(each) >= hint.needed)
-        return next((hints.index(hint) for hint in suits), len(hints))
+    def rank(each: Stock) -> tuple[int, int]:
+        suits = (
+            (number, hint.cards.index(each.card))
+            for number, hint in enumerate(hints)
+            if each.card in hint.cards and room(each) >= hint.needed
+        )
+        return next(suits, (len(hints), 0))
 
     likeliest = hints[0].needed if hints else 0
     best = min(

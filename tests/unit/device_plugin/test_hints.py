@@ -55,7 +55,7 @@ ONE, TWO = map(str, CARDS[:2])
         (
             [pod("a", ONE, 1, 3)],
             [recorded("a", "c0", *ids(1, 0, mode=Mode.DRS))],
-            [(TWO, 3)],
+            [(TWO, 3), (ONE, 3)],
         ),
         ([pod("a", ONE, 3, 1)], [recorded("a", "c0", *ids(0, 0, 1, 2, mode=Mode.DRS))], []),
         ([pod("a", ONE, 3, 1)], [], [(ONE, 4)]),
@@ -133,6 +133,19 @@ def test_a_share_where_it_was_meant(hinted: list[tuple[int, int]], expected: lis
     cards = stocks(0, 4, 6)
     meant = [Hint((CARDS[at],), needed) for at, needed in hinted]
     assert prefer_share(cards, available(cards), [], 2, hints=meant) == expected
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [((0, 2, 4), ids(1, 2, 3)), ((0, 5, 3), ids(2, 3, 4)), ((3, 5, 5), ids(0, 3, 4))],
+    ids=["beside its other containers", "where it was meant", "elsewhere"],
+)
+def test_a_share_on_the_first_card_of_a_hint_with_room(
+    used: tuple[int, ...], expected: list[str]
+) -> None:
+    cards = stocks(*used)
+    hint = Hint((CARDS[1], CARDS[2]), 2)
+    assert prefer_share(cards, available(cards), [], 2, hints=[hint]) == expected
 
 
 @pytest.mark.parametrize(

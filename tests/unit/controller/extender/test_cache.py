@@ -100,6 +100,21 @@ def test_a_pod_bound_past_us_keeps_the_node_until_it_is_told() -> None:
     assert slices_left(found) == 6
 
 
+@pytest.mark.parametrize(
+    ("others", "left"),
+    [((hold("b", 2),), 6), ((hold("b", 4),), 5), ((hold("b", 2), hold("ended", 2)), 6)],
+    ids=["room beside it", "no room beside it", "room that an ended pod has left"],
+)
+def test_where_the_rest_of_a_pod_counts_that_came_to_another_card(
+    others: tuple[Hold, ...], left: int
+) -> None:
+    """Its first container has two slices of card 1; it was placed on card 2."""
+    bound = pod("a", {SHARED: 2}, {SHARED: 1}, on="n", cards=TWO)
+    ended = pod("ended", {SHARED: 2}, on="n", phase="Failed")
+    told = node("n", card(1, Mode.SHARED, hold("a", 2), *others), card(2))
+    assert slices_left(view(told, bound, ended)) == left
+
+
 def test_what_is_told_of_nobody_is_no_pods_that_was_placed_elsewhere() -> None:
     """Two pods that ask for the same: one has come, and the other one's place is kept."""
     found = view(
