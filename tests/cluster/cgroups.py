@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.cluster.errors import ClusterError
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 
 _PARENT = "gcu-dra"
 _COMPONENTS = "components"
@@ -77,7 +77,7 @@ def kill(cluster: str) -> None:
     def remaining() -> str:
         return f"process ids {sorted({pid for group in groups for pid in _processes(group)})}"
 
-    wait_until(none_left, 60.0, f"end of {cluster}'s processes", seen=remaining, interval=0.02)
+    wait_until(none_left, PATIENCE, f"end of {cluster}'s processes", seen=remaining, interval=0.02)
 
 
 def remove(cluster: str) -> None:
@@ -86,7 +86,7 @@ def remove(cluster: str) -> None:
         top = hierarchy / _PARENT / cluster
         wait_until(
             partial(_remove_tree, top),
-            60.0,
+            PATIENCE,
             f"removal of {top}",
             retry_on=(OSError,),
         )

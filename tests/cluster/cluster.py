@@ -149,7 +149,7 @@ class Cluster:
             self.kubectl(*arguments, f"--timeout={timeout:g}s")
         except CommandError as error:
             if "timed out waiting" in error.output:
-                raise WaitTimeout(str(error)) from error
+                raise WaitTimeout(str(error)) from None  # it has the same text
             raise
 
     def helm(self, *arguments: str, both: bool = False) -> str:
@@ -237,7 +237,7 @@ class Cluster:
         def untainted() -> bool:
             return not self.get("node", name)["spec"].get("taints")
 
-        wait_until(untainted, 60.0, f"node {name} without the not-ready taint")
+        wait_until(untainted, PATIENCE, f"node {name} without the not-ready taint")
 
     def diagnostics(self, *namespaces: str) -> str:
         """What a person would look for after a failure, as text."""

@@ -23,12 +23,11 @@ from tests.cluster.pki import (
     Identity,
     service_account_keys,
 )
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 
 COMPONENTS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
 
 _PORT = 6443
-_START_SECONDS = 60.0
 _ETCD = "http://127.0.0.1:2379"
 _API_NAMES = (
     "kubernetes",
@@ -179,4 +178,4 @@ class ControlPlane:
                 return connection.getresponse().status == HTTPStatus.OK
 
         failures = (OSError, HTTPException)
-        wait_until(answers, _START_SECONDS, self.server + path, retry_on=failures)
+        wait_until(answers, PATIENCE, self.server + path, retry_on=failures)

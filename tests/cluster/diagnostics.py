@@ -15,20 +15,19 @@ _LOG_LINES = 40
 
 
 def collect(cluster: Cluster, namespaces: Iterable[str]) -> str:
-    """Nodes, slices, claims and all pods; of each namespace events, unready pods and logs; node
-    logs.
+    """Of each namespace events, unready pods and logs; nodes, slices, claims and all pods; node
+    logs. What says most about a failure comes first, as reports are cut at their end.
 
     What cannot be had is named in its place, so that one failure does not hide the rest.
     """
-    sections: list[tuple[str, Callable[[], str]]] = [
-        ("nodes, slices, claims and pods", partial(_overview, cluster))
-    ]
+    sections: list[tuple[str, Callable[[], str]]] = []
     for namespace in dict.fromkeys(namespaces):
         sections += [
             (f"events of {namespace}", partial(_events, cluster, namespace)),
             (f"pods of {namespace} that are not ready", partial(_unready, cluster, namespace)),
             (f"pod logs of {namespace}", partial(_pod_logs, cluster, namespace)),
         ]
+    sections.append(("nodes, slices, claims and pods", partial(_overview, cluster)))
     for name in (*(node.component("kubelet") for node in cluster.nodes), "kube-scheduler"):
         sections.append((f"end of {name}'s log", partial(cluster.processes.tail, name, _LOG_LINES)))
     return "\n\n".join(f"--- {title}\n{_attempt(read)}" for title, read in sections)

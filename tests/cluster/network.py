@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.cluster.addresses import Addresses
 from tests.cluster.processes import Process, ProcessTable, run
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 
 _BRIDGE = "machines"
 _HOLD = """
@@ -64,7 +64,9 @@ def hold_namespaces(
         table.check(name)
         return ready.exists()
 
-    wait_until(done, 60.0, f"namespaces of {name}", seen=lambda: table.tail(name), interval=0.01)
+    wait_until(
+        done, PATIENCE, f"namespaces of {name}", seen=lambda: table.tail(name), interval=0.01
+    )
     ready.unlink()
     return holder
 

@@ -16,7 +16,7 @@ from tests.cluster.network import NETWORK, connect_node, connect_pods, enter, ho
 from tests.cluster.pki import PROXY, Authority, node_identity
 from tests.cluster.processes import Process, run
 from tests.cluster.versions import release
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 
 # What a node writes to. All of it is the node's own, at the paths of any node; programs and
 # libraries are the machine's. Propagation is shared again at the end because pods ask for it.
@@ -103,7 +103,7 @@ class Node:
 
         wait_until(
             answers,
-            60.0,
+            PATIENCE,
             f"containerd of {self.name}",
             retry_on=(CommandError,),
             seen=lambda: self._table.tail(self.component("containerd")),

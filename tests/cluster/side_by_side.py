@@ -67,6 +67,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tracebacks be short: where a report is cut, what the cluster says is worth more than the
+    tests' own code."""
+    if config.getoption("dist") == "loadgroup" and config.option.tbstyle == "auto":
+        config.option.tbstyle = "short"
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     """Deal tests out by tier; None leaves it to pytest-xdist."""
     return TierScheduling(config, log) if config.getoption("dist") == "loadgroup" else None

@@ -11,7 +11,7 @@ from tests.cluster import cgroups, state
 from tests.cluster.errors import ClusterError, CommandError
 from tests.cluster.network import host_link
 from tests.cluster.processes import run
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 
 KEEPER = "keeper"
 
@@ -69,7 +69,7 @@ def _remove_link(link: str) -> None:
         try:
             run(["ip", "link", "delete", link])
         except CommandError:
-            wait_until(lambda: not exists(), 60.0, f"removal of link {link}")
+            wait_until(lambda: not exists(), PATIENCE, f"removal of link {link}")
 
 
 def _remove_directory(directory: Path) -> None:

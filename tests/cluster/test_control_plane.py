@@ -13,7 +13,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError, CommandError
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 
 pytestmark = pytest.mark.control_plane
@@ -44,7 +44,7 @@ def test_pod_is_bound_to_a_node_object(control_plane: Cluster, namespace: str) -
         name: str | None = found["spec"].get("nodeName")
         return name
 
-    assert wait_until(node, 60.0, "pod one to be bound") == "bound-to"
+    assert wait_until(node, PATIENCE, "pod one to be bound") == "bound-to"
 
 
 def test_node_identity_sees_no_secrets(control_plane: Cluster) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import execute, pod, wait_for_pods
 
 pytestmark = pytest.mark.cluster
@@ -57,7 +57,7 @@ def test_pods_reach_a_service(cluster: Cluster, namespace: str, pods: tuple[str,
         return found.strip() == pods[1]
 
     # kube-proxy hears of the endpoint a moment after the pod is ready.
-    wait_until(answer, 60.0, f"service {service} to answer", retry_on=(CommandError,))
+    wait_until(answer, PATIENCE, f"service {service} to answer", retry_on=(CommandError,))
 
 
 def test_in_cluster_client_reaches_the_api_server(
@@ -89,7 +89,7 @@ def test_kubelet_restart_keeps_the_pods(
     # A new kubelet is ready before it has heard of its pods.
     answer = wait_until(
         lambda: execute(cluster, namespace, pods[0], "hostname"),
-        60.0,
+        PATIENCE,
         f"exec in {pods[0]}",
         retry_on=(CommandError,),
     )
@@ -118,7 +118,7 @@ def test_diagnostics_show_what_a_person_would_look_for(cluster: Cluster, namespa
         lambda: (
             cluster.get("pod", "talker", "--namespace", namespace)["status"]["phase"] == "Failed"
         ),
-        30.0,
+        PATIENCE,
         "pod talker to fail",
     )
     text = cluster.diagnostics(namespace, "not-there")

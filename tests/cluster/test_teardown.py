@@ -18,7 +18,7 @@ from tests.cluster.processes import Process
 from tests.cluster.settings import Settings
 from tests.cluster.teardown import KEEPER, sweep
 from tests.cluster.traces import traces
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod, wait_for_pods
 
 pytestmark = pytest.mark.cluster
@@ -74,7 +74,7 @@ def assert_nothing_left(before: frozenset[str], during: frozenset[str]) -> None:
     """The kernel takes network namespaces apart in the background: some seconds are allowed."""
     wait_until(
         lambda: not left_over(before, during),
-        60.0,
+        PATIENCE,
         "the machine to be as before",
         seen=lambda: "\n".join(sorted(left_over(before, during))),
     )
@@ -103,7 +103,7 @@ def test_killed_owner_and_keeper(before: frozenset[str]) -> None:
         during = traces(NAME)
         keeper: Process = Cluster.attach(NAME).processes.get(KEEPER)
         keeper.send(signal.SIGKILL)
-        wait_until(lambda: not keeper.alive(), 60.0, "end of the keeper")
+        wait_until(lambda: not keeper.alive(), PATIENCE, "end of the keeper")
         assert sweep() == ()  # the owner lives: its cluster is left alone
         owner.send_signal(signal.SIGKILL)
         owner.wait()
@@ -117,7 +117,7 @@ def test_owner_that_ends_without_a_word(before: frozenset[str]) -> None:
         during = traces(NAME)
         assert owner.stdin is not None
         owner.stdin.close()
-        assert owner.wait(timeout=60) == 0
+        assert owner.wait(timeout=PATIENCE) == 0
         assert_nothing_left(before, during)
 
 

@@ -34,11 +34,11 @@ def wait_for_pods(cluster: Cluster, namespace: str, *names: str) -> None:
     while True:
         try:
             cluster.wait(*ready, timeout=_GLANCE)
-        except WaitTimeout as error:
+        except WaitTimeout:
             found = [cluster.get("pod", name, *scope) for name in names]
             failed = [each for each in found if each["status"]["phase"] == "Failed"]
             if failed or time.monotonic() >= end:
-                raise WaitTimeout(_told(failed or found)) from error
+                raise WaitTimeout(_told(failed or found)) from None  # kubectl says less
         else:
             return
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.cluster.cluster import Cluster
 from tests.cluster.network import NETWORK, enter
 from tests.cluster.processes import is_stopped
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 
 SCHEDULER = "kube-scheduler"
 
@@ -21,7 +21,7 @@ def stopped(cluster: Cluster, name: str = SCHEDULER) -> Iterator[None]:
     process = cluster.processes.get(name)
     process.send(signal.SIGSTOP)
     try:
-        wait_until(lambda: is_stopped(process.pid), 60.0, f"{name} stopped")
+        wait_until(lambda: is_stopped(process.pid), PATIENCE, f"{name} stopped")
         yield
     finally:
         process.send(signal.SIGCONT)

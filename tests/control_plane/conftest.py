@@ -25,7 +25,7 @@ from dra_driver.model.claim import Object, results
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
 from tests.control_plane.hands import Hands
@@ -119,7 +119,7 @@ class Machines:
                 node["spec"].get("taints") for node in nodes if node["metadata"]["name"] in made
             )
 
-        wait_until(untainted, 60.0, "the nodes without the not-ready taint")
+        wait_until(untainted, PATIENCE, "the nodes without the not-ready taint")
         return made
 
     def remove(self, name: str) -> None:
@@ -154,23 +154,23 @@ class Eyes:
     def pod(self, name: str) -> Object:
         return self._api.get(PODS, name, namespace=self.namespace)
 
-    def bound(self, name: str, timeout: float = 60.0) -> str:
+    def bound(self, name: str, timeout: float = PATIENCE) -> str:
         """The node that the pod was bound to."""
         return wait_until(
             lambda: str(self.pod(name)["spec"].get("nodeName") or ""), timeout, f"pod {name} bound"
         )
 
-    def allocated(self, name: str, timeout: float = 60.0) -> Object:
+    def allocated(self, name: str, timeout: float = PATIENCE) -> Object:
         """The claim, once it is allocated."""
         wait_until(lambda: self._allocation(name), timeout, f"claim {name} allocated")
         return self.claim(name)
 
-    def released(self, name: str, timeout: float = 60.0) -> Object:
+    def released(self, name: str, timeout: float = PATIENCE) -> Object:
         """The claim, once it is not allocated."""
         wait_until(lambda: not self._allocation(name), timeout, f"claim {name} released")
         return self.claim(name)
 
-    def gone(self, name: str, timeout: float = 60.0) -> None:
+    def gone(self, name: str, timeout: float = PATIENCE) -> None:
         """Return when the claim no longer exists."""
 
         def is_gone() -> bool:
@@ -209,7 +209,7 @@ class Eyes:
         moment when the controller had not seen everything yet."""
         wait_until(
             lambda: any(words in each for each in events_about(self._api, self.namespace, name)),
-            60.0,
+            PATIENCE,
             f"{name} told {words!r}",
             seen=lambda: str(events_about(self._api, self.namespace, name)),
         )

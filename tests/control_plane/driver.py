@@ -15,7 +15,7 @@ from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 
 # Its pods find no node: the tests run the programs themselves, with the pods' rights.
@@ -38,7 +38,9 @@ class Driver:
         cluster.helm("install", release, str(CHART), *scope, f"--values={values}")
         driver = cls(cluster)
         for claim, account in ((_tolerating_claim(), ""), (_foreign_slice(), driver.user("agent"))):
-            wait_until(partial(driver._refused, claim, account), 60.0, "the policies to be heeded")
+            wait_until(
+                partial(driver._refused, claim, account), PATIENCE, "the policies to be heeded"
+            )
         return driver
 
     def uninstall(self) -> None:

@@ -33,7 +33,7 @@ from tests.cluster.network import NETWORK, enter
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod, why_unscheduled
 from tests.control_plane.driver import NOWHERE, Driver
 from tests.control_plane.mounted import MountedSecret
@@ -188,7 +188,7 @@ class ExtenderWorld:
         annotations = self.pod(namespace, name)["metadata"]["annotations"]
         return bool(annotations["enflame.com/gcu-assigned"] == "true")
 
-    def bound(self, namespace: str, name: str, timeout: float = 60.0) -> str:
+    def bound(self, namespace: str, name: str, timeout: float = PATIENCE) -> str:
         """The node of the pod, once it has one."""
         return wait_until(
             lambda: str(self.pod(namespace, name)["spec"].get("nodeName") or ""),
@@ -205,7 +205,7 @@ class ExtenderWorld:
         """Return when the pod has no node for a reason with these words."""
         wait_until(
             lambda: words in self.reason(namespace, name),
-            60.0,
+            PATIENCE,
             f"{words!r} as the reason of {name}",
             seen=lambda: self.reason(namespace, name),
         )

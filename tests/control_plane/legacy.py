@@ -10,7 +10,7 @@ from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claim import Object
 from dra_driver.model.names import RESOURCE_WHOLE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 
 GCUSHARE = "gcushare-scheduler"
@@ -38,4 +38,4 @@ def outcome(api: Client, namespace: str) -> str:
 
 def wait_until_heeded(api: Client, namespace: str) -> None:
     """Return when it does: API servers take a moment to learn of a policy."""
-    wait_until(lambda: outcome(api, namespace) == "claim", 60.0, "the policy to be heeded")
+    wait_until(lambda: outcome(api, namespace) == "claim", PATIENCE, "the policy to be heeded")

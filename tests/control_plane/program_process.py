@@ -11,11 +11,9 @@ import urllib.request
 from pathlib import Path
 
 from tests.cluster.processes import is_stopped
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 
 _CHECKOUT = Path(__file__).parents[2]
-_START_SECONDS = 60.0
-_STOP_SECONDS = 60.0
 
 
 class ProgramProcess:
@@ -39,14 +37,14 @@ class ProgramProcess:
     def log(self) -> str:
         return self._log.read_text()
 
-    def wait_for_log(self, text: str, timeout: float = _START_SECONDS) -> None:
+    def wait_for_log(self, text: str, timeout: float = PATIENCE) -> None:
         """Return when a line of the log has `text`."""
         wait_until(lambda: text in self.log(), timeout, f"{text!r} in the log", seen=self.log)
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
-    def wait_stopped(self, timeout: float = _START_SECONDS) -> None:
+    def wait_stopped(self, timeout: float = PATIENCE) -> None:
         """Return when the process is stopped, by itself or by another."""
         pid = self._process.pid
         wait_until(lambda: is_stopped(pid), timeout, "the program stopped", seen=self.log)
@@ -64,11 +62,11 @@ class ProgramProcess:
     def kill(self) -> None:
         """SIGKILL: it leaves everything as it is."""
         self._process.kill()
-        self._process.wait(_STOP_SECONDS)
+        self._process.wait(PATIENCE)
 
     def wait(self) -> int:
         """Its exit code, once it has ended by itself."""
-        return self._process.wait(_STOP_SECONDS)
+        return self._process.wait(PATIENCE)
 
     def end(self) -> None:
         """Make sure that nothing is left of it; asked first, it leaves in order."""
@@ -76,10 +74,10 @@ class ProgramProcess:
             self.signal(signal.SIGCONT)  # a stopped one would not hear
         self._process.terminate()
         try:
-            self._process.wait(_STOP_SECONDS)
+            self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(_STOP_SECONDS)
+            self._process.wait(PATIENCE)
 
     def probe(self, path: str) -> tuple[int, str]:
         """Status and body of an HTTP path of its probe server."""

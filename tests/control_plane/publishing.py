@@ -13,7 +13,7 @@ from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.claim import Object
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.pci import PciAddress
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.tapped import Tapped
 
 
@@ -66,14 +66,16 @@ class Rig:
 
     def wait(self, *shown: tuple[int, int]) -> tuple[Object, ...]:
         """The slices, once they are so."""
-        wait_until(lambda: self.shown() == list(shown), 60.0, f"slices {shown}", seen=self._seen)
+        wait_until(
+            lambda: self.shown() == list(shown), PATIENCE, f"slices {shown}", seen=self._seen
+        )
         return self.slices()
 
     def wait_problem(self, publisher: Publisher, text: str) -> None:
         def told() -> bool:
             return text in str(publisher.problem)
 
-        wait_until(told, 60.0, f"the problem {text!r}", seen=lambda: str(publisher.problem))
+        wait_until(told, PATIENCE, f"the problem {text!r}", seen=lambda: str(publisher.problem))
 
     def _seen(self) -> str:
         return f"{self.shown()}, problems {[each.problem for each in self._started]}"

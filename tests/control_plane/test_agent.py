@@ -22,7 +22,7 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import Driver
 from tests.control_plane.objects import claim
 from tests.control_plane.program_process import ProgramProcess
@@ -109,11 +109,11 @@ def start(place: Place) -> Iterator[Callable[[], ProgramProcess]]:
 def register(place: Place, process: ProgramProcess) -> None:
     """Play the kubelet, and wait until the agent is ready."""
     registration = place.sockets.registration
-    wait_until(registration.exists, 60.0, "the registration socket", seen=process.log)
+    wait_until(registration.exists, PATIENCE, "the registration socket", seen=process.log)
     fake_kubelet.notify(registration, registered=True)
     wait_until(
         lambda: process.probe("/readyz") == (200, "ok"),
-        60.0,
+        PATIENCE,
         "the agent ready",
         seen=lambda: process.probe("/readyz")[1],
     )
@@ -176,7 +176,7 @@ def test_readiness_tells_the_truth(
             status, body = process.probe("/readyz")
             return status == 503 and text in body
 
-        wait_until(told, 60.0, f"not ready: {text}", seen=process.log)
+        wait_until(told, PATIENCE, f"not ready: {text}", seen=process.log)
 
     process.wait_for_log("probes on port")
     wait_unready("the GCU kernel driver is not loaded")
@@ -187,7 +187,7 @@ def test_readiness_tells_the_truth(
     wait_unready("the kubelet refused to register gcu.enflame.com: too new")
     register(place, process)
     assert process.probe("/healthz") == (200, "ok")
-    wait_until(lambda: slices(api, place), 60.0, "the slices")
+    wait_until(lambda: slices(api, place), PATIENCE, "the slices")
 
 
 def test_a_node_that_does_not_serve_is_told_on_the_node(
@@ -203,7 +203,7 @@ def test_a_node_that_does_not_serve_is_told_on_the_node(
             if each["reason"] == "GcuNotServing" and each["regarding"]["name"] == place.node
         ]
 
-    [note] = wait_until(told, 60.0, "an event on the node")
+    [note] = wait_until(told, PATIENCE, "an event on the node")
     assert "kernel driver is not loaded" in note
 
 
@@ -213,7 +213,7 @@ def test_a_tool_that_hangs_does_not_hold_up_the_end(
     called = place.root / "called"
     place.machine.efsmi_path.write_text(f"#!/bin/sh\ntouch {called}\nexec sleep 600\n")
     process = start()
-    wait_until(called.exists, 60.0, "a call of efsmi", seen=process.log)
+    wait_until(called.exists, PATIENCE, "a call of efsmi", seen=process.log)
     assert "the agent is starting" in process.probe("/readyz")[1]
     assert process.probe("/healthz") == (200, "ok")
     assert process.stop() == 0
@@ -228,10 +228,12 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
     agent = Agent(settings, cast("Api", tapped), effects=Effects())
     agent.start()
     try:
-        wait_until(place.sockets.registration.exists, 60.0, "the registration socket")
+        wait_until(place.sockets.registration.exists, PATIENCE, "the registration socket")
         fake_kubelet.notify(place.sockets.registration, registered=True)
-        wait_until(lambda: agent.ready() is None, 60.0, "ready", seen=lambda: str(agent.ready()))
-        wait_until(lambda: "create events" in tapped.requests, 60.0, "the event")
+        wait_until(
+            lambda: agent.ready() is None, PATIENCE, "ready", seen=lambda: str(agent.ready())
+        )
+        wait_until(lambda: "create events" in tapped.requests, PATIENCE, "the event")
         assert sorted(tapped.requests) == [
             "create events",  # which way the node is served in
             "create resourceslices",
@@ -244,11 +246,13 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
         ]
         tapped.requests.clear()
         before = len(place.machine.record())
-        wait_until(lambda: len(place.machine.record()) > before + 12, 60.0, "looks at the cards")
+        wait_until(
+            lambda: len(place.machine.record()) > before + 12, PATIENCE, "looks at the cards"
+        )
         assert tapped.requests == []
         place.machine.set_card(CARDS[0], health=False)
-        wait_until(lambda: "unhealthy" in str(slices(api, place)), 60.0, "the taint")
-        wait_until(lambda: "create events" in tapped.requests, 60.0, "the event")
+        wait_until(lambda: "unhealthy" in str(slices(api, place)), PATIENCE, "the taint")
+        wait_until(lambda: "create events" in tapped.requests, PATIENCE, "the event")
         assert sorted(tapped.requests) == ["create events", "get nodes", "replace resourceslices"]
     finally:
         agent.stop()

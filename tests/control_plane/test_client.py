@@ -17,7 +17,7 @@ from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.names import FINALIZER
 from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.objects import claim
 
 pytestmark = pytest.mark.control_plane
@@ -88,7 +88,9 @@ def test_metadata_is_added_beside_any_opaque_parameters(
     # The finalizer is upstream's to take away, and no client that speaks JSON could.
     api.delete(RESOURCE_CLAIMS, "one", namespace=namespace)
     wait_until(
-        lambda: not api.list(RESOURCE_CLAIMS, namespace=namespace).items, 60.0, "the claim's end"
+        lambda: not api.list(RESOURCE_CLAIMS, namespace=namespace).items,
+        PATIENCE,
+        "the claim's end",
     )
 
 
@@ -138,7 +140,7 @@ def test_a_list_of_many_pages(api: Client, namespace: str) -> None:
 
 def test_a_watch_tells_what_happens(api: Client, namespace: str) -> None:
     # kube-controller-manager puts one into each namespace.
-    wait_until(lambda: api.list(CONFIG_MAPS, namespace=namespace).items, 60.0, "its own object")
+    wait_until(lambda: api.list(CONFIG_MAPS, namespace=namespace).items, PATIENCE, "its own object")
     listed = api.list(CONFIG_MAPS, namespace=namespace)
     api.create(CONFIG_MAPS, config_map("new", namespace))
     api.delete(CONFIG_MAPS, "new", namespace=namespace)

@@ -11,7 +11,7 @@ from dra_driver.kube.resources import LEASES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import allocation, reserved_for, results
 from dra_driver.model.names import FINALIZER
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Eyes, Machines, Scene, events_about
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import TEMPLATES, claim, pod_with, template, whole, with_port
@@ -84,7 +84,7 @@ def test_two_pods_and_one_card(
     api.create(PODS, pod_with("first", namespace, "first"))
     eyes.bound("first")
     api.create(PODS, pod_with("second", namespace, "second"))
-    wait_until(lambda: events_about(api, namespace, "second"), 60.0, "the second told to wait")
+    wait_until(lambda: events_about(api, namespace, "second"), PATIENCE, "the second told to wait")
     assert allocation(eyes.claim("second")) is None
     eyes.end("first")
     eyes.bound("second")
@@ -176,7 +176,7 @@ def test_only_one_replica_leads(api: Client, start_controller: Start) -> None:
     second = start_controller(name="replica-b")
     wait_until(
         lambda: second.probe("/readyz") == (200, "ok"),
-        60.0,
+        PATIENCE,
         "the second ready",
         retry_on=(AssertionError, OSError),
     )

@@ -184,7 +184,7 @@ def test_a_neighbour_is_served_soon(
     for number in range(_NEIGHBOURS):
         began = time.monotonic()
         scene.hands.start(f"neighbour-{number}", schedulingGates=_GATED)
-        scene.eyes.allocated(f"neighbour-{number}", 120.0)
+        scene.eyes.allocated(f"neighbour-{number}")
         waited.append(time.monotonic() - began)
     memory = peak_mib(controller.pid)
     print(f"waited {[round(each, 1) for each in waited]} s; {memory} MiB")
@@ -203,7 +203,7 @@ def test_no_claim_keeps_all_others_waiting(
     full = attacker.make_full_claim()
     controller = start_controller()
     scene.hands.start("neighbour", schedulingGates=_GATED)
-    scene.eyes.allocated("neighbour", 30.0)
+    scene.eyes.allocated("neighbour")
     assert f"claim {attacker.namespace}/{full} carries no term" in controller.log()
 
 

@@ -15,7 +15,7 @@ from dra_driver.kube.errors import Conflict
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation, reserved_for, results
 from dra_driver.model.names import FINALIZER
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane import components
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
@@ -165,7 +165,7 @@ def test_nor_where_the_scheduler_clears_nothing(
     scene.hands.start("one", schedulerName="nobody")
     first = node_of(scene.eyes.allocated("one"))
     scene.hands.set_status(PODS, "one", {"conditions": [UNSCHEDULABLE]})
-    wait_until(lambda: scene.eyes.node_of("one") not in {"", first}, 60.0, "on the other node")
+    wait_until(lambda: scene.eyes.node_of("one") not in {"", first}, PATIENCE, "on the other node")
     assert where_it_was(scene, listed.resource_version)[-1] == scene.eyes.node_of("one")
 
 
@@ -178,7 +178,7 @@ def come_together(scene: Scene, name: str) -> str:
         return scene.eyes.node_of(name) == node and users == [name]
 
     wait_until(
-        is_served, 60.0, "the claim where its pod is", seen=lambda: str(scene.eyes.claim(name))
+        is_served, PATIENCE, "the claim where its pod is", seen=lambda: str(scene.eyes.claim(name))
     )
     return node
 
@@ -197,7 +197,7 @@ def test_a_scheduler_that_was_away_comes_to_where_the_claim_is(
         second = scene.machines.add([whole(0), whole(1)])
         scene.hands.cordon(first)
         scene.hands.clear(found)
-        wait_until(lambda: scene.eyes.node_of("user") == second, 60.0, "allocated elsewhere")
+        wait_until(lambda: scene.eyes.node_of("user") == second, PATIENCE, "allocated elsewhere")
     assert come_together(scene, "user") in {first, second}
 
 
@@ -316,7 +316,7 @@ def test_fifty_pods_of_which_each_fits_one_of_twenty_nodes(
     scene: Scene, start_controller: Start
 ) -> None:
     """Each must be beside an anchor of its own, which only kube-scheduler looks at."""
-    start_controller("--node-retry=60").wait_for_log("begins")
+    start_controller("--node-retry=600").wait_for_log("begins")
     nodes = scene.machines.add_many(20, [whole(bus) for bus in range(3)])
     for number, node in enumerate(nodes):
         anchor = pod_with(f"anchor-{number}", scene.namespace, nodeName=node)
@@ -332,7 +332,7 @@ def test_fifty_pods_of_which_each_fits_one_of_twenty_nodes(
         required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         scene.hands.start(name, affinity={"podAffinity": required})
     for number, name in enumerate(names):
-        assert scene.eyes.bound(name, timeout=100.0) == nodes[number % 20]
+        assert scene.eyes.bound(name) == nodes[number % 20]
     # At most every node once, each with an allocation and its end, and the first two writes.
     assert len(scene.writes_to_claims(listed.resource_version)) < 50 * (2 * 20 + 5)
     scene.eyes.no_card_twice(names)
@@ -352,9 +352,9 @@ def test_devices_that_are_given_past_us_are_told_and_counted(
     scene.eyes.bound("theirs")
     again = start_controller()
     again.wait_for_log("begins")
-    told = wait_until(lambda: scene.events_about("theirs"), 60.0, "an event")
+    told = wait_until(lambda: scene.events_about("theirs"), PATIENCE, "an event")
     assert any("was allocated by kube-scheduler, past the controller" in each for each in told)
     assert "gcu_controller_foreign_allocations 1.0" in again.probe("/metrics")[1]
     scene.hands.start("ours")
-    wait_until(lambda: scene.events_about("ours"), 60.0, "ours told to wait")
+    wait_until(lambda: scene.events_about("ours"), PATIENCE, "ours told to wait")
     assert allocation(scene.eyes.claim("ours")) is None

@@ -14,7 +14,7 @@ import pytest
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import allocation, results
 from dra_driver.model.names import ANNOTATION_TERM
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.late_controller import late
@@ -142,7 +142,7 @@ def test_a_leader_that_was_stopped_for_a_minute(
     armed.unlink()
     before = old.log().count("begins")
     new.stop()
-    wait_until(lambda: old.log().count("begins") > before, 60.0, "the first one leads again")
+    wait_until(lambda: old.log().count("begins") > before, PATIENCE, "the first one leads again")
     scene.hands.start("last")
     scene.told("last", "2 cards: 2 held; 1 requested")
     scene.hands.end(f"user-{number}")

@@ -12,7 +12,7 @@ from dra_driver.model.claim import Object, allocation
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane import components
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
@@ -45,7 +45,7 @@ def test_a_gated_pod_needs_no_attempt_of_the_scheduler(
     node = scene.machines.add([whole(0)])
     with components.stopped(scene.cluster):
         scene.hands.start("user", schedulingGates=GATES)
-        wait_until(lambda: not gates(scene.eyes.pod("user")), 60.0, "the gate lifted")
+        wait_until(lambda: not gates(scene.eyes.pod("user")), PATIENCE, "the gate lifted")
         assert allocation(scene.eyes.claim("user")) is not None
     assert scene.eyes.bound("user") == node
 
@@ -102,7 +102,7 @@ def policy(control_plane: Cluster, api: Client, namespace: str) -> Iterator[None
         tried = api.create(PODS, pod_with("try", namespace, "none"), dry_run=True)
         return gates(tried) == [SCHEDULING_GATE]
 
-    wait_until(is_heeded, 60.0, "the policy to be heeded")
+    wait_until(is_heeded, PATIENCE, "the policy to be heeded")
     yield
     for resource in (BINDING, POLICY):
         api.delete(resource, "scheduling-gate.gcu.enflame.com")

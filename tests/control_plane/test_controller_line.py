@@ -68,7 +68,7 @@ def test_a_large_claim_is_not_passed_by_for_ever(scene: Scene, start_controller:
 
 
 def test_a_pod_is_told_when_the_last_node_has_failed(scene: Scene, start_controller: Start) -> None:
-    start_controller("--node-retry=60").wait_for_log("begins")
+    start_controller("--node-retry=600").wait_for_log("begins")
     nodes = scene.machines.add_many(3, [whole(0)])
     for number, node in enumerate(nodes):
         taker = pod_with(f"taker-{number}", scene.namespace, nodeName=node)

@@ -9,7 +9,7 @@ import pytest
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation, reserved_for, results
 from dra_driver.model.names import SCHEDULING_GATE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane import components
 from tests.control_plane.components import SCHEDULER
 from tests.control_plane.conftest import Scene
@@ -49,7 +49,7 @@ def test_a_card_of_a_lost_node_is_held_until_its_pod_is_gone(
     scene.hands.start("user", tolerations=[at_once])
     scene.eyes.bound("user")
     scene.hands.lose(node)
-    wait_until(lambda: is_ending(scene.eyes.pod("user")), 60.0, "the pod evicted")
+    wait_until(lambda: is_ending(scene.eyes.pod("user")), PATIENCE, "the pod evicted")
     scene.hands.start("other")
     scene.told("other", "no node fits the pod: 1 node: 1 not ready")
     scene.hands.find_again(node)
@@ -70,7 +70,7 @@ def test_pods_that_were_made_on_a_node(scene: Scene, controller: ControllerProce
         claims = [scene.eyes.claim(name) for name in names]
         return [each["metadata"]["name"] for each in claims if reserved_for(each)]
 
-    wait_until(lambda: len(served()) == 2, 60.0, "two of them served")
+    wait_until(lambda: len(served()) == 2, PATIENCE, "two of them served")
     had = served()
     [late] = set(names) - set(had)
     scene.told(late, "2 cards: 2 held; 1 requested")
@@ -98,7 +98,9 @@ def test_a_node_whose_cpu_is_taken_comes_last(scene: Scene, controller: Controll
     assert given == {f"gcu.enflame.com/{large}"}  # kube-scheduler would have cleared another one
     scene.hands.cordon(large)
     start("fits-nowhere")
-    wait_until(lambda: scene.eyes.node_of("fits-nowhere") == small, 60.0, "the full node chosen")
+    wait_until(
+        lambda: scene.eyes.node_of("fits-nowhere") == small, PATIENCE, "the full node chosen"
+    )
 
 
 @pytest.fixture(params=[True, False], ids=["with our gate", "without"])
@@ -125,7 +127,7 @@ def test_a_card_is_kept_while_pods_are_preempted_for_cpu(
     scene.api.create(RESOURCE_CLAIMS, claim("one", scene.namespace))
     user = pod_with("user", scene.namespace, "one", priorityClassName=FIRST, schedulingGates=gates)
     scene.api.create(PODS, with_cpu(user, MOST_OF_A_NODE))
-    wait_until(lambda: is_ending(scene.eyes.pod("filler")), 60.0, "the filler preempted")
+    wait_until(lambda: is_ending(scene.eyes.pod("filler")), PATIENCE, "the filler preempted")
     scene.eyes.stays(lambda: scene.eyes.node_of("one") == node, 6.0, "allocated on that node")
     scene.hands.end("filler")
     assert scene.eyes.bound("user") == node
@@ -144,7 +146,7 @@ def test_a_card_of_a_preempted_pod_is_free_again(
     scene.told("waiting", "1 card: 1 held; 1 requested")
     urgent = pod_with("urgent", scene.namespace, priorityClassName=FIRST)
     scene.api.create(PODS, with_cpu(urgent, MOST_OF_A_NODE))
-    wait_until(lambda: is_ending(scene.eyes.pod("victim")), 60.0, "the victim preempted")
+    wait_until(lambda: is_ending(scene.eyes.pod("victim")), PATIENCE, "the victim preempted")
     scene.hands.end("victim")
     assert scene.eyes.bound("urgent") == scene.eyes.bound("waiting") == node
 

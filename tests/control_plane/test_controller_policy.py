@@ -12,7 +12,7 @@ from dra_driver.kube.resources import PODS, Resource
 from dra_driver.model.claim import Object, allocation, results
 from dra_driver.model.names import CLASS_SHARED, DRIVER
 from tests.cluster.errors import CommandError
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import (
@@ -122,7 +122,10 @@ def test_replicas_of_a_deployment_keep_apart(scene: Scene, start_controller: Sta
         return sorted(str(pod["spec"].get("nodeName")) for pod in found)
 
     wait_until(
-        lambda: nodes() == sorted([busy, idle]), 60.0, "one on each node", seen=lambda: str(nodes())
+        lambda: nodes() == sorted([busy, idle]),
+        PATIENCE,
+        "one on each node",
+        seen=lambda: str(nodes()),
     )
 
 

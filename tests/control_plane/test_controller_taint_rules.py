@@ -10,7 +10,7 @@ import pytest
 from dra_driver.kube.resources import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, results
 from dra_driver.model.names import DRIVER
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import claim, pod_with, whole
@@ -63,7 +63,9 @@ def test_an_evicted_pod_does_not_come_back_to_the_device(
     scene.eyes.bound("one")
     [first] = results(scene.eyes.claim("one"))
     set_rule("NoExecute", {"driver": DRIVER, "pool": first.pool, "device": first.device})
-    wait_until(lambda: "deletionTimestamp" in scene.eyes.pod("one")["metadata"], 60.0, "eviction")
+    wait_until(
+        lambda: "deletionTimestamp" in scene.eyes.pod("one")["metadata"], PATIENCE, "eviction"
+    )
     scene.eyes.end("one")
     scene.eyes.released("one")
     scene.api.create(PODS, pod_with("two", scene.namespace, "one"))

@@ -6,7 +6,7 @@ import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object, allocation, reserved_for
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import TEMPLATES, claim, pod_with, template, whole
@@ -32,7 +32,7 @@ def all_bound(scene: Scene, count: int, **labels: str) -> None:
         return list(scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace).items)
 
     # A claim of a pod that ended goes a little later.
-    wait_until(lambda: are_bound() and len(claims()) == count, 60.0, f"{count} pods bound")
+    wait_until(lambda: are_bound() and len(claims()) == count, PATIENCE, f"{count} pods bound")
     scene.eyes.no_card_twice([each["metadata"]["name"] for each in claims()])
 
 
@@ -75,12 +75,12 @@ def test_a_stateful_set(scene: Scene, controller: ControllerProcess) -> None:
             )
             != before
         ),
-        60.0,
+        PATIENCE,
         "set-1 made anew",
     )
     wait_until(
         lambda: len(scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace).items) == 3,
-        60.0,
+        PATIENCE,
         "the claim of before gone",
     )
     all_bound(scene, 3, app="set")
@@ -112,7 +112,7 @@ def test_a_drained_node(scene: Scene, controller: ControllerProcess) -> None:
     scene.hands.drain(node)
     wait_until(
         lambda: [pod["spec"].get("nodeName") for pod in pods_of(scene, app="set")] == [other] * 2,
-        60.0,
+        PATIENCE,
         "both pods on the other node",
     )
     scene.hands.uncordon(node)
@@ -181,7 +181,7 @@ def test_a_pod_that_is_replaced(scene: Scene, controller: ControllerProcess, poi
     scene.api.create(PODS, pod_with("user", scene.namespace, "one", **waits))
     match point:
         case "waiting":
-            wait_until(lambda: scene.events_about("user"), 60.0, "told to wait")
+            wait_until(lambda: scene.events_about("user"), PATIENCE, "told to wait")
             scene.machines.add([whole(0)])
         case "allocated":
             scene.eyes.allocated("one")

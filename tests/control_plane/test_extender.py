@@ -17,7 +17,7 @@ from dra_driver.model.names import ANNOTATION_ASSIGNED
 from dra_driver.model.node_cards import Hold
 from dra_driver.model.plugin_device import RESOURCES
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.extender_world import NAME, SLICES, ExtenderWorld, card
 
@@ -70,7 +70,7 @@ def test_a_pod_goes_where_one_card_has_room(world: ExtenderWorld, namespace: str
     assert annotations["enflame.com/gcu-assigned"] == "false"
     held = (Hold(world.pod(namespace, "four")["metadata"]["uid"], "main", 4),)
     world.tell("free", replace(card(1, Mode.SHARED), held=held), card(2))
-    wait_until(lambda: world.is_assigned(namespace, "four"), 60.0, "the pod to be told")
+    wait_until(lambda: world.is_assigned(namespace, "four"), PATIENCE, "the pod to be told")
     # Best fit: not the free card, nor the other node, where less would be left.
     world.create(namespace, "two", {SHARED: 2})
     assert world.bound(namespace, "two") == "free"
@@ -127,7 +127,7 @@ def test_a_pod_that_waits_is_tried_again_when_its_node_tells(
     world.create(namespace, "waits", {SHARED: 2})
     world.waits_because(namespace, "waits", "1 card: 1 with fewer than 2 free slices")
     world.tell("busy", card(1))
-    assert world.bound(namespace, "waits", timeout=60) == "busy"
+    assert world.bound(namespace, "waits") == "busy"
 
 
 def test_a_burst_overfills_no_card(world: ExtenderWorld, namespace: str) -> None:
@@ -145,7 +145,7 @@ def test_a_burst_overfills_no_card(world: ExtenderWorld, namespace: str) -> None
         waiting = [n for n in names if not world.pod(namespace, n)["spec"].get("nodeName")]
         return all(world.reason(namespace, name) for name in waiting)
 
-    wait_until(settled, 60.0, "every pod to be bound or refused")
+    wait_until(settled, PATIENCE, "every pod to be bound or refused")
     taken = world.taken(namespace, names)
     assert max(taken.values()) <= SLICES
     # Online packing can strand some; with best fit little.
@@ -172,7 +172,7 @@ def test_others_are_preempted_for_processors_and_not_for_a_card(
     world.create(namespace, "both", {SHARED: 4, "cpu": 8}, **urgent)
     wait_until(
         lambda: world.is_ending(namespace, "computes"),
-        60.0,
+        PATIENCE,
         "the pod without a card to be preempted",
         seen=lambda: world.reason(namespace, "both"),
     )
@@ -191,7 +191,7 @@ def test_the_extender_killed_in_a_burst_forgets_nothing(
             world.extender.kill()
             world.start_extender()
     for name in names:
-        world.bound(namespace, name, timeout=60)
+        world.bound(namespace, name)
     assert sorted(world.taken(namespace, names).values()) == [SLICES, SLICES]
 
 
@@ -208,7 +208,7 @@ def test_while_it_is_down_pods_wait_with_the_reason_and_others_do_not(
         world.waits_because(namespace, "asks", f'{PREFIX}/filter": ')
     finally:
         world.start_extender()
-    assert world.bound(namespace, "asks", timeout=60) == "one"
+    assert world.bound(namespace, "asks") == "one"
 
 
 def test_while_it_hangs_pods_wait_with_the_reason_and_others_do_not(
@@ -230,7 +230,7 @@ def test_while_it_hangs_pods_wait_with_the_reason_and_others_do_not(
     full = "1 in DRS mode, 1 with fewer than 3 free slices"
     refused = wait_until(
         lambda: [name for name in waiting if full in world.reason(namespace, name)],
-        60.0,
+        PATIENCE,
         "one to be refused",
         seen=lambda: str([world.reason(namespace, name) for name in waiting]),
     )

@@ -22,7 +22,7 @@ from dra_driver.model.names import (
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.cards import in_all_modes
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
@@ -43,7 +43,7 @@ def heeded(api: Client, driver: Driver, namespace: str) -> None:
 
 def held_by(scene: Scene, pod: str) -> list[Result]:
     """What the pod was given, once it is bound."""
-    scene.eyes.bound(pod, timeout=60.0)
+    scene.eyes.bound(pod)
     statuses = scene.eyes.pod(pod)["status"]["resourceClaimStatuses"]
     return [
         each
@@ -112,7 +112,7 @@ def test_pods_that_are_made_at_the_same_time(scene: Scene, controller: Controlle
             if not each["spec"].get("nodeName")
         ]
 
-    wait_until(lambda: not waiting(), 120.0, "all pods bound", seen=lambda: str(waiting()))
+    wait_until(lambda: not waiting(), PATIENCE, "all pods bound", seen=lambda: str(waiting()))
     held = Counter(result.device for name in names for result in held_by(scene, name))
     assert sorted(held.values()) == [6] * 8
 
@@ -139,7 +139,7 @@ def test_a_deployment_is_scaled(scene: Scene, controller: ControllerProcess) -> 
         pods = scene.api.list(PODS, namespace=scene.namespace).items
         return sum(bool(each["spec"].get("nodeName")) for each in pods)
 
-    wait_until(lambda: bound() == 4, 90.0, "four replicas bound", seen=lambda: str(bound()))
+    wait_until(lambda: bound() == 4, PATIENCE, "four replicas bound", seen=lambda: str(bound()))
     [made] = scene.api.list(RESOURCE_CLAIM_TEMPLATES, namespace=scene.namespace).items
     assert made["metadata"]["name"] == "enflame-shared-gcu-3"
     kept = scene.api.get(DEPLOYMENTS, "legacy", namespace=scene.namespace)
@@ -155,7 +155,9 @@ def test_a_template_goes_after_its_last_pod(scene: Scene, start_controller: Star
     assert stored_template(scene, "enflame-shared-gcu-2") is not None
     scene.eyes.end("legacy")
     wait_until(
-        lambda: stored_template(scene, "enflame-shared-gcu-2") is None, 60.0, "the template gone"
+        lambda: stored_template(scene, "enflame-shared-gcu-2") is None,
+        PATIENCE,
+        "the template gone",
     )
 
 
@@ -171,7 +173,9 @@ def test_somebody_elses_template_is_not_touched(scene: Scene, start_controller: 
     scene.eyes.end("legacy")
     scene.eyes.end("other")
     wait_until(
-        lambda: stored_template(scene, "enflame-shared-gcu-1") is None, 60.0, "our template gone"
+        lambda: stored_template(scene, "enflame-shared-gcu-1") is None,
+        PATIENCE,
+        "our template gone",
     )
     assert stored_template(scene, "enflame-shared-gcu-2") == theirs
 
@@ -205,7 +209,7 @@ def from_before(control_plane: Cluster, api: Client, namespace: str) -> None:
     )
     control_plane.kubectl("delete", "--filename=-", stdin=shown)
 
-    wait_until(lambda: outcome(api, namespace) == "as it is", 60.0, "the policies to be away")
+    wait_until(lambda: outcome(api, namespace) == "as it is", PATIENCE, "the policies to be away")
     api.create(PODS, asking(namespace, {RESOURCE_WHOLE: "1"}, name="before"))
     control_plane.kubectl("create", "--filename=-", stdin=shown)
     wait_until_heeded(api, namespace)

@@ -20,7 +20,7 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES, chosen_with_dra
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import NOWHERE
 from tests.control_plane.legacy import GCUSHARE, asking
 
@@ -51,7 +51,7 @@ def api(
         scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
         cluster.helm("install", RELEASE, str(CHART), *scope, f"--values={values}")
         client = connect(cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
-        wait_until(lambda: "one-kind" in refusal(client, TWO), 60.0, "the policy to be heeded")
+        wait_until(lambda: "one-kind" in refusal(client, TWO), PATIENCE, "the policy to be heeded")
         yield client
         client.close()
     finally:

@@ -13,7 +13,7 @@ from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.names import CLASS_WHOLE, TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
 from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.objects import TEMPLATES
 
@@ -139,7 +139,7 @@ def named(
             return name in str(error)
         return False
 
-    wait_until(is_heeded, 60.0, "the policy to be heeded")
+    wait_until(is_heeded, PATIENCE, "the policy to be heeded")
     yield
     for each in (binding, policy):
         control_plane.kubectl("delete", each["kind"], name)

@@ -24,7 +24,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import Driver
 from tests.control_plane.objects import resource_slice, whole
 from tests.control_plane.publishing import Rig, timeless
@@ -79,7 +79,7 @@ def test_a_restart_with_nothing_changed_writes_nothing(rig: Rig) -> None:
     rig.stop()
     rig.tapped.requests.clear()
     publisher = rig.start()
-    wait_until(lambda: publisher.problem is None, 60.0, "the second publisher content")
+    wait_until(lambda: publisher.problem is None, PATIENCE, "the second publisher content")
     assert sorted(rig.tapped.requests) == [
         "get nodes",
         "list resourceslices",
@@ -92,11 +92,11 @@ def test_a_restart_with_nothing_changed_writes_nothing(rig: Rig) -> None:
 def test_comparing_costs_no_request(rig: Rig) -> None:
     publisher = rig.start()
     rig.wait((1, 2))
-    wait_until(lambda: publisher.problem is None, 60.0, "the publisher content")
+    wait_until(lambda: publisher.problem is None, PATIENCE, "the publisher content")
     rig.tapped.requests.clear()
     for _ in range(3):
         publisher.wake()
-        wait_until(lambda: not publisher._wake.is_set(), 60.0, "a comparison")
+        wait_until(lambda: not publisher._wake.is_set(), PATIENCE, "a comparison")
     assert publisher.publish() is not None
     assert rig.tapped.requests == []
 
@@ -118,7 +118,7 @@ def test_changes_of_one_and_of_several_slices(rig: Rig) -> None:
     publish(*many)
     rig.wait((3, 64), (3, 1))
     publish(*many[:-1], whole(64, UNHEALTHY))
-    wait_until(lambda: "unhealthy" in str(rig.slices()), 60.0, "the taint")
+    wait_until(lambda: "unhealthy" in str(rig.slices()), PATIENCE, "the taint")
     assert rig.shown() == [(3, 64), (3, 1)]
     publish()
     rig.wait((4, 0))
@@ -131,7 +131,7 @@ def test_a_taint_that_stays_keeps_its_time(rig: Rig) -> None:
     [before] = rig.wait((1, 1))
     [old] = before["spec"]["devices"]
     second = old["taints"][1]["timeAdded"]
-    wait_until(lambda: datetime.now(UTC).strftime("%FT%TZ") > second, 60.0, "another second")
+    wait_until(lambda: datetime.now(UTC).strftime("%FT%TZ") > second, PATIENCE, "another second")
     rig.devices = [whole(1, UNHEALTHY), whole(2)]
     publisher.wake()
     [after] = rig.wait((1, 2))
@@ -143,7 +143,7 @@ def test_deleted_slices_are_published_again(rig: Rig, api: Client) -> None:
     rig.start()
     [before] = rig.wait((1, 2))
     api.delete(RESOURCE_SLICES, before["metadata"]["name"])
-    wait_until(lambda: rig.shown() == [(1, 2)], 60.0, "the slice again")
+    wait_until(lambda: rig.shown() == [(1, 2)], PATIENCE, "the slice again")
     assert rig.slices()[0]["metadata"]["uid"] != before["metadata"]["uid"]
 
 
@@ -174,7 +174,7 @@ def test_somebodys_change_is_put_back(
         [found] = rig.slices()
         return timeless(found) == timeless(ours)
 
-    wait_until(is_ours, 60.0, "our slice again", seen=lambda: str(rig.slices()))
+    wait_until(is_ours, PATIENCE, "our slice again", seen=lambda: str(rig.slices()))
 
 
 @pytest.mark.parametrize("name", ["{node}-stale", "{node}-gcu.enflame.com-000"])
@@ -192,7 +192,7 @@ def test_what_another_version_left_goes(rig: Rig, api: Client, name: str, pool: 
             (f"gcu.enflame.com/{rig.node}", [whole(1), whole(2)])
         ]
 
-    wait_until(only_ours, 60.0, "our slice alone", seen=lambda: str(rig.slices()))
+    wait_until(only_ours, PATIENCE, "our slice alone", seen=lambda: str(rig.slices()))
 
 
 def test_slices_of_others_are_left_alone(rig: Rig, api: Client) -> None:
@@ -215,10 +215,10 @@ def test_slices_go_with_their_node_and_come_with_the_next(
     publisher = rig.start()
     rig.wait((1, 2))
     api.delete(NODES, rig.node)
-    wait_until(lambda: rig.slices() == (), 60.0, "the garbage collector")
+    wait_until(lambda: rig.slices() == (), PATIENCE, "the garbage collector")
     rig.wait_problem(publisher, f'nodes "{rig.node}" not found')
     control_plane.add_node_object(rig.node)
-    wait_until(lambda: rig.shown() == [(1, 2)], 60.0, "the slice again")
+    wait_until(lambda: rig.shown() == [(1, 2)], PATIENCE, "the slice again")
     assert publisher.problem is None
 
 
@@ -228,9 +228,9 @@ def test_without_hardware_what_is_published_stays(rig: Rig) -> None:
     rig.stop()
     rig.devices = None
     publisher = rig.start()
-    wait_until(lambda: publisher.published.slices, 60.0, "the list")
+    wait_until(lambda: publisher.published.slices, PATIENCE, "the list")
     publisher.wake()
-    wait_until(lambda: not publisher._wake.is_set(), 60.0, "a comparison")
+    wait_until(lambda: not publisher._wake.is_set(), PATIENCE, "a comparison")
     assert rig.slices() == before
     assert publisher.problem == "the cards have not been published yet"
 
@@ -313,7 +313,7 @@ def test_a_server_that_is_away_gets_the_slices_when_it_is_back(rig: Rig) -> None
     rig.wait_problem(publisher, "the API server did not answer")
     rig.tapped.away = False
     rig.wait((1, 2))
-    wait_until(lambda: publisher.problem is None, 60.0, "no problem")
+    wait_until(lambda: publisher.problem is None, PATIENCE, "no problem")
 
 
 def test_a_server_without_taints_is_refused_and_keeps_nothing() -> None:
@@ -338,7 +338,7 @@ def test_a_server_without_taints_is_refused_and_keeps_nothing() -> None:
         bare["metadata"]["name"] = "n1-gcu.enflame.com-000"
         admin.create(RESOURCE_SLICES, bare)
         rig.wait_problem(rig.start(), "DRADeviceTaints")
-        wait_until(lambda: rig.slices() == (), 60.0, "nothing left")
+        wait_until(lambda: rig.slices() == (), PATIENCE, "nothing left")
         with pytest.raises(NotFound):
             admin.get(RESOURCE_SLICES, "n1-gcu.enflame.com-000")
         rig.stop()

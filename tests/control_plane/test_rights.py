@@ -26,7 +26,7 @@ from dra_driver.model.device import parse_device_name
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.conftest import events_about
 from tests.control_plane.driver import Driver
@@ -95,7 +95,7 @@ def test_the_agent_tells_in_events(api: Client, agent: Client, namespace: str) -
     recorder.start()
     regarding = api.create(RESOURCE_CLAIMS, claim("one", namespace))
     recorder.record(regarding, kind=EventType.WARNING, reason="Tried", note="said", action="Try")
-    wait_until(lambda: events_about(api, namespace, "one"), 60.0, "the event")
+    wait_until(lambda: events_about(api, namespace, "one"), PATIENCE, "the event")
     recorder.stop()
 
 

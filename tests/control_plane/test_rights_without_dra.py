@@ -29,7 +29,7 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.attempts import Stage, is_refused
 from tests.control_plane.driver import NOWHERE, Driver, rendered
@@ -101,7 +101,7 @@ def driver(
         "bindings": lambda: bind(controller, user, annotations={"tried": "1"}),
     }
     for kind, trial in trials.items():
-        wait_until(partial(is_refused, trial), 60.0, f"the policy for {kind} to be heeded")
+        wait_until(partial(is_refused, trial), PATIENCE, f"the policy for {kind} to be heeded")
     for client in (agent, controller):
         client.close()
     return made
@@ -239,7 +239,7 @@ def test_the_cleanup_takes_nothing_else_from_nodes(
         tried = told(annotations={"tried": str(next(numbers))})
         return is_refused(partial(cleanup.patch, NODES, OTHER, tried, subresource="status"))
 
-    wait_until(is_heeded, 60.0, "the policy for the cleanup to be heeded")
+    wait_until(is_heeded, PATIENCE, "the policy for the cleanup to be heeded")
     with pytest.raises(KubeError, match=words):
         cleanup.patch(NODES, OTHER, body, subresource="status")
 
@@ -298,7 +298,7 @@ def test_a_pods_status_is_no_way_to_its_metadata(
     def tried() -> object:
         return controller.patch(PODS, user, body, namespace=NAMESPACE, subresource="status")
 
-    wait_until(lambda: not is_forbidden(tried), 60.0, "the role to be heeded")
+    wait_until(lambda: not is_forbidden(tried), PATIENCE, "the role to be heeded")
     with pytest.raises(KubeError, match=words):
         tried()
     condition = {"type": "PodScheduled", "status": "False", "reason": "Tried"}

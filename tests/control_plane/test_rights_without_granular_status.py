@@ -21,7 +21,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_with_dra
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.attempts import Stage, is_refused, staged
 from tests.control_plane.driver import Driver
 from tests.control_plane.objects import claim
@@ -75,7 +75,7 @@ def agent(
         def tried() -> object:
             return stage.tell(stage.other, index=next(numbers))
 
-        wait_until(partial(is_refused, tried), 60.0, "the policy to be heeded")
+        wait_until(partial(is_refused, tried), PATIENCE, "the policy to be heeded")
         yield stage
 
 
@@ -140,6 +140,6 @@ def test_the_controllers_token_writes_no_entries(
 ) -> None:
     with staged(cluster, admin, driver, tmp_path, "controller") as stage:
         tried = partial(stage.replace_metadata, stage.own, labels={"tried": "1"})
-        wait_until(partial(is_refused, tried), 60.0, "the policy to be heeded")
+        wait_until(partial(is_refused, tried), PATIENCE, "the policy to be heeded")
         with pytest.raises(KubeError, match="changes neither reservedFor nor devices"):
             stage.replace_status(stage.own, devices=[ours(stage.own)])

@@ -16,7 +16,7 @@ from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from dra_driver.model.names import DRIVER
 from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.attempts import Stage, is_refused, staged
 from tests.control_plane.driver import Driver
 
@@ -122,7 +122,7 @@ def stages(
             partial(make_template, controller, {"labels": {}}),
         )
         for each in tried:
-            wait_until(partial(is_refused, each), 60.0, "the policies to be heeded")
+            wait_until(partial(is_refused, each), PATIENCE, "the policies to be heeded")
         yield {"agent": agent, "controller": controller}
 
 

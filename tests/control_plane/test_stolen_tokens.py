@@ -18,7 +18,7 @@ from dra_driver.model.claim import Object, allocation
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import ANNOTATION_TERM, DRIVER, FINALIZER
 from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.attempts import Stage, is_refused, staged
 from tests.control_plane.driver import Driver
 from tests.control_plane.objects import TAINT, claim, resource_slice, whole
@@ -183,7 +183,7 @@ def agent(
 ) -> Iterator[Stage]:
     with staged(control_plane, api, driver, tmp_path_factory.mktemp("agent"), "agent") as stage:
         tried = partial(stage.report, "anybody")
-        wait_until(partial(is_refused, tried), 60.0, "the policy for events to be heeded")
+        wait_until(partial(is_refused, tried), PATIENCE, "the policy for events to be heeded")
         yield stage
 
 
@@ -197,7 +197,7 @@ def controller(
     folder = tmp_path_factory.mktemp("controller")
     with staged(control_plane, api, driver, folder, "controller") as stage:
         tried = partial(stage.replace_metadata, stage.own, labels={"tried": "1"})
-        wait_until(partial(is_refused, tried), 60.0, "the policy for claims to be heeded")
+        wait_until(partial(is_refused, tried), PATIENCE, "the policy for claims to be heeded")
         made(api, stage.namespace, "theirs", OTHERS_DRIVER)
         made(api, stage.namespace, "mixed", DRIVER, OTHERS_DRIVER)
         made(api, stage.namespace, "held", DRIVER)

@@ -15,7 +15,7 @@ from dra_driver.model.claim import Object
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.driver import Driver, account, rendered
 
@@ -87,7 +87,7 @@ def heeded(
         *rendered(control_plane, folder, "policy-vendor-runtime.yaml", values),
     ]
     control_plane.apply(*needed)
-    wait_until(lambda: refusal(api, user(ALL)), 60.0, "the policy to be heeded")
+    wait_until(lambda: refusal(api, user(ALL)), PATIENCE, "the policy to be heeded")
     yield
     for each in reversed(needed):
         scope = ("--namespace", each["metadata"].get("namespace", "default"))
