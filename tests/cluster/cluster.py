@@ -166,12 +166,18 @@ class Cluster:
 
         They remember for hours what the API server at an address serves, and another cluster
         may have had that address a moment ago: what they remember has to end with the cluster.
+        kubectl 1.30 loses the output of an exec that answers at once over a WebSocket, as it reads
+        before its streams are there (client-go 0.30.14, websocket.go: readDemuxLoop).
         """
         helm = {
             f"HELM_{kind}_HOME": str(self.directory / "helm" / kind.lower())
             for kind in ("CACHE", "CONFIG", "DATA")
         }
-        kube = {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.directory / "cache")}
+        kube = {
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECACHEDIR": str(self.directory / "cache"),
+            "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false",
+        }
         return {**kube, **helm}
 
     def get(self, *arguments: str) -> dict[str, Any]:
