@@ -59,7 +59,7 @@ fuzz: ## a million hostile inputs to each parser [PARSER=] [INPUTS=] [SEED=] [FI
 		$(if $(INPUTS),--inputs $(INPUTS)) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
 
 .PHONY: soak
-soak: soak-kills soak-allocate soak-histories soak-memory ## all four of them (root; hours)
+soak: soak-kills soak-allocate soak-histories soak-memory soak-controller ## all five of them (root; hours)
 
 .PHONY: soak-kills
 soak-kills: ## the agent killed at every moment, in every mode, whatever comes next [PART=3/8] (root; hours)
@@ -82,6 +82,12 @@ soak-memory: ## the agent's memory over a million prepares and unprepares [CYCLE
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
 	@PYTEST_DEBUG_TEMPROOT=/dev/shm GCU_CYCLES=$(or $(CYCLES),1000000) $(PY) -m pytest tests/kill/test_memory.py
+
+.PHONY: soak-controller
+soak-controller: ## two hours of pods that come and go, on a real control plane [MINUTES=120] (root)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build
+	@GCU_CHURN=$(or $(MINUTES),120) $(PY) -m pytest tests/control_plane/test_controller_churn.py
 
 bench-%: ## run one measurement: a table, then JSON on the last line
 	@$(PY) -m bench.$*

@@ -78,6 +78,7 @@ def wire(
     queue = SchedulingQueue(
         cache.pod, hints, guard, backoff=backoff, budget=budget, clock=ports.clock
     )
+    narrator.observe(queue)
     writer = ClaimWriter(api, term=lambda: fence.term)
     context = Context(
         cache=cache,

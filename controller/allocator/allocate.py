@@ -26,7 +26,8 @@ from controller.allocator.plain import (
     plain_request,
 )
 from controller.allocator.policy import Policy
-from controller.allocator.search import DeviceAssignments, NodeSearch
+from controller.allocator.search import NodeSearch
+from controller.allocator.search_state import DeviceAssignments
 from controller.allocator.shapes import Shape
 from controller.allocator.state import State
 from dra_driver.model.packing import Packing

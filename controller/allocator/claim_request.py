@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.allocator.configuration import packing_of
 from controller.allocator.constraints import Constraint, parse_constraint
 from controller.allocator.device_request import DeviceRequest, demand
+from dra_driver.config.device_config import read_config
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.errors import Refused
+from dra_driver.model.packing import PackingChoice
 
 MOST_RESULTS = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
 _MOST_CONFIGS = 64  # 2 × DeviceConfigMaxSize: the API's limit for an allocation
@@ -73,6 +74,13 @@ def parse_claim(claim: Object, classes: Mapping[str, Object]) -> ClaimRequest:
     return wanted
 
 
+def config_applies(entry: Mapping[str, Any], request: str) -> bool:
+    """Whether an entry of a claim's ``config`` is for the request; one of ``firstAvailable`` is
+    meant by ``request/sub`` and by ``request``. An entry that names none is for all."""
+    named = entry.get("requests")
+    return not named or request in named or request.partition("/")[0] in named
+
+
 def _request(
     ref: ClaimRef,
     entry: Mapping[str, Any],
@@ -117,10 +125,33 @@ def _exact(
             tuple(sorted((key, str(value)) for key, value in capacity.items())),
             json.dumps(tolerations, sort_keys=True) if tolerations else "[]",
             admin_access=bool(entry.get("adminAccess")),
-            packing=packing_of(ref, name, found, devices),
+            packing=_packing(ref, name, found, devices),
         ),
         tolerations=tolerations,
     )
+
+
+def _packing(
+    ref: ClaimRef, request: str, device_class: Object, devices: Mapping[str, Any]
+) -> PackingChoice:
+    """What the class and then the claim, whose ``spec.devices`` is given, say for the request: the
+    later entry wins. Raises InvalidValue where an entry for this driver is not understood."""
+    choice = PackingChoice()
+    for entry, owner in _config_entries(ref, request, device_class, devices):
+        said = read_config(entry, owner)
+        if said is not None:
+            choice = said.over(choice)
+    return choice
+
+
+def _config_entries(
+    ref: ClaimRef, request: str, device_class: Object, devices: Mapping[str, Any]
+) -> Iterator[tuple[Mapping[str, Any], str]]:
+    for entry in device_class["spec"].get("config") or ():
+        yield entry, f"the DeviceClass {device_class['metadata']['name']}"
+    for entry in devices.get("config") or ():
+        if config_applies(entry, request):
+            yield entry, f"claim {ref}"
 
 
 def _count(ref: ClaimRef, name: str, entry: Mapping[str, Any]) -> int | None:

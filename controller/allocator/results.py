@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controller.allocator.claim_request import ClaimRequest, ExactRequest
-from controller.allocator.configuration import applies
-from controller.allocator.search import DeviceAssignment
+from controller.allocator.claim_request import ClaimRequest, ExactRequest, config_applies
+from controller.allocator.search_state import DeviceAssignment
 from dra_driver.model.claim import Object
 from dra_driver.model.names import DRIVER
 
@@ -81,7 +80,9 @@ def _claim_config(wanted: ClaimRequest, chosen: Sequence[ExactRequest]) -> Itera
     own name and by the request's."""
     for entry in (wanted.claim["spec"].get("devices") or {}).get("config") or ():
         copied: dict[str, Any] = {"source": "FromClaim", **entry}
-        times = sum(applies(entry, each.name) for each in chosen) if entry.get("requests") else 1
+        times = (
+            sum(config_applies(entry, each.name) for each in chosen) if entry.get("requests") else 1
+        )
         yield from (dict(copied) for _ in range(times))
 
 

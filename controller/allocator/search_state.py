@@ -1,12 +1,67 @@
-"""What a search has chosen so far, on top of what is held."""
+"""What a search looks for, what it has chosen so far on top of what is held, and what it found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from controller.allocator.capacity import Amount
+from controller.allocator.claim_request import ExactRequest
 from controller.allocator.device import CardKey, Device, DeviceId
-from controller.allocator.order import Candidate
+from controller.allocator.order import Candidate, Order, Score
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAssignment:
+    """One device for one request; `consumed` is None unless the device is shared."""
+
+    request: ExactRequest
+    device: Device
+    consumed: Mapping[str, Amount] | None
+
+
+DeviceAssignments = tuple[
+    tuple[DeviceAssignment, ...], ...
+]  # of each claim, in the order of its requests
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`count` devices to find for a request, the `alternative` of that number. `repeats` says that
+    the task before asks the same, so that the two are not tried in both orders."""
+
+    claim: int
+    number: int
+    request: ExactRequest
+    alternative: int
+    candidates: Sequence[Candidate]
+    count: int
+    repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a node would give. `alternatives` is the sum of the indices of those that were taken."""
+
+    chosen: Sequence[tuple[Task, Candidate]]
+    alternatives: int
+
+    def score(self, order: Order) -> Score:
+        """What administrative access gets does not count."""
+        given = [
+            (task.request.demand, candidate)
+            for task, candidate in self.chosen
+            if not task.request.demand.admin_access
+        ]
+        return order.score(given, self.alternatives)
+
+    def grants(self, claims: int) -> DeviceAssignments:
+        grants: list[list[DeviceAssignment]] = [[] for _ in range(claims)]
+        for task, candidate in sorted(self.chosen, key=lambda each: each[0].number):
+            shared = candidate.offer.consumed if candidate.device.multiple else None
+            grants[task.claim].append(DeviceAssignment(task.request, candidate.device, shared))
+        return tuple(tuple(each) for each in grants)
 
 
 class Asker(NamedTuple):

@@ -8,7 +8,7 @@ is under way, or nothing is to be done. Pure: told the time.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sized
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -231,6 +231,15 @@ class SchedulingQueue:
     def waiting(self) -> int:
         """How many pods wait for devices."""
         return len(self._waiting)
+
+    def entries(self, part: Part) -> int:
+        """How many keys stand in the part; safe for any thread."""
+        by_part: dict[Part, Sized] = {
+            Part.ACTIVE: self._active,
+            Part.BACKOFF: self._at,
+            Part.UNSCHEDULABLE: self._unschedulable,
+        }
+        return len(by_part[part])
 
     def __len__(self) -> int:
         """How many keys are planned."""

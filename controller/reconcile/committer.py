@@ -8,7 +8,7 @@ from uuid import uuid4
 from controller.allocator.allocate import Allocation
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.results import allocation_status
-from controller.allocator.search import DeviceAssignment
+from controller.allocator.search_state import DeviceAssignment
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.reconcile.context import Context

@@ -68,7 +68,6 @@ class Reconciler:
             self._templates.reconcile(key)
         else:
             self._reconcile_pod(key)
-        self._context.narrator.waiting(self._context.queue.waiting())
 
     def _reconcile_claim(self, key: Key) -> None:
         claim = self._context.cache.claim(key)
@@ -235,7 +234,6 @@ class Reconciler:
             context.queue.wait(key, context.clock(), None)
             claims = context.cache.claims_of(pod) or {}
             context.narrator.stopped(pod, claims.values(), spent, again_in)
-            context.narrator.waiting(context.queue.waiting())
 
     def leave_line(self, key: Key) -> None:
         """The pod waits for no devices any more, whatever is free; a node kept for it is not."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from controller.cache.keys import Key
+from controller.queue.scheduling_queue import Part, SchedulingQueue
 from controller.reconcile.foreign_allocations import written_past_us
 from dra_driver.kube.events import EventType, Note, Recorder
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
@@ -65,7 +66,12 @@ class Reporter:
         self._waiting = Gauge(
             "gcu_controller_waiting_pods", "Pods that wait for devices.", registry=registry
         )
-
+        self._entries = Gauge(
+            "gcu_controller_queue_entries",
+            "What the scheduling queue keeps, by its parts.",
+            ["part"],
+            registry=registry,
+        )
         self._stopped = Counter(
             "gcu_controller_stopped_decisions",
             "Decisions that were stopped because they took too long, by what they were at.",
@@ -190,8 +196,11 @@ class Reporter:
         """So many objects are set aside."""
         self._set_aside.set(count)
 
-    def waiting(self, count: int) -> None:
-        self._waiting.set(count)
+    def observe(self, queue: SchedulingQueue) -> None:
+        """From now on a scrape tells how long the queue is."""
+        self._waiting.set_function(queue.waiting)
+        for part in Part:
+            self._entries.labels(part).set_function(partial(queue.entries, part))
 
     def _warn(self, regarding: Object, reason: str, told: Note, action: str = "Allocate") -> float:
         """Gives what `EventRecorder.record` does."""

@@ -8,7 +8,7 @@ from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.allocated_devices import AllocatedDevices, allocations_of
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
-from controller.allocator.search import DeviceAssignments
+from controller.allocator.search_state import DeviceAssignments
 from controller.allocator.state import State
 from dra_driver.selector.selector import Selectors
 from tests.property.oracle import Oracle, Slot

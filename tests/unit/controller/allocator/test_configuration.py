@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.allocator.claim_request import parse_claim
-from controller.allocator.configuration import applies
+from controller.allocator.claim_request import config_applies, parse_claim
 from controller.allocator.policy import Policy
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claim import Object
@@ -123,9 +122,9 @@ def test_wrong_configuration_is_refused_before_anything_is_searched(
 
 
 def test_an_entry_without_requests_is_for_all() -> None:
-    assert applies({}, "x")
-    assert applies({"requests": []}, "x/y")
-    assert not applies({"requests": ["x/y"]}, "x")
+    assert config_applies({}, "x")
+    assert config_applies({"requests": []}, "x/y")
+    assert not config_applies({"requests": ["x/y"]}, "x")
 
 
 TWO_NODES = [*pool("a", cards(3, *MODES)), *pool("b", cards(3, *MODES))]
