@@ -71,12 +71,13 @@ def wire(
     cache = ClusterCache(selectors, quarantine.isolate)
     budget = NamespaceBudget()
     steps = Steps(selectors.allowance, budget, narrator, ports.clock)
-    fits = NodeFilter(cache.nodes, lambda: cache.nodes_version, selectors.allowance)
+    numbers = cache.state().numbers
+    fits = NodeFilter(cache.nodes, numbers, lambda: cache.nodes_version, selectors.allowance)
     guard = StarvationGuard(cache, patience=settings.fairness_patience)
     policy = Policy(settings.pack_nodes, settings.pack_cards)
     hints = ClassHints(cache, fits, policy, steps)
     queue = SchedulingQueue(
-        cache.pod, hints, guard, backoff=backoff, budget=budget, clock=ports.clock
+        cache.pod, numbers, hints, guard, backoff=backoff, budget=budget, clock=ports.clock
     )
     writer = ClaimWriter(api, term=lambda: fence.term)
     context = Context(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from controller.allocator.claim_request import ClaimRequest
+from controller.allocator.node_set import NodeSet
 from controller.cache.keys import Key
 from controller.queue.fair_queue import FairQueue, Place, Rank, Turns
 from dra_driver.model.claim import Object
@@ -29,10 +30,10 @@ class PodClass:
 class QueueingHints(Protocol):
     """What the queue asks about an event (kube-scheduler: QueueingHintFn)."""
 
-    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
+    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
         """The nodes on which the pools' devices are."""
 
-    def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str], /) -> bool:
+    def helps(self, pod_class: PodClass, key: Key, nodes: NodeSet, /) -> bool:
         """Whether one of `nodes` can serve the class, of which the pod `key` comes first."""
 
 

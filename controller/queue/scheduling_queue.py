@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
 from controller.queue.active_queue import ActiveQueue, Due, NamespaceBudget
@@ -51,6 +52,7 @@ class SchedulingQueue:
     def __init__(
         self,
         pod: Callable[[Key], Object | None],
+        numbers: NodeNumbers,
         hints: QueueingHints,
         guard: StarvationGuard,
         *,
@@ -60,6 +62,8 @@ class SchedulingQueue:
     ) -> None:
         self.backoff = backoff
         self._pod = pod
+        self._numbers = numbers
+        self._epoch = numbers.epoch
         self._hints = hints
         self._guard = guard
         self._clock = clock
@@ -74,7 +78,7 @@ class SchedulingQueue:
         self._classes: dict[PodClass, ClassMembers] = {}
         self._freed: list[tuple[float, int, set[str]]] = []  # pools, from a time on
         self._pools: set[str] = set()  # what events may have made free or fit
-        self._nodes: set[str] = set()
+        self._nodes: NodeSet = 0
         self._woken: set[Key] = set()  # by these events
         self._unserved: set[tuple[PodClass, str]] = set()  # by these; without the reserved node
         self._last: Key | None = None
@@ -182,8 +186,7 @@ class SchedulingQueue:
 
     def on_nodes(self, names: Collection[str]) -> None:
         """These nodes may serve pods that they could not serve before."""
-        self._nodes.update(names)
-        self._begin_anew()
+        self._add_nodes(self._numbers.set_of(names))
 
     def on_class(self, name: str, now: float) -> None:
         """A DeviceClass is another one: what the claims that name it ask for is, too."""
@@ -197,23 +200,19 @@ class SchedulingQueue:
         something by it, and no step of any other."""
         if self._last is not None and self._last in self._active:
             return
-        while self._freed and self._freed[0][0] <= now:
-            self._pools |= heapq.heappop(self._freed)[2]
-        if self._pools:
-            self._nodes |= self._hints.nodes_of(self._pools)
-            self._pools.clear()
-            self._begin_anew()
+        self._find_nodes(now)
         if not self._nodes:
             return
         for _, pod_class, key, reserved in self._heads(now):
-            if self._hints.helps(pod_class, key, self._nodes - {reserved}):
+            others = self._nodes & ~self._numbers.bit(reserved) if reserved else self._nodes
+            if self._hints.helps(pod_class, key, others):
                 self._woken.add(key)
                 self._last = key if self._wake(key, now) <= now else None
                 return
             self._unserved.add((pod_class, reserved))
             if self._clock() - now > _SLICE:
                 return
-        self._nodes.clear()
+        self._nodes = 0
         self._begin_anew()
 
     def remove_gone(self, exists: Callable[[Key], bool]) -> list[Key]:
@@ -268,6 +267,24 @@ class SchedulingQueue:
             if not waiting.members:
                 self._classes.pop(waiting.members.pod_class, None)
             waiting.members = None
+
+    def _find_nodes(self, now: float) -> None:
+        """Where the pools are that events were about."""
+        while self._freed and self._freed[0][0] <= now:
+            self._pools |= heapq.heappop(self._freed)[2]
+        if self._pools:
+            self._add_nodes(self._hints.nodes_of(self._pools))
+            self._pools.clear()
+        elif self._epoch != self._numbers.epoch:
+            self._add_nodes(0)
+
+    def _add_nodes(self, more: NodeSet) -> None:
+        """If nodes were numbered anew meanwhile, it is not known any more which were meant: all."""
+        if self._epoch != self._numbers.epoch:
+            self._epoch = self._numbers.epoch
+            self._nodes = self._numbers.all() if self._nodes else 0
+        self._nodes |= more
+        self._begin_anew()
 
     def _begin_anew(self) -> None:
         for key in self._woken:

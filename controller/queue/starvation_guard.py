@@ -9,13 +9,13 @@ anew after another `patience` seconds, when another node may have become the emp
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from controller.allocator.allocate import feasible
 from controller.allocator.claim_request import ClaimRequest
+from controller.allocator.node_set import NodeSet
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
@@ -41,10 +41,10 @@ class NodeReservation:
 
 class _Found(NamedTuple):
     """The emptiest of the nodes `among` that could serve a class, and the versions of what is
-    published and allocated for which that holds."""
+    published and allocated for which that holds (nodes are numbered anew only with the first)."""
 
     versions: tuple[int, int]
-    among: AbstractSet[str]
+    among: NodeSet
     emptiest: str | None
 
 
@@ -72,7 +72,7 @@ class StarvationGuard:
         return since + self._patience if now < since + self._patience else now + self._patience
 
     def waits(
-        self, pod: Object, since: float, now: float, pod_class: PodClass, nodes: Collection[str]
+        self, pod: Object, since: float, now: float, pod_class: PodClass, nodes: NodeSet
     ) -> str | None:
         """The pod has waited `since` then and cannot be served on any of `nodes` now; gives the
         node that is free for others again, if one is."""
@@ -83,7 +83,8 @@ class StarvationGuard:
             if reserved.key != key and reserved.rank <= urgency:
                 return None
             is_fresh = now < reserved.at + self._patience
-            if reserved.key == key and reserved.node in nodes and is_fresh:
+            is_suitable = bool(nodes & self._state.numbers.bit(reserved.node))
+            if reserved.key == key and is_suitable and is_fresh:
                 return None
         node = self._emptiest(pod_class, nodes)
         if node is not None:
@@ -103,9 +104,8 @@ class StarvationGuard:
         self._reservation = None
         return reserved.node
 
-    def _emptiest(self, pod_class: PodClass, nodes: Collection[str]) -> str | None:
+    def _emptiest(self, pod_class: PodClass, among: NodeSet) -> str | None:
         """Found once for all pods of the class, until something is allocated or published."""
-        among = nodes if isinstance(nodes, AbstractSet) else frozenset(nodes)
         versions = self._cache.published_version, self._cache.allocated_version
         found = self._found.get(pod_class)
         if found is None or found.versions != versions or found.among != among:
@@ -115,7 +115,7 @@ class StarvationGuard:
             self._found[pod_class] = found
         return found.emptiest
 
-    def _find(self, wanted: Sequence[ClaimRequest], among: AbstractSet[str]) -> str | None:
+    def _find(self, wanted: Sequence[ClaimRequest], among: NodeSet) -> str | None:
         try:
             suitable = feasible(self._empty, wanted, among)
         except AllowanceSpent:

@@ -8,6 +8,7 @@ from typing import Final
 
 from controller.allocator.allocate import can_serve
 from controller.allocator.claim_request import ClaimRequest
+from controller.allocator.node_set import NodeSet
 from controller.allocator.policy import Policy
 from controller.cache import nodes, pods
 from controller.cache.cache import ClusterCache
@@ -30,16 +31,13 @@ class ClassHints:
         self._policy = policy
         self._steps = steps
 
-    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
+    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
         """A pool that is not complete is on no node: its other slices are an event of their own."""
-        inventory, found = self._cache.state().inventory, set[str]()
-        for name in pools:
-            node = inventory.node_of(name)
-            if node is not None:
-                found.add(node)
-        return found
+        state = self._cache.state()
+        names = map(state.inventory.node_of, pools)
+        return state.numbers.set_of([name for name in names if name is not None])
 
-    def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str]) -> bool:
+    def helps(self, pod_class: PodClass, key: Key, nodes: NodeSet) -> bool:
         """Also where it takes too long to find out here."""
         with self._steps.step("hint", key.namespace, _SLICE):
             try:
@@ -51,10 +49,10 @@ class ClassHints:
             except AllowanceSpent:
                 return True
 
-    def _feasible(self, pod_class: PodClass, nodes: AbstractSet[str]) -> AbstractSet[str]:
+    def _feasible(self, pod_class: PodClass, nodes: NodeSet) -> NodeSet:
         bound = pods.node_name(pod_class.pod)
         if bound:
-            return nodes & {bound}
+            return nodes & self._fits.numbers.bit(bound)
         feasible = self._fits.among(pod_class.pod, nodes)
         for selector in pod_class.selectors:
             if feasible:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.device import CardKey
+from controller.allocator.node_set import NodeSet
 from controller.allocator.ownership import is_ours
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
@@ -220,7 +221,7 @@ class Reconciler:
         return dict.fromkeys(avoided, "refused by the scheduler lately") | words
 
     def _stay_in_line(
-        self, key: Key, pod: Object, since: float, pod_class: PodClass, nodes: Collection[str]
+        self, key: Key, pod: Object, since: float, pod_class: PodClass, nodes: NodeSet
     ) -> None:
         context, now = self._context, self._context.clock()
         opened = self._guard.waits(pod, since, now, pod_class, nodes)
@@ -291,10 +292,10 @@ class Reconciler:
 
 
 def _decide(
-    decide: Callable[[Collection[str]], Allocation | FitError], where: FeasibleNodes
+    decide: Callable[[NodeSet], Allocation | FitError], where: FeasibleNodes
 ) -> Allocation | FitError:
     if where.preferred:
-        outcome = decide([where.preferred])
+        outcome = decide(where.preferred)
         if isinstance(outcome, Allocation):
             return outcome
     return decide(where.fitting)

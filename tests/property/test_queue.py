@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.keys import Key, Subject
 from controller.queue.active_queue import NamespaceBudget
 from controller.queue.pod_class import PodClass
@@ -40,9 +41,11 @@ class Model:
         self.pods: dict[Key, Object] = {}
         self.steps = 0
         self.questions = 0
+        self.numbers = NodeNumbers()
         self.refused: set[Key] = set()
         self.queue = SchedulingQueue(
             self.pods.get,
+            self.numbers,
             self,
             cast("StarvationGuard", Nobody()),
             backoff=RetryBackoff(lambda: 0.0),
@@ -50,13 +53,13 @@ class Model:
             clock=lambda: self.now,
         )
 
-    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
-        return pools
+    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
+        return self.numbers.set_of(pools)
 
-    def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str]) -> bool:
+    def helps(self, pod_class: PodClass, key: Key, nodes: NodeSet) -> bool:
         self.questions += 1
         assert key in self.pods, "a pod that is gone is asked for"
-        return self.serving(self.pods[key], nodes) is not None
+        return self.serving(self.pods[key], set(self.numbers.names(nodes))) is not None
 
     def serving(self, pod: Object, nodes: AbstractSet[str]) -> str | None:
         able = [n for n in sorted(nodes & pod["nodes"]) if self.free[n] >= pod["count"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
 from controller.queue.active_queue import NamespaceBudget
@@ -24,10 +25,13 @@ class Asked:
         self.takes = 0.0
         self.able: set[str] = set()
         self.questions: list[str] = []
+        self.asked_for: set[str] = set()  # the nodes, last of all
+        self.numbers = NodeNumbers()
         self.budget = NamespaceBudget()
         self.pods: dict[Key, Object] = {}
         self.queue = SchedulingQueue(
             self.pods.get,
+            self.numbers,
             self,
             StarvationGuard(ClusterCache(Selectors()), patience=300.0),
             backoff=RetryBackoff(lambda: 0.0),
@@ -35,13 +39,14 @@ class Asked:
             clock=lambda: self.now,
         )
 
-    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
-        return pools
+    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
+        return self.numbers.set_of(pools)
 
-    def helps(self, pod_class: PodClass, _key: Key, _nodes: AbstractSet[str]) -> bool:
+    def helps(self, pod_class: PodClass, _key: Key, nodes: NodeSet) -> bool:
         self.now += self.takes
         [shape] = pod_class.shape
         self.questions.append(str(shape))
+        self.asked_for = set(self.numbers.names(nodes))
         return shape in self.able
 
     def wait(self, namespace: str, name: str, shape: str, age: str = "") -> Key:
@@ -138,3 +143,17 @@ def test_it_does_not_grow_with_steps_of_the_same_keys() -> None:
     assert len(asked.queue._timers) < 2_000
     asked.now += 1000.0
     assert [asked.woken() for _ in range(11)] == [*keys, None]
+
+
+def test_all_nodes_are_asked_for_where_they_were_numbered_anew() -> None:
+    """Which ones an event before that was about is not known any more."""
+    asked = Asked()
+    asked.wait("default", "p", "x")
+    asked.numbers.set_of([f"gone-{number}" for number in range(5_000)])
+    asked.queue.on_nodes(["n"])
+    asked.numbers.trim({"m", "n"})
+    assert asked.woken() is None
+    assert asked.asked_for == {"m", "n"}
+    asked.queue.on_nodes(["n"])
+    assert asked.woken() is None
+    assert asked.asked_for == {"n"}
