@@ -18,9 +18,9 @@ from controller.allocator.claim_request import parse_claim
 from controller.allocator.node_set import NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
-from controller.queue.active_queue import NamespaceBudget
+from controller.queue.backoff import RetryBackoff
+from controller.queue.fair_queue import Namespaces
 from controller.queue.pod_class import PodClass
-from controller.queue.retry_backoff import RetryBackoff
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object
@@ -46,7 +46,7 @@ class Waiting:
             self,
             StarvationGuard(ClusterCache(Selectors()), patience=300.0),
             backoff=RetryBackoff(lambda: 0.0),
-            budget=NamespaceBudget(),
+            namespaces=Namespaces(),
             clock=time.monotonic,
         )
         state = self._cluster.state

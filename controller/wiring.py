@@ -15,16 +15,14 @@ from controller.cache.cache import ClusterCache
 from controller.filter.feasible_nodes import NodeFilter
 from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence, FencedApi
-from controller.queue.active_queue import NamespaceBudget
-from controller.queue.backoff_state import BackoffState
+from controller.queue.backoff import BackoffState, RetryBackoff
 from controller.queue.event_queue import EventQueue
-from controller.queue.retry_backoff import RetryBackoff
+from controller.queue.fair_queue import Namespaces
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.context import Context
 from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
-from controller.reconcile.quarantine import Quarantine
 from controller.reconcile.queueing_hints import ClassHints
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
@@ -67,17 +65,16 @@ def wire(
     api = FencedApi(ports.api, fence)
     narrator = Reporter(ports.recorder, registry)
     backoff = RetryBackoff(ports.draw)
-    quarantine = Quarantine(narrator, backoff, ports.clock)
-    cache = ClusterCache(selectors, quarantine.isolate)
-    budget = NamespaceBudget()
-    steps = Steps(selectors.allowance, budget, narrator, ports.clock)
+    namespaces = Namespaces()
+    steps = Steps(selectors.allowance, namespaces, narrator, ports.clock)
+    cache = ClusterCache(selectors, steps.isolate)
     numbers = cache.state().numbers
     fits = NodeFilter(cache.nodes, numbers, lambda: cache.nodes_version, selectors.allowance)
     guard = StarvationGuard(cache, patience=settings.fairness_patience)
     policy = Policy(settings.pack_nodes, settings.pack_cards)
     hints = ClassHints(cache, fits, policy, steps)
     queue = SchedulingQueue(
-        cache.pod, numbers, hints, guard, backoff=backoff, budget=budget, clock=ports.clock
+        cache.pod, numbers, hints, guard, backoff=backoff, namespaces=namespaces, clock=ports.clock
     )
     writer = ClaimWriter(api, term=lambda: fence.term)
     context = Context(
@@ -110,13 +107,12 @@ def wire(
             fence=fence,
             events=events,
             cache=cache,
-            isolate=quarantine.isolate,
+            isolate=steps.isolate,
             keep=kept.of(RESOURCE_CLAIMS),
         ),
         dispatcher=context.dispatcher,
         fence=fence,
         narrator=narrator,
-        quarantine=quarantine,
         steps=steps,
         clock=ports.clock,
         draw=ports.draw,

@@ -173,11 +173,11 @@ class ClusterCache:
         """What the key names."""
         return self._objects[RESOURCE_OF[key.subject]].get((key.namespace, key.name))
 
-    def has(self, key: Key) -> bool:
-        """Whether there is what the key names, or for a template a pod that waits for it."""
-        if self.named(key) is not None:
-            return True
-        return key.subject is Subject.TEMPLATE and any(self.pods_of_template(key))
+    def everything(self) -> Iterator[Changed]:
+        """All objects that are reconciled, as if they had just come."""
+        for resource in RESOURCE_OF.values():
+            for each in tuple(self._objects[resource].values()):
+                yield Changed(resource, None, each)
 
     def pods_of_template(self, key: Key) -> Iterator[Object]:
         """The pods that name the claim template, those that have ended left out."""
@@ -185,9 +185,6 @@ class ClusterCache:
             pod = self._objects[PODS].get(name)
             if pod is not None and not pods.is_done(pod):
                 yield pod
-
-    def claims(self) -> Iterator[Object]:
-        return iter(self._objects[RESOURCE_CLAIMS].values())
 
     def nodes_with_capacity(self, pod: Object) -> NodeSet:
         """The nodes that have cpu, memory and a place left for the pod."""

@@ -11,21 +11,20 @@ import heapq
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
-from controller.queue.active_queue import ActiveQueue, Due, NamespaceBudget
-from controller.queue.fair_queue import Rank, Turns
-from controller.queue.pod_class import ClassMembers, PodClass, QueueingHints
-from controller.queue.retry_backoff import Cause, RetryBackoff
+from controller.queue.backoff import Cause, RetryBackoff
+from controller.queue.fair_queue import FairQueue, Namespaces, Rank
+from controller.queue.pod_class import PodClass, QueueingHints
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object, results
 
 _BEFORE_PODS: Final[Rank] = -(2**63), ""  # a claim's step frees devices, if anything
 _SLICE: Final = 0.1  # seconds of questions, after which the thread looks at its events
-_FEW: Final = 1024  # keys that are not worth to be looked through
+_FEW: Final = 1024  # outdated timers that are not worth to be cleared away
 
 
 class Part(StrEnum):
@@ -34,14 +33,20 @@ class Part(StrEnum):
     UNSCHEDULABLE = "unschedulable"
 
 
+class Due(NamedTuple):
+    """A key that is to be reconciled, and since when it has been due."""
+
+    key: Key
+    since: float
+
+
 @dataclass(slots=True)
 class _Waiting:
     """A pod that waits `since` then. No event helps one without a class: it was refused, or its
     decision was stopped. `woken` means that an event did, and its step has not ended."""
 
     since: float
-    rank: Rank
-    members: ClassMembers | None = None
+    pod_class: PodClass | None = None
     class_names: frozenset[str] = frozenset()
     woken: bool = False
 
@@ -57,32 +62,37 @@ class SchedulingQueue:
         guard: StarvationGuard,
         *,
         backoff: RetryBackoff,
-        budget: NamespaceBudget,
+        namespaces: Namespaces,
         clock: Callable[[], float],
     ) -> None:
         self.backoff = backoff
         self._pod = pod
         self._numbers = numbers
-        self._epoch = numbers.epoch
         self._hints = hints
         self._guard = guard
         self._clock = clock
-        self._turns = Turns()
-        self._budget = budget
-        self._active = ActiveQueue(self._turns, budget)
+        self._namespaces = namespaces
+        self.clear()
+
+    def clear(self) -> None:
+        """Nothing is planned, and nobody waits."""
+        self._active = FairQueue(self._namespaces)
+        self._due_since: dict[Key, float] = {}  # of what is active
         self._at: dict[Key, float] = {}  # when what is not active becomes it
         self._timers: list[tuple[float, int, Key]] = []  # of them those in `_at` are valid
         self._pushed = 0
         self._unschedulable: set[Key] = set()
         self._waiting: dict[Key, _Waiting] = {}  # in whatever part
-        self._classes: dict[PodClass, ClassMembers] = {}
+        self._classes: dict[PodClass, FairQueue] = {}  # the unschedulable pods
         self._freed: list[tuple[float, int, set[str]]] = []  # pools, from a time on
         self._pools: set[str] = set()  # what events may have made free or fit
         self._nodes: NodeSet = 0
-        self._woken: set[Key] = set()  # by these events
-        self._unserved: set[tuple[PodClass, str]] = set()  # by these; without the reserved node
+        self._epoch = self._numbers.epoch
+        # What these events have woken, the same events do not wake again; nor do they help any of
+        # these classes, with that node reserved against it.
+        self._woken: set[Key] = set()
+        self._unserved: set[tuple[PodClass, str]] = set()
         self._last: Key | None = None
-        self._kept = 0
 
     def add(self, key: Key, at: float) -> None:
         """Reconcile `key` at the time `at`, or earlier where that is already planned."""
@@ -99,19 +109,16 @@ class SchedulingQueue:
         """The key that is to be reconciled first of all that are active, or None."""
         while self._timers and self._timers[0][0] <= now:
             at, _, key = heapq.heappop(self._timers)
-            if self._at.get(key) != at:
-                continue
-            del self._at[key]
-            until = self.backoff.until(key)
-            if until > now:
-                self.add(key, until)
-            else:
-                self._take_out_of_class(key)
-                self._active.push(key, *self._rank(key), at)
-        due = self._active.pop(now)
-        if due is not None and due.key == self._last:
+            if self._at.get(key) == at:
+                self._activate(key, now)
+        place = self._active.head(now)
+        if place is None:
+            return None
+        self._active.remove(place.key)
+        self._namespaces.take_turn(place.key.namespace)
+        if place.key == self._last:
             self._last = None
-        return due
+        return Due(place.key, self._due_since.pop(place.key))
 
     def next_wakeup(self) -> float | None:
         """When the next key becomes active; None where nothing is planned."""
@@ -137,30 +144,20 @@ class SchedulingQueue:
     ) -> float:
         """The pod's step has ended: it cannot be served now; gives since when it waits. Its claims
         name the DeviceClasses `class_names`."""
-        waiting = self._waiting.get(key)
-        if waiting is None:
-            waiting = self._waiting[key] = _Waiting(now, self._rank(key))
         self._take_out_of_class(key)
+        waiting = self._waiting.setdefault(key, _Waiting(now))
         if waiting.woken:
             waiting.woken = False
             self.backoff.begin(key, Cause.WOKEN_IN_VAIN, now)
-        self._unschedulable.add(key)
         waiting.class_names = frozenset(class_names)
-        if pod_class is not None:
-            members = self._classes.get(pod_class)
-            if members is None:
-                members = self._classes[pod_class] = ClassMembers(pod_class, self._turns)
-            waiting.members = members
-            waiting.rank = self._rank(key)
-            members.add(key, waiting.rank, tried=key in self._woken)
+        waiting.pod_class = pod_class
+        self._unschedulable.add(key)
+        if key not in self._woken:
+            self._put_into_class(key)
         return waiting.since
 
     def refuse(
-        self,
-        key: Key,
-        now: float,
-        pod_class: PodClass | None,
-        class_names: Iterable[str],
+        self, key: Key, now: float, pod_class: PodClass | None, class_names: Iterable[str]
     ) -> None:
         """The same of a pod that may not have what it asks, or what was found for it: it waits
         from now on."""
@@ -203,7 +200,7 @@ class SchedulingQueue:
         self._find_nodes(now)
         if not self._nodes:
             return
-        for _, pod_class, key, reserved in self._heads(now):
+        for pod_class, key, reserved in self._heads(now):
             others = self._nodes & ~self._numbers.bit(reserved) if reserved else self._nodes
             if self._hints.helps(pod_class, key, others):
                 self._woken.add(key)
@@ -215,18 +212,6 @@ class SchedulingQueue:
         self._nodes = 0
         self._begin_anew()
 
-    def remove_gone(self, exists: Callable[[Key], bool]) -> list[Key]:
-        """Keys of what is no more, now planned no longer. For a follower, that reconciles nothing,
-        and with whom they would become more and more; looks only when they have doubled."""
-        if len(self) < 2 * self._kept + _FEW:
-            return []
-        gone = [key for key in (*self._at, *self._active) if not exists(key)]
-        for key in gone:
-            if self._at.pop(key, None) is None:
-                self._active.remove(key)
-        self._kept = len(self)
-        return gone
-
     def waiting(self) -> int:
         """How many pods wait for devices."""
         return len(self._waiting)
@@ -235,38 +220,15 @@ class SchedulingQueue:
         """How many keys are planned."""
         return len(self._at) + len(self._active)
 
-    def _heads(self, now: float) -> list[tuple[tuple[object, ...], PodClass, Key, str]]:
-        """Of each class that these events were not found to help, the first pod, in order, and the
-        node that is reserved against it."""
-        found: list[tuple[tuple[object, ...], PodClass, Key, str]] = []
-        for pod_class, members in self._classes.items():
-            head = members.head()
-            if head is None:
-                continue
-            place, key = head
-            pod = self._pod(key)
-            reservation = self._guard.reserved_against(pod) if pod is not None else None
-            reserved = "" if reservation is None else reservation.node
-            if (pod_class, reserved) not in self._unserved:
-                yields = self._budget.excess(key.namespace, now) > 0
-                found.append(((yields, *place[:3], key), pod_class, key, reserved))
-        return sorted(found, key=lambda each: each[0])
-
-    def _wake(self, key: Key, now: float) -> float:
-        """Gives when the pod becomes active."""
-        self._waiting[key].woken = True
-        self._take_out_of_class(key)
-        self.add(key, max(now, self.backoff.ends(key, Cause.WOKEN_IN_VAIN)))
-        return self._at[key]
-
-    def _take_out_of_class(self, key: Key) -> None:
-        self._unschedulable.discard(key)
-        waiting = self._waiting.get(key)
-        if waiting is not None and waiting.members is not None:
-            waiting.members.remove(key)
-            if not waiting.members:
-                self._classes.pop(waiting.members.pod_class, None)
-            waiting.members = None
+    def _activate(self, key: Key, now: float) -> None:
+        at = self._at.pop(key)
+        until = self.backoff.until(key)
+        if until > now:
+            self.add(key, until)
+        else:
+            self._take_out_of_class(key)
+            self._active.push(key, self._rank(key))
+            self._due_since[key] = at
 
     def _find_nodes(self, now: float) -> None:
         """Where the pools are that events were about."""
@@ -286,13 +248,51 @@ class SchedulingQueue:
         self._nodes |= more
         self._begin_anew()
 
+    def _heads(self, now: float) -> list[tuple[PodClass, Key, str]]:
+        """Of each class that these events were not found to help, the first pod, in order, and the
+        node that is reserved against it."""
+        found = []
+        for pod_class, members in self._classes.items():
+            place = members.head(now)
+            pod = None if place is None else self._pod(place.key)
+            reservation = None if pod is None else self._guard.reserved_against(pod)
+            reserved = "" if reservation is None else reservation.node
+            if place is not None and (pod_class, reserved) not in self._unserved:
+                found.append((place._replace(number=0), pod_class, reserved))
+        found.sort(key=lambda each: each[0])
+        return [(pod_class, place.key, reserved) for place, pod_class, reserved in found]
+
+    def _wake(self, key: Key, now: float) -> float:
+        """Gives when the pod becomes active."""
+        self._waiting[key].woken = True
+        self._take_out_of_class(key)
+        self.add(key, max(now, self.backoff.ends(key, Cause.WOKEN_IN_VAIN)))
+        return self._at[key]
+
+    def _put_into_class(self, key: Key) -> None:
+        waiting = self._waiting.get(key)
+        if waiting is not None and waiting.pod_class is not None:
+            members = self._classes.setdefault(waiting.pod_class, FairQueue(self._namespaces))
+            members.push(key, self._rank(key))
+
+    def _take_out_of_class(self, key: Key) -> None:
+        self._unschedulable.discard(key)
+        waiting = self._waiting.get(key)
+        if waiting is None or waiting.pod_class is None:
+            return
+        members = self._classes.get(waiting.pod_class)
+        if members is not None:
+            members.remove(key)
+            if not members:
+                del self._classes[waiting.pod_class]
+        waiting.pod_class = None
+
     def _begin_anew(self) -> None:
-        for key in self._woken:
-            waiting = self._waiting.get(key)
-            if waiting is not None and waiting.members is not None:
-                waiting.members.restore()
-        self._woken.clear()
+        """New events may wake all of them."""
+        woken, self._woken = self._woken, set()
         self._unserved.clear()
+        for key in woken:
+            self._put_into_class(key)
 
     def _rank(self, key: Key) -> Rank:
         pod = self._pod(key) if key.subject is Subject.POD else None

@@ -10,7 +10,7 @@ from controller.allocator.policy import Policy
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
-from controller.queue.backoff_state import BackoffState
+from controller.queue.backoff import BackoffState
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.reconcile.reporter import Reporter
 from controller.write.dispatcher import WriteDispatcher

@@ -59,17 +59,6 @@ class EventHandlers:
         else:  # a DeviceTaintRule, which may select devices of any node
             queue.on_nodes(self._cache.nodes)
 
-    def concerned(self, changed: Changed) -> Iterator[Key]:
-        """The keys whose steps read the object first of all."""
-        obj = changed.new or changed.old or {}
-        if changed.resource is PODS:
-            yield pods.key_of(obj)
-        elif changed.resource is RESOURCE_CLAIMS:
-            yield Key.of_claim(obj)
-            yield from map(pods.key_of, self._cache.pods_of(obj))
-        elif changed.resource is RESOURCE_CLAIM_TEMPLATES:
-            yield Key.of_template(obj)
-
     def _pod(self, old: Object | None, new: Object | None) -> Iterator[Key]:
         pod = new or old
         assert pod is not None  # a change has at least one side

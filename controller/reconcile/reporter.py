@@ -181,7 +181,7 @@ class Reporter:
             return  # there is nothing that an event could be about
         note = (
             f"the controller failed on this {resource.kind} ({type(error).__name__}: {error}) and "
-            "leaves it alone until it changes; others are served. This is a fault of the "
+            "leaves it alone for a while; others are served. This is a fault of the "
             "controller: report it with the stack trace in its log"
         )
         self._warn(_typed(obj, resource), _REASON_FAULT, note)

@@ -10,9 +10,9 @@ import pytest
 
 from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.keys import Key, Subject
-from controller.queue.active_queue import NamespaceBudget
+from controller.queue.backoff import Cause, RetryBackoff
+from controller.queue.fair_queue import Namespaces
 from controller.queue.pod_class import PodClass
-from controller.queue.retry_backoff import Cause, RetryBackoff
 from controller.queue.scheduling_queue import Part, SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object
@@ -49,7 +49,7 @@ class Model:
             self,
             cast("StarvationGuard", Nobody()),
             backoff=RetryBackoff(lambda: 0.0),
-            budget=NamespaceBudget(),
+            namespaces=Namespaces(),
             clock=lambda: self.now,
         )
 
@@ -137,14 +137,14 @@ class Model:
     def check(self) -> None:
         """Every pod stands in exactly one part."""
         queue = self.queue
-        in_classes = [key for each in queue._classes.values() for key in each]
+        in_classes = [key for each in queue._classes.values() for key in each._places]
         assert len(in_classes) == len(set(in_classes))
         for key in self.pods:
             part = queue.part(key)
             assert part is not None, f"{key} is lost"
             assert (key in queue._active) + (key in queue._unschedulable) <= 1
             assert (key in in_classes) <= (part is Part.UNSCHEDULABLE)
-        assert queue._unschedulable.isdisjoint(queue._active)
+        assert queue._unschedulable.isdisjoint(queue._active._places)
 
     def rest(self) -> None:
         before = self.steps

@@ -8,9 +8,9 @@ from collections.abc import Set as AbstractSet
 from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
-from controller.queue.active_queue import NamespaceBudget
+from controller.queue.backoff import RetryBackoff
+from controller.queue.fair_queue import Namespaces
 from controller.queue.pod_class import PodClass
-from controller.queue.retry_backoff import RetryBackoff
 from controller.queue.scheduling_queue import Part, SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object
@@ -27,7 +27,7 @@ class Asked:
         self.questions: list[str] = []
         self.asked_for: set[str] = set()  # the nodes, last of all
         self.numbers = NodeNumbers()
-        self.budget = NamespaceBudget()
+        self.namespaces = Namespaces()
         self.pods: dict[Key, Object] = {}
         self.queue = SchedulingQueue(
             self.pods.get,
@@ -35,7 +35,7 @@ class Asked:
             self,
             StarvationGuard(ClusterCache(Selectors()), patience=300.0),
             backoff=RetryBackoff(lambda: 0.0),
-            budget=self.budget,
+            namespaces=self.namespaces,
             clock=lambda: self.now,
         )
 
@@ -83,7 +83,7 @@ def test_the_pod_of_a_namespace_that_yields_is_woken_last() -> None:
     asked.able = {"x", "y"}
     costly = asked.wait("costly", "p", "x", "1")
     neighbour = asked.wait("neighbour", "p", "y", "2")
-    asked.budget.charge("costly", 1.0, asked.now)
+    asked.namespaces.charge("costly", 1.0, asked.now)
     asked.queue.on_nodes(["n"])
     assert [asked.woken(), asked.woken()] == [neighbour, costly]
 
