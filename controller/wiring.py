@@ -29,9 +29,8 @@ from controller.reconcile.reporter import Reporter
 from controller.reconcile.steps import Steps
 from controller.reconcile.worker import Worker
 from controller.settings import ControllerSettings
-from controller.write.claim_writer import ClaimWriter
 from controller.write.dispatcher import WriteDispatcher
-from controller.write.executor import CommandExecutor
+from controller.write.writer import Writer
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import Recorder
 from dra_driver.kube.resources import RESOURCE_CLAIMS
@@ -63,10 +62,10 @@ def wire(
 ) -> tuple[Worker, Context]:
     """The thread, not started, and what its parts share. Has no effects."""
     api = FencedApi(ports.api, fence)
-    narrator = Reporter(ports.recorder, registry)
+    reporter = Reporter(ports.recorder, registry)
     backoff = RetryBackoff(ports.draw)
     namespaces = Namespaces()
-    steps = Steps(selectors.allowance, namespaces, narrator, ports.clock)
+    steps = Steps(selectors.allowance, namespaces, reporter, ports.clock)
     cache = ClusterCache(selectors, steps.isolate)
     numbers = cache.state().numbers
     fits = NodeFilter(cache.nodes, numbers, lambda: cache.nodes_version, selectors.allowance)
@@ -76,11 +75,11 @@ def wire(
     queue = SchedulingQueue(
         cache.pod, numbers, hints, guard, backoff=backoff, namespaces=namespaces, clock=ports.clock
     )
-    writer = ClaimWriter(api, term=lambda: fence.term)
+    writer = Writer(api, term=lambda: fence.term)
     context = Context(
         cache=cache,
         dispatcher=WriteDispatcher(
-            ports.executor, CommandExecutor(api, writer), events, limit=settings.writes_in_flight
+            ports.executor, writer, events.put, limit=settings.writes_in_flight
         ),
         backoff=BackoffState(
             quiet=settings.quiet_time,
@@ -89,7 +88,7 @@ def wire(
             draw=ports.draw,
         ),
         queue=queue,
-        narrator=narrator,
+        reporter=reporter,
         clock=ports.clock,
         now=ports.now,
         patience=settings.scheduling_patience,
@@ -112,7 +111,7 @@ def wire(
         ),
         dispatcher=context.dispatcher,
         fence=fence,
-        narrator=narrator,
+        reporter=reporter,
         steps=steps,
         clock=ports.clock,
         draw=ports.draw,

@@ -14,7 +14,6 @@ from controller.queue.backoff import BackoffState
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.reconcile.reporter import Reporter
 from controller.write.dispatcher import WriteDispatcher
-from dra_driver.model.claim import Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Context:
     dispatcher: WriteDispatcher
     backoff: BackoffState
     queue: SchedulingQueue
-    narrator: Reporter
+    reporter: Reporter
     clock: Callable[[], float]
     now: Callable[[], datetime]
     patience: float
@@ -36,10 +35,3 @@ class Context:
         """Whether the pod `key` is there, and still the one with that UID."""
         pod = self.cache.pod(key)
         return pod is not None and pods.uid_of(pod) == uid
-
-    def wake_users(self, claim: Object, *, but: Key | None = None, after: float = 0.0) -> None:
-        """Look at the pods that name the claim, `but` this one, `after` so many seconds."""
-        at = self.clock() + after
-        for key in map(pods.key_of, self.cache.pods_of(claim)):
-            if key != but:
-                self.queue.add(key, at)

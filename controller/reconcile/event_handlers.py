@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from controller.allocator.node_selector import selected_name
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.cache import Changed
 from controller.cache.keys import Key, Subject
 from controller.reconcile.context import Context
-from controller.reconcile.release import cleared_by_scheduler
+from controller.reconcile.release import allocated_node, given_up
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -92,10 +91,9 @@ class EventHandlers:
         self, claim: Object, old: Object | None, new: Object | None, now: float
     ) -> Iterator[Key]:
         for pod in self._cache.pods_of(claim):
-            if cleared_by_scheduler(old, new, pod):
-                node = selected_name((allocation(old or {}) or {}).get("nodeSelector"))
-                if node is not None:
-                    self._backoff.failed(pods.uid_of(pod), node, now)
+            node = allocated_node(old) if old is not None else None
+            if node is not None and given_up(old, new, pod):
+                self._backoff.failed(pods.uid_of(pod), node, now)
             yield pods.key_of(pod)
 
 

@@ -34,7 +34,7 @@ from dra_driver.selector.allowance import AllowanceSpent
 logger = logging.getLogger(__name__)
 
 # Of this very write (HTTP): validation, or admission, whose webhooks choose among all four. A
-# conflict with another version is no refusal: `ClaimWriter.fence` goes on from there. A claim that
+# conflict with another version is no refusal: `Writer.fence` goes on from there. A claim that
 # is too large with the term (413) is so with an allocation, which takes more.
 _REFUSALS: Final = frozenset({400, 403, 409, 413, 422})
 
@@ -84,7 +84,7 @@ class PreviousLeaderFence:
         for answer in self.dispatcher.execute_all(outdated):
             if answer.error is not None and not isinstance(answer.error, NotFound):
                 raise answer.error
-            found = list(map(self.keep, answer.objects))
+            found = list(map(self.keep, answer.claims))
             self._learn(found)
             current += found
         return current
@@ -104,7 +104,7 @@ class PreviousLeaderFence:
         failed: GcuError | None = None
         answers = self.dispatcher.execute_all(WriteTerm(claim, term) for claim in claims)
         for claim, answer in zip(claims, answers, strict=True):
-            self._learn(answer.objects)
+            self._learn(answer.claims)
             match answer.error:
                 case None | NotFound():
                     continue

@@ -14,22 +14,29 @@ from controller.cache import pods
 from controller.cache.keys import Key, Subject
 from controller.filter import admin_access
 from controller.filter.feasible_nodes import FeasibleNodes, NodeFilter, feasible_nodes
-from controller.filter.usage import check_allocated, check_asked, differs
-from controller.filter.volumes import Volumes
+from controller.filter.usage import check_allocated, check_asked
 from controller.queue.pod_class import PodClass
 from controller.queue.starvation_guard import StarvationGuard
-from controller.reconcile.answers import AnswerHandlers
-from controller.reconcile.class_limits import unserved
+from controller.reconcile import warnings
 from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Deallocator
-from controller.reconcile.live_read_overlay import LiveReadOverlay
 from controller.reconcile.queueing_hints import class_names, class_of
-from controller.reconcile.reserved_for_limit import crowded_out
 from controller.reconcile.templates import TemplateKeeper
-from controller.write.commands import LiftGate, uid_of
+from controller.write.commands import (
+    CreateTemplate,
+    DeleteTemplate,
+    LiftGate,
+    ReadVolumes,
+    ReleaseAllocation,
+    SettleUncertain,
+    WriteAllocation,
+    WriteDone,
+    uid_of,
+)
+from controller.write.volumes import VolumeCache
 from dra_driver.kube.events import Note
-from dra_driver.model.claim import Object, allocation, reserved_for, results
+from dra_driver.model.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import AllowanceSpent
 
@@ -51,15 +58,11 @@ class Reconciler:
     ) -> None:
         self._guard = guard
         self._fits = fits
-        self._volumes = Volumes(context.dispatcher, context.queue, context.clock)
+        self._volumes = VolumeCache(context.clock)
         self._context = context
-        self._overlay = LiveReadOverlay()
-        self._committer = AllocationCommitter(context, self._overlay)
+        self._committer = AllocationCommitter(context)
         self._deallocator = Deallocator(context)
         self._templates = TemplateKeeper(context, retention=template_retention)
-        self.answers = AnswerHandlers(
-            self._committer, self._deallocator, self._volumes, self._templates
-        )
 
     def reconcile(self, key: Key) -> None:
         """Look at what the key names, and do what is to be done."""
@@ -69,14 +72,37 @@ class Reconciler:
             self._templates.reconcile(key)
         else:
             self._reconcile_pod(key)
-        self._context.narrator.waiting(self._context.queue.waiting())
+        self._context.reporter.waiting.set(self._context.queue.waiting())
+
+    def on_answer(self, done: WriteDone) -> None:
+        """The objects that the server answered were taken in before. Raises what ended the
+        command."""
+        context, command, answer = self._context, done.command, done.answer
+        if isinstance(command, CreateTemplate | DeleteTemplate):
+            self._templates.on_answer(command, answer)
+            return
+        match command:
+            case WriteAllocation():
+                self._committer.on_allocation(command, answer)
+            case SettleUncertain():
+                self._committer.on_settled(command, answer)
+            case ReleaseAllocation():
+                self._deallocator.on_release(command, answer)
+            case ReadVolumes() if answer.error is None:
+                self._volumes.learn(command.key, command.pod, answer.found)
+        if answer.error is not None:
+            raise answer.error
+        if isinstance(command, LiftGate) and answer.pod is None:
+            return  # the pod is gone, and its watch tells
+        # What came meanwhile was not acted on; and if it is gone, this forgets what was read.
+        context.queue.add(command.key, context.clock())
 
     def _reconcile_claim(self, key: Key) -> None:
         claim = self._context.cache.claim(key)
         self._committer.settle(key)
         if claim is not None and not self._is_being_written(claim):
             self._deallocator.release_orphan(key, claim)
-        self._context.narrator.written_past_us(key, claim)
+        self._context.reporter.foreign_allocation(key, claim)
 
     def _is_being_written(self, claim: Object) -> bool:
         """Whether it is being written, or may have been."""
@@ -85,7 +111,7 @@ class Reconciler:
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
-        pod = self._overlay.newest(key, context.cache.pod(key))
+        pod = context.cache.pod(key)
         if pod is None or pods.is_aside(pod):
             self.leave_line(key)
             return
@@ -115,38 +141,14 @@ class Reconciler:
             self._serve(key, pod, wanted, claims, ours)
 
     def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
+        context = self._context
         if not pods.node_name(pod):
-            self._tell_of_sharing(pod, ours)
-            if (problem := unserved(pod, self._context.cache.state())) is not None:
-                self._context.narrator.limit_unserved(pod, problem)
+            for reason, note in warnings.about_pod(pod, ours, context.cache):
+                context.reporter.warn_pod(pod, reason, note)
         if pods.has_our_gate(pod):
-            self._context.dispatcher.dispatch(LiftGate(key, pod))
+            context.dispatcher.dispatch(LiftGate(key, pod))
         else:
             self._deallocator.check_bind_timeout(key, pod, list(ours.values()))
-
-    def _tell_of_sharing(self, pod: Object, ours: dict[str, Object]) -> None:
-        full = crowded_out(pod, ours.values())
-        if full is not None:
-            self._context.narrator.claim_full(pod, full)
-        for claim in ours.values():
-            user = self._first_user(claim)
-            if user is not None:
-                claims = self._context.cache.claims_of(user) or {}
-                theirs = {name: each for name, each in claims.items() if results(each)}
-                told = differs(pod, ours, user, theirs)
-                if told is not None:
-                    self._context.narrator.usage_differs(pod, told)
-                    return
-
-    def _first_user(self, claim: Object) -> Object | None:
-        """The pod for which the claim is prepared: of those that are bound, the first that it was
-        reserved for. To look at all of them, for each pod that waits, is too much for hundreds."""
-        namespace = claim["metadata"]["namespace"]
-        for entry in reserved_for(claim):
-            user = self._context.cache.pod(Key(Subject.POD, namespace, entry["name"]))
-            if user is not None and pods.uid_of(user) == entry["uid"] and pods.node_name(user):
-                return user
-        return None
 
     def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
         context, now = self._context, self._context.clock()
@@ -168,8 +170,8 @@ class Reconciler:
         context = self._context
         volumes = () if pods.node_name(pod) else self._volumes.selectors(key, pod)
         if volumes is None:
-            return  # they are being read
-        state = context.cache.state()
+            context.dispatcher.dispatch(ReadVolumes(key, pod))
+            return
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
         avoided = context.backoff.avoided(pods.uid_of(pod), context.clock())
         failed = context.backoff.failed_nodes(pods.uid_of(pod))
@@ -177,7 +179,7 @@ class Reconciler:
         where = self._candidates(pod, allocated, failed, volumes)
         decide = partial(
             allocate,
-            state,
+            context.cache.state(),
             wanted,
             policy=context.policy,
             peers=self._peers(pod, wanted),
@@ -212,13 +214,11 @@ class Reconciler:
         avoided: Iterable[str],
         volumes: Sequence[Object],
     ) -> FeasibleNodes:
-        excluded = self._excluded(pod, avoided)
+        excluded = dict.fromkeys(avoided, "refused by the scheduler lately")
+        reserved = self._guard.reserved_against(pod)
+        if reserved is not None:
+            excluded[reserved.node] = f"kept for {reserved.key}"
         return feasible_nodes(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
-
-    def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
-        kept = self._guard.reserved_against(pod)
-        words = {kept.node: f"kept for {kept.key}"} if kept is not None else {}
-        return dict.fromkeys(avoided, "refused by the scheduler lately") | words
 
     def _stay_in_line(
         self, key: Key, pod: Object, since: float, pod_class: PodClass, nodes: NodeSet
@@ -235,8 +235,8 @@ class Reconciler:
         if (pod := context.cache.pod(key)) is not None:
             context.queue.wait(key, context.clock(), None)
             claims = context.cache.claims_of(pod) or {}
-            context.narrator.stopped(pod, claims.values(), spent, again_in)
-            context.narrator.waiting(context.queue.waiting())
+            context.reporter.stopped(pod, claims.values(), spent, again_in)
+            context.reporter.waiting.set(context.queue.waiting())
 
     def leave_line(self, key: Key) -> None:
         """The pod waits for no devices any more, whatever is free; a node kept for it is not."""
@@ -286,7 +286,7 @@ class Reconciler:
 
     def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:
         context = self._context
-        untold_for = context.narrator.unsatisfied(pod, claims, reason)
+        untold_for = context.reporter.unsatisfied(pod, claims, reason)
         if untold_for:
             context.queue.add(key, context.clock() + untold_for)
 

@@ -29,12 +29,12 @@ class Steps:
         self,
         allowance: Allowance,
         namespaces: Namespaces,
-        narrator: Reporter,
+        reporter: Reporter,
         clock: Callable[[], float],
     ) -> None:
         self._allowance = allowance
         self._namespaces = namespaces
-        self._narrator = narrator
+        self._reporter = reporter
         self._clock = clock
         self._since: float | None = None
         # Objects whose event failed, and keys whose step did.
@@ -51,7 +51,7 @@ class Steps:
         finally:
             self._since = None
             now = self._clock()
-            self._narrator.step(kind, now - started)
+            self._reporter.steps.labels(kind).observe(now - started)
             if namespace:
                 self._namespaces.charge(namespace, now - started, now)
 
@@ -70,28 +70,31 @@ class Steps:
             name = _name_of(obj)
             logger.exception("%s %s/%s is set aside until it changes", resource.kind, *name)
             self._set_aside.add((resource, *name))
-            self._narrator.set_aside(len(self._set_aside), resource, obj, error)
+            self._reporter.failed_by_fault(resource, obj, error)
         else:
-            if self._set_aside:
-                self._restore(resource, *_name_of(obj))
+            if not self._set_aside:
+                return
+            self._set_aside.discard((resource, *_name_of(obj)))
+        self._count()
 
     def begin_list(self, resource: Resource) -> None:
         """All objects of the kind are taken in anew."""
         self._set_aside = {each for each in self._set_aside if each[0] is not resource}
-        self._narrator.set_aside_now(len(self._set_aside))
+        self._count()
 
     def failed(self, key: Key, obj: Object | None, error: Exception) -> None:
         """The step of the key failed by a fault; `obj` is what is known of it."""
         self._set_aside.add((key.subject, key.namespace, key.name))
-        self._narrator.set_aside(len(self._set_aside), RESOURCE_OF[key.subject], obj, error)
+        self._reporter.failed_by_fault(RESOURCE_OF[key.subject], obj, error)
+        self._count()
 
     def succeeded(self, key: Key) -> None:
-        self._restore(key.subject, key.namespace, key.name)
+        if self._set_aside:
+            self._set_aside.discard((key.subject, key.namespace, key.name))
+            self._count()
 
-    def _restore(self, kind: Resource | Subject, namespace: str, name: str) -> None:
-        if (kind, namespace, name) in self._set_aside:
-            self._set_aside.remove((kind, namespace, name))
-            self._narrator.set_aside_now(len(self._set_aside))
+    def _count(self) -> None:
+        self._reporter.set_aside.set(len(self._set_aside))
 
 
 def _name_of(obj: Object) -> tuple[str, str]:

@@ -21,13 +21,14 @@ from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
 from controller.reconcile.steps import Steps
-from controller.write.commands import WriteDone
+from controller.write.commands import WriteAllocation, WriteDone
 from controller.write.dispatcher import WriteDispatcher
 from dra_driver.background import Background
 from dra_driver.collection import no_collection
+from dra_driver.kube.api import Change
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import TooManyRequests
-from dra_driver.kube.resources import PODS, Resource
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.errors import GcuError
 from dra_driver.selector.allowance import AllowanceSpent
 from dra_driver.telemetry.logs import new_call
@@ -50,7 +51,7 @@ class Worker(Background):
         previous_leader: PreviousLeaderFence,
         dispatcher: WriteDispatcher,
         fence: Fence,
-        narrator: Reporter,
+        reporter: Reporter,
         steps: Steps,
         clock: Callable[[], float],
         draw: Callable[[], float],
@@ -64,7 +65,7 @@ class Worker(Background):
         self._previous_leader = previous_leader
         self._dispatcher = dispatcher
         self._fence = fence
-        self._narrator = narrator
+        self._reporter = reporter
         self._steps = steps
         self._clock = clock
         self._draw = draw
@@ -89,7 +90,7 @@ class Worker(Background):
                 self.run_once(self.next_wakeup())
             except Exception:
                 logger.exception("the deciding thread goes on after a fault")
-                self._narrator.fault()
+                self._reporter.faults.inc()
                 self._wait(self._pause.next())
             else:
                 self._pause.reset()
@@ -147,13 +148,15 @@ class Worker(Background):
         with self._attempt(key, str(key.subject)):
             self._reconciler.reconcile(key)
         if key.subject is Subject.POD:
-            self._narrator.decided(self._clock() - due.since)
+            self._reporter.waits.observe(self._clock() - due.since)
 
     def handle_event(self, event: Event) -> None:
         if isinstance(event, WriteDone):
             self._dispatcher.finish(event.command)
             with self._attempt(event.command.key, "written"):
-                self._reconciler.answers.handle(event)
+                for changed in self._answered(event):
+                    self._follow(changed)
+                self._reconciler.on_answer(event)
             return
         for changed in self._changes(event):
             with self._steps.isolate(changed.resource, changed.new or changed.old or {}):
@@ -178,6 +181,19 @@ class Worker(Background):
         changed = self._cache.apply(event.resource, event.change, event.object)
         return [] if changed is None else [changed]
 
+    def _answered(self, done: WriteDone) -> Iterator[Changed]:
+        """What the server has answered is an event like those of the watches."""
+        command, answer = done.command, done.answer
+        found = [(RESOURCE_CLAIMS, Change.MODIFIED, each) for each in answer.claims]
+        if answer.pod is not None:
+            found.append((PODS, Change.MODIFIED, answer.pod))
+        elif answer.pod_changed and isinstance(command, WriteAllocation):
+            found.append((PODS, Change.DELETED, command.pod))
+        for each in found:
+            changed = self._cache.apply(*each)
+            if changed is not None:
+                yield changed
+
     def _take_over(self) -> None:
         if self._clock() < self._takeover_at:
             return
@@ -189,7 +205,7 @@ class Worker(Background):
             self._take_over_later(error)
         except Exception as error:
             logger.exception("the term cannot begin after a fault")
-            self._narrator.fault()
+            self._reporter.faults.inc()
             self._take_over_later(error)
         else:
             self._takeover_backoff.reset()
@@ -197,7 +213,7 @@ class Worker(Background):
     def _take_over_later(self, error: Exception) -> None:
         delay = self._takeover_backoff.next()
         self._takeover_at = self._clock() + delay
-        self._narrator.takeover_failed(error, delay)
+        self._reporter.failed("the beginning of the term", error, delay)
 
     @contextmanager
     def _attempt(self, key: Key, kind: str) -> Iterator[None]:
@@ -224,7 +240,7 @@ class Worker(Background):
 
     def _fail(self, key: Key, error: GcuError) -> None:
         at_least = error.retry_after if isinstance(error, TooManyRequests) else 0.0
-        self._narrator.failed(key, error, self._retry(key, Cause.CALL_FAILED, at_least))
+        self._reporter.failed(key, error, self._retry(key, Cause.CALL_FAILED, at_least))
 
     def _stop(self, key: Key, spent: AllowanceSpent) -> None:
         """What was found out until now is known when it goes on."""
