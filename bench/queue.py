@@ -44,7 +44,7 @@ class Waiting:
             self._pods.get,
             self._cluster.state.numbers,
             self,
-            StarvationGuard(ClusterCache(Selectors()), patience=300.0),
+            StarvationGuard(ClusterCache(Selectors()).state(), patience=300.0),
             backoff=RetryBackoff(lambda: 0.0),
             namespaces=Namespaces(),
             clock=time.monotonic,

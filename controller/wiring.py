@@ -69,7 +69,7 @@ def wire(
     cache = ClusterCache(selectors, steps.isolate)
     numbers = cache.state().numbers
     fits = NodeFilter(cache.nodes, numbers, lambda: cache.nodes_version, selectors.allowance)
-    guard = StarvationGuard(cache, patience=settings.fairness_patience)
+    guard = StarvationGuard(cache.state(), patience=settings.fairness_patience)
     policy = Policy(settings.pack_nodes, settings.pack_cards)
     hints = ClassHints(cache, fits, policy, steps)
     queue = SchedulingQueue(

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from controller.allocator.allocate import feasible
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.node_set import NodeSet
+from controller.allocator.state import State
 from controller.cache import pods
-from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
 from controller.queue.fair_queue import Rank
 from controller.queue.pod_class import PodClass
@@ -40,8 +40,8 @@ class NodeReservation:
 
 
 class _Found(NamedTuple):
-    """The emptiest of the nodes `among` that could serve a class, and the versions of what is
-    published and allocated for which that holds (nodes are numbered anew only with the first)."""
+    """The emptiest of the nodes `among` that could serve a class. It holds for this generation of
+    the fleet and this epoch of the nodes' numbers."""
 
     versions: tuple[int, int]
     among: NodeSet
@@ -51,9 +51,8 @@ class _Found(NamedTuple):
 class StarvationGuard:
     """One instance, one thread; at most one node is reserved."""
 
-    def __init__(self, cache: ClusterCache, *, patience: float) -> None:
-        self._cache = cache
-        self._state = state = cache.state()
+    def __init__(self, state: State, *, patience: float) -> None:
+        self._state = state
         self._patience = patience
         self._reservation: NodeReservation | None = None
         self._found: dict[PodClass, _Found] = {}
@@ -106,7 +105,8 @@ class StarvationGuard:
 
     def _emptiest(self, pod_class: PodClass, among: NodeSet) -> str | None:
         """Found once for all pods of the class, until something is allocated or published."""
-        versions = self._cache.published_version, self._cache.allocated_version
+        self._state.settle()
+        versions = self._state.fleet.generation, self._state.numbers.epoch
         found = self._found.get(pod_class)
         if found is None or found.versions != versions or found.among != among:
             if len(self._found) >= _MOST:
@@ -121,7 +121,6 @@ class StarvationGuard:
         except AllowanceSpent:
             logger.info("no node is reserved before the next look: that takes too long to find out")
             return None
-        self._state.settle()
         fleet = self._state.fleet
         emptiest = next(fleet.by_load.walk(suitable & fleet.everywhere), 0)
         return min(fleet.numbers.names(emptiest), default=None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.cache import pods
+from controller.cache.counts import allocated_node
 from controller.cache.keys import Key
 from controller.reconcile.context import Context
-from controller.reconcile.release import allocated_node, is_orphan, is_releasable, is_stranded
+from controller.reconcile.release import is_orphan, is_releasable, is_stranded
 from controller.write.commands import Answer, ReleaseAllocation, uid_of
 from dra_driver.model.claim import Object, allocation
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.cache import Changed
+from controller.cache.counts import allocated_node
 from controller.cache.keys import Key, Subject
 from controller.reconcile.context import Context
-from controller.reconcile.release import allocated_node, given_up
+from controller.reconcile.release import given_up
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.allocator.ownership import is_ours
-from controller.cache.cache import ClusterCache, is_newer
-from controller.cache.isolation import Isolate
+from controller.cache.cache import ClusterCache, Isolate, is_newer
 from controller.cache.keys import Key
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, ResourceEvent

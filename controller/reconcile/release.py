@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from controller.allocator.node_selector import selected_name
 from controller.cache import pods
+from controller.cache.counts import allocated_node
 from dra_driver.model.claim import Object, allocation, reserved_for
 
 # The server takes the manager from the user agent, up to its first slash.
@@ -70,8 +70,3 @@ def given_up(old: Object | None, new: Object | None, pod: Object) -> bool:
         return False
     others = {each.get("uid") for each in reserved_for(old)} - {pods.uid_of(pod)}
     return not others and not pods.node_name(pod)
-
-
-def allocated_node(claim: Object) -> str | None:
-    """The one node that the claim's allocation is for."""
-    return selected_name((allocation(claim) or {}).get("nodeSelector"))

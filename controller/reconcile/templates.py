@@ -59,7 +59,7 @@ class TemplateKeeper:
         context, now = self._context, self._context.clock()
         if context.dispatcher.in_flight([str(key)]):
             return
-        users = list(context.cache.pods_of_template(key))
+        users = context.cache.pods_of_template(key)
         stored = context.cache.template(key)
         if stored is None:
             waiting = tuple(pod for pod in users if pods.waits_for_template(pod, key.name))

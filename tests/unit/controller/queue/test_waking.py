@@ -33,7 +33,7 @@ class Asked:
             self.pods.get,
             self.numbers,
             self,
-            StarvationGuard(ClusterCache(Selectors()), patience=300.0),
+            StarvationGuard(ClusterCache(Selectors()).state(), patience=300.0),
             backoff=RetryBackoff(lambda: 0.0),
             namespaces=self.namespaces,
             clock=lambda: self.now,
