@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache import nodes, pods
@@ -70,7 +68,7 @@ class NodeFilter:
         """The nodes that fit the pod, as far as it and they say. Raises AllowanceSpent where it
         takes too long to find that out."""
         self._settle()
-        demand = digest(nodes.demand(pod))
+        demand = nodes.digest(nodes.demand(pod))
         found = self._fits.get(demand)
         if found is None:
             found = self._fits[demand] = self._look(pod)
@@ -115,11 +113,6 @@ class NodeFilter:
             else:
                 misfits[misfit] += 1
         return Fit(self.numbers.set_of(fitting), misfits)
-
-
-def digest(demand: object) -> bytes:
-    """Equal for equal demands on nodes, as JSON has them. Their text may be of megabytes."""
-    return sha256(json.dumps(demand, sort_keys=True).encode()).digest()
 
 
 def feasible_nodes(

@@ -34,8 +34,7 @@ class LabelIndex:
     def __init__(self, known: Mapping[str, Object], numbers: NodeNumbers) -> None:
         self._known = known
         self._numbers = numbers
-        self._by_label: dict[str, _Groups] = {}
-        self._by_field: dict[str, _Groups] = {}
+        self._known_groups: dict[tuple[str, str], _Groups] = {}
 
     @cached_property
     def _everyone(self) -> NodeSet:
@@ -47,12 +46,9 @@ class LabelIndex:
 
     def _term(self, term: Mapping[str, Any]) -> NodeSet:
         found = [
-            self._requirement(requirement, self._labels(requirement["key"]))
-            for requirement in term.get("matchExpressions") or ()
-        ]
-        found += [
-            self._requirement(requirement, self._fields(requirement["key"]))
-            for requirement in term.get("matchFields") or ()
+            self._requirement(requirement, self._groups(part, requirement["key"]))
+            for part in ("matchExpressions", "matchFields")
+            for requirement in term.get(part) or ()
         ]
         return reduce(and_, found) if found else 0  # a term without requirements matches nothing
 
@@ -65,25 +61,17 @@ class LabelIndex:
             return self._everyone & ~_union(groups[value] for value in holds if not holds[value])
         return _union(groups[value] for value in holds if holds[value])
 
-    def _labels(self, label: str) -> _Groups:
-        found = self._by_label.get(label)
+    def _groups(self, part: str, key: str) -> _Groups:
+        """By the values of a label, or of a field."""
+        found = self._known_groups.get((part, key))
         if found is None:
-            values = {name: labels_of(node).get(label) for name, node in self._known.items()}
-            found = self._by_label[label] = self._grouped(values)
+            by_value: defaultdict[str | None, list[int]] = defaultdict(list)
+            for name, node in self._known.items():
+                has = labels_of(node) if part == "matchExpressions" else {"metadata.name": name}
+                by_value[has.get(key)].append(self._numbers.number(name))
+            found = {value: _group(chosen) for value, chosen in by_value.items()}
+            self._known_groups[part, key] = found
         return found
-
-    def _fields(self, field: str) -> _Groups:
-        found = self._by_field.get(field)
-        if found is None:
-            values = {name: name if field == "metadata.name" else None for name in self._known}
-            found = self._by_field[field] = self._grouped(values)
-        return found
-
-    def _grouped(self, values: Mapping[str, str | None]) -> _Groups:
-        found: defaultdict[str | None, list[int]] = defaultdict(list)
-        for name, value in values.items():
-            found[value].append(self._numbers.number(name))
-        return {value: _group(chosen) for value, chosen in found.items()}
 
 
 def _group(chosen: list[int]) -> _Group:

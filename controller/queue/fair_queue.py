@@ -17,29 +17,29 @@ Rank = tuple[int, str]  # a priority, the least first, and a timestamp
 _FREE: Final = 0.02  # seconds of a step that are charged to nobody; ordinary ones take less
 _SHARE: Final = 0.2  # seconds beyond that which a namespace may have taken lately
 _HALF_LIFE: Final = 10.0  # seconds until half of what was taken is forgiven
-_FEW: Final = 1024  # namespaces whose turns are worth to be remembered
+_FEW: Final = 1024  # namespaces of which it is remembered when they were served
 
 
 class Namespaces:
-    """Namespaces in turn (start-time fair queueing): who had a step comes after all who had none
+    """Start-time fair queueing of namespaces: one that had a step comes after all that had none
     since. A namespace that was idle gains one step by that, not as many as others had."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, int] = {}
+        self._served: dict[str, int] = {}
         self._latest = 0
         self._taken: dict[str, tuple[float, float]] = {}  # seconds, and when they were counted
 
-    def turn(self, namespace: str) -> int:
+    def last_served(self, namespace: str) -> int:
         """The least comes first."""
-        return self._turns.get(namespace, 0)
+        return self._served.get(namespace, 0)
 
-    def take_turn(self, namespace: str) -> None:
+    def serve(self, namespace: str) -> None:
         """A step for the namespace begins."""
-        self._latest = max(self.turn(namespace), self._latest)
-        self._turns[namespace] = self._latest + 1
-        if len(self._turns) > 2 * _FEW:
-            recent = sorted(self._turns.values())[-_FEW]
-            self._turns = {name: at for name, at in self._turns.items() if at >= recent}
+        self._latest = max(self.last_served(namespace), self._latest)
+        self._served[namespace] = self._latest + 1
+        if len(self._served) > 2 * _FEW:
+            recent = sorted(self._served.values())[-_FEW]
+            self._served = {name: at for name, at in self._served.items() if at >= recent}
 
     def charge(self, namespace: str, seconds: float, now: float) -> None:
         """A step for the namespace took so long."""
@@ -62,11 +62,11 @@ class Namespaces:
 
 
 class Place(NamedTuple):
-    """Where a key stands; the least comes first. `excess` and `turn` are its namespace's."""
+    """Where a key stands; the least comes first. `excess` and `last_served` are its namespace's."""
 
     excess: float
     priority: int
-    turn: int
+    last_served: int
     age: str
     number: int  # of equal ones the key that was pushed first comes first
     key: Key
@@ -96,7 +96,9 @@ class FairQueue:
         namespaces = self._namespaces
         return min(
             (
-                Place(namespaces.excess(name, now), priority, namespaces.turn(name), *lane[0])
+                Place(
+                    namespaces.excess(name, now), priority, namespaces.last_served(name), *lane[0]
+                )
                 for (priority, name), lane in self._lanes.items()
             ),
             default=None,

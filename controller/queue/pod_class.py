@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.node_set import NodeSet
+from controller.cache import nodes, pods
 from controller.cache.keys import Key
-from dra_driver.model.claim import Object
+from dra_driver.model.claim import Object, allocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +35,25 @@ class QueueingHints(Protocol):
 
     def helps(self, pod_class: PodClass, key: Key, nodes: NodeSet, /) -> bool:
         """Whether one of `nodes` can serve the class, of which the pod `key` comes first."""
+
+
+def class_of(
+    pod: Object,
+    wanted: Sequence[ClaimRequest],
+    allocated: Iterable[Object],
+    volumes: Sequence[Object],
+) -> PodClass:
+    """The class of a pod that wants these claims, beside those that are `allocated` already.
+    `volumes` are node selectors of its volumes."""
+    follows = [(allocation(claim) or {}).get("nodeSelector") for claim in allocated]
+    selectors = [*filter(None, follows), *volumes]
+    constraints = pods.node_name(pod), nodes.digest([nodes.demand(pod), selectors])
+    return PodClass(tuple(each.shape for each in wanted), constraints, pod, wanted, selectors)
+
+
+def class_names(claims: Iterable[Object]) -> Iterator[str]:
+    """The DeviceClasses that the claims name."""
+    for claim in claims:
+        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+                yield (each or {}).get("deviceClassName", "")

@@ -115,7 +115,7 @@ class SchedulingQueue:
         if place is None:
             return None
         self._active.remove(place.key)
-        self._namespaces.take_turn(place.key.namespace)
+        self._namespaces.serve(place.key.namespace)
         if place.key == self._last:
             self._last = None
         return Due(place.key, self._due_since.pop(place.key))
@@ -160,15 +160,19 @@ class SchedulingQueue:
         self, key: Key, now: float, pod_class: PodClass | None, class_names: Iterable[str]
     ) -> None:
         """The same of a pod that may not have what it asks, or what was found for it: it waits
-        from now on."""
+        from now on, and no node is reserved for it. It has another step in a while, as which
+        requests are ours depends on what is published."""
         self.wait(key, now, pod_class, class_names)
         self._waiting[key].since = now
+        self.on_nodes(self._guard.leaves(key))
+        self.add(key, self._guard.next_look(now, now))
 
     def leave(self, key: Key) -> None:
         """The pod waits no longer."""
         self._take_out_of_class(key)
         self._waiting.pop(key, None)
         self.backoff.forget(key, Cause.WOKEN_IN_VAIN)
+        self.on_nodes(self._guard.leaves(key))
 
     def on_freed(self, claims: Iterable[Object], at: float = 0.0) -> None:
         """What was allocated to these claims is free, and may be had from the time `at` on."""
@@ -183,7 +187,8 @@ class SchedulingQueue:
 
     def on_nodes(self, names: Collection[str]) -> None:
         """These nodes may serve pods that they could not serve before."""
-        self._add_nodes(self._numbers.set_of(names))
+        if names:
+            self._add_nodes(self._numbers.set_of(names))
 
     def on_class(self, name: str, now: float) -> None:
         """A DeviceClass is another one: what the claims that name it ask for is, too."""

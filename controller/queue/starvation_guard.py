@@ -72,36 +72,36 @@ class StarvationGuard:
 
     def waits(
         self, pod: Object, since: float, now: float, pod_class: PodClass, nodes: NodeSet
-    ) -> str | None:
+    ) -> tuple[str, ...]:
         """The pod has waited `since` then and cannot be served on any of `nodes` now; gives the
         node that is free for others again, if one is."""
         key, urgency, reserved = pods.key_of(pod), pods.urgency(pod), self._reservation
         if now < since + self._patience:
-            return None
+            return ()
         if reserved is not None:
             if reserved.key != key and reserved.rank <= urgency:
-                return None
+                return ()
             is_fresh = now < reserved.at + self._patience
             is_suitable = bool(nodes & self._state.numbers.bit(reserved.node))
             if reserved.key == key and is_suitable and is_fresh:
-                return None
+                return ()
         node = self._emptiest(pod_class, nodes)
         if node is not None:
             self._reservation = NodeReservation(node, key, urgency, now)
         elif reserved is not None and reserved.key == key:
             self._reservation = None  # not even an empty node could serve it any more
         if reserved is None or (self._reservation and self._reservation.node == reserved.node):
-            return None
-        return reserved.node
+            return ()
+        return (reserved.node,)
 
-    def leaves(self, key: Key) -> str | None:
+    def leaves(self, key: Key) -> tuple[str, ...]:
         """The pod waits no longer; gives the node that was reserved for it, if one was: it is free
         for others again."""
         reserved = self._reservation
         if reserved is None or reserved.key != key:
-            return None
+            return ()
         self._reservation = None
-        return reserved.node
+        return (reserved.node,)
 
     def _emptiest(self, pod_class: PodClass, among: NodeSet) -> str | None:
         """Found once for all pods of the class, until something is allocated or published."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 from controller.allocator.allocate import can_serve
-from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.node_set import NodeSet
 from controller.allocator.policy import Policy
-from controller.cache import nodes, pods
+from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
-from controller.filter.feasible_nodes import NodeFilter, digest
+from controller.filter.feasible_nodes import NodeFilter
 from controller.queue.pod_class import PodClass
 from controller.reconcile.steps import Steps
-from dra_driver.model.claim import Object, allocation
 from dra_driver.selector.allowance import AllowanceSpent
 
 _SLICE: Final = 0.1  # seconds, after which the thread looks at its events
@@ -58,25 +55,3 @@ class ClassHints:
             if feasible:
                 feasible &= self._fits.matching(selector)
         return feasible
-
-
-def class_of(
-    pod: Object,
-    wanted: Sequence[ClaimRequest],
-    allocated: Iterable[Object],
-    volumes: Sequence[Object],
-) -> PodClass:
-    """The class of a pod that wants these claims, beside those that are `allocated` already.
-    `volumes` are node selectors of its volumes."""
-    follows = [(allocation(claim) or {}).get("nodeSelector") for claim in allocated]
-    selectors = [*filter(None, follows), *volumes]
-    constraints = pods.node_name(pod), digest([nodes.demand(pod), selectors])
-    return PodClass(tuple(each.shape for each in wanted), constraints, pod, wanted, selectors)
-
-
-def class_names(claims: Iterable[Object]) -> Iterator[str]:
-    """The DeviceClasses that the claims name."""
-    for claim in claims:
-        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-                yield (each or {}).get("deviceClassName", "")

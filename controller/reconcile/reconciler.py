@@ -12,16 +12,14 @@ from controller.allocator.node_set import NodeSet
 from controller.allocator.ownership import is_ours
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
-from controller.filter import admin_access
 from controller.filter.feasible_nodes import FeasibleNodes, NodeFilter, feasible_nodes
 from controller.filter.usage import check_allocated, check_asked
-from controller.queue.pod_class import PodClass
+from controller.queue.pod_class import PodClass, class_names, class_of
 from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile import warnings
 from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Deallocator
-from controller.reconcile.queueing_hints import class_names, class_of
 from controller.reconcile.templates import TemplateKeeper
 from controller.write.commands import (
     CreateTemplate,
@@ -129,8 +127,7 @@ class Reconciler:
             todo = list(unallocated.values())
             wanted = [parse_claim(claim, state.classes) for claim in todo]
             if todo:
-                admin_access.check_asked(wanted)
-                check_asked(pod, ours)
+                check_asked(pod, ours, wanted)
         except (Refused, InvalidValue) as error:
             self._refuse(key, pod, list(claims.values()), error)
             return
@@ -225,8 +222,7 @@ class Reconciler:
     ) -> None:
         context, now = self._context, self._context.clock()
         opened = self._guard.waits(pod, since, now, pod_class, nodes)
-        if opened is not None:
-            context.queue.on_nodes([opened])
+        context.queue.on_nodes(opened)
         context.queue.add(key, self._guard.next_look(since, now))
 
     def stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
@@ -242,12 +238,6 @@ class Reconciler:
         """The pod waits for no devices any more, whatever is free; a node kept for it is not."""
         self._context.queue.leave(key)
         self._volumes.forget(key)
-        self._give_node_back(key)
-
-    def _give_node_back(self, key: Key) -> None:
-        opened = self._guard.leaves(key)
-        if opened is not None:
-            self._context.queue.on_nodes([opened])
 
     def _grant(
         self,
@@ -259,7 +249,6 @@ class Reconciler:
     ) -> None:
         wanted = pod_class.wanted
         try:
-            admin_access.check_granted(wanted, granted)
             check_allocated(pod, ours, wanted, granted)
         except Refused as error:
             # Something else may be found for it.
@@ -276,12 +265,8 @@ class Reconciler:
         error: Exception,
         pod_class: PodClass | None = None,
     ) -> None:
-        """No node is reserved for a pod that may not have what it asks. It has another step in a
-        while: which requests are ours depends on what is published."""
         queue, now = self._context.queue, self._context.clock()
-        self._give_node_back(key)
         queue.refuse(key, now, pod_class, class_names(claims))
-        queue.add(key, self._guard.next_look(now, now))
         self._report(key, pod, claims, str(error))
 
     def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:

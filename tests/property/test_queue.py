@@ -26,6 +26,12 @@ LONGEST_BACKOFF = 10.0  # seconds
 class Nobody:
     """A guard that reserves nothing."""
 
+    def leaves(self, key: Key) -> tuple[str, ...]:
+        return ()
+
+    def next_look(self, since: float, now: float) -> float:
+        return now + 300.0
+
     def reserved_against(self, pod: Object) -> None:
         return None
 
