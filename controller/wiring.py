@@ -73,7 +73,7 @@ def wire(
     policy = Policy(settings.pack_nodes, settings.pack_cards)
     hints = ClassHints(cache, fits, policy, steps)
     queue = SchedulingQueue(
-        cache.pod, numbers, hints, guard, backoff=backoff, namespaces=namespaces, clock=ports.clock
+        cache.get, numbers, hints, guard, backoff=backoff, namespaces=namespaces, clock=ports.clock
     )
     writer = Writer(api, term=lambda: fence.term)
     context = Context(

@@ -163,16 +163,7 @@ class ClusterCache:
         """What the allocator decides on; always the same object, which follows each change."""
         return self._state
 
-    def pod(self, key: Key) -> Object | None:
-        return self._objects[PODS].get((key.namespace, key.name))
-
-    def claim(self, key: Key) -> Object | None:
-        return self._objects[RESOURCE_CLAIMS].get((key.namespace, key.name))
-
-    def template(self, key: Key) -> Object | None:
-        return self._objects[RESOURCE_CLAIM_TEMPLATES].get((key.namespace, key.name))
-
-    def named(self, key: Key) -> Object | None:
+    def get(self, key: Key) -> Object | None:
         """What the key names."""
         return self._objects[RESOURCE_OF[key.subject]].get((key.namespace, key.name))
 
@@ -206,7 +197,7 @@ class ClusterCache:
         found: dict[str, Object] = {}
         for reference, name in pods.claim_names(pod).items():
             key = Key(Subject.CLAIM, pod["metadata"]["namespace"], name or "")
-            claim = self.claim(key) if name else None
+            claim = self.get(key) if name else None
             if claim is None or claim["metadata"].get("deletionTimestamp"):
                 return None
             if not pods.owns(pod, claim):

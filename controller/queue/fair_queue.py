@@ -8,6 +8,7 @@ Whoever takes ordinary time is never charged anything, however many pods it has.
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left, insort
 from typing import Final, NamedTuple
 
@@ -17,7 +18,7 @@ Rank = tuple[int, str]  # a priority, the least first, and a timestamp
 _FREE: Final = 0.02  # seconds of a step that are charged to nobody; ordinary ones take less
 _SHARE: Final = 0.2  # seconds beyond that which a namespace may have taken lately
 _HALF_LIFE: Final = 10.0  # seconds until half of what was taken is forgiven
-_FEW: Final = 1024  # namespaces of which it is remembered when they were served
+_FEW: Final = 1024  # namespaces that are remembered; outdated entries that are kept
 
 
 class Namespaces:
@@ -73,13 +74,15 @@ class Place(NamedTuple):
 
 
 class FairQueue:
-    """Each key stands once, in the lane of its priority and namespace, which is sorted by age. The
-    first of all is found among the first ones of all lanes."""
+    """Each key stands once, in the lane of its priority and namespace, which is sorted by age. A
+    heap orders the first ones of all lanes; what is outdated is dropped when it comes to the top.
+    """
 
     def __init__(self, namespaces: Namespaces) -> None:
         self._namespaces = namespaces
         self._lanes: dict[tuple[int, str], list[tuple[str, int, Key]]] = {}
         self._places: dict[Key, tuple[int, str, int]] = {}  # priority, age, number
+        self._heads: list[Place] = []  # without excess, which changes with time
         self._pushed = 0
 
     def push(self, key: Key, rank: Rank) -> None:
@@ -89,20 +92,31 @@ class FairQueue:
         self._pushed += 1
         priority, age = rank
         self._places[key] = priority, age, self._pushed
-        insort(self._lanes.setdefault((priority, key.namespace), []), (age, self._pushed, key))
+        lane = self._lanes.setdefault((priority, key.namespace), [])
+        insort(lane, (age, self._pushed, key))
+        if lane[0][1] == self._pushed:
+            self._push_head(priority, key.namespace)
 
     def head(self, now: float) -> Place | None:
         """The key that comes first."""
-        namespaces = self._namespaces
-        return min(
-            (
-                Place(
-                    namespaces.excess(name, now), priority, namespaces.last_served(name), *lane[0]
-                )
-                for (priority, name), lane in self._lanes.items()
-            ),
-            default=None,
-        )
+        yielding: list[Place] = []
+        while self._heads:
+            place = heapq.heappop(self._heads)
+            lane = self._lanes.get((place.priority, place.key.namespace))
+            if lane is None or lane[0][1] != place.number:
+                continue
+            served = self._namespaces.last_served(place.key.namespace)
+            excess = self._namespaces.excess(place.key.namespace, now)
+            if served != place.last_served:
+                heapq.heappush(self._heads, place._replace(last_served=served))
+            elif excess:
+                yielding.append(place._replace(excess=excess))
+            else:
+                yielding.append(place)
+                break
+        for place in yielding:
+            heapq.heappush(self._heads, place._replace(excess=0.0))
+        return min(yielding, default=None)
 
     def remove(self, key: Key) -> None:
         """No effect where the key is not here."""
@@ -111,9 +125,21 @@ class FairQueue:
             return
         priority, age, number = found
         lane = self._lanes[priority, key.namespace]
-        del lane[bisect_left(lane, (age, number, key))]
+        index = bisect_left(lane, (age, number, key))
+        del lane[index]
         if not lane:
             del self._lanes[priority, key.namespace]
+        elif index == 0:
+            self._push_head(priority, key.namespace)
+
+    def _push_head(self, priority: int, namespace: str) -> None:
+        served = self._namespaces.last_served(namespace)
+        head = Place(0.0, priority, served, *self._lanes[priority, namespace][0])
+        heapq.heappush(self._heads, head)
+        if len(self._heads) > 2 * len(self._lanes) + _FEW:
+            self._heads = []
+            for lane in tuple(self._lanes):
+                self._push_head(*lane)
 
     def __contains__(self, key: object) -> bool:
         return key in self._places

@@ -122,7 +122,7 @@ class AllocationCommitter:
                     context.queue.add(user, free_at)
 
     def _is_allocated(self, claim: Object) -> bool:
-        known = self._context.cache.claim(Key.of_claim(claim))
+        known = self._context.cache.get(Key.of_claim(claim))
         return (
             known is not None and uid_of(known) == uid_of(claim) and allocation(known) is not None
         )

@@ -33,5 +33,5 @@ class Context:
 
     def has_pod(self, key: Key, uid: str) -> bool:
         """Whether the pod `key` is there, and still the one with that UID."""
-        pod = self.cache.pod(key)
+        pod = self.cache.get(key)
         return pod is not None and pods.uid_of(pod) == uid

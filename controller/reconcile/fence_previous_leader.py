@@ -74,7 +74,7 @@ class PreviousLeaderFence:
         outdated: list[ReadClaim] = []
         for each in listed:
             key = Key.of_claim(each)
-            claim = self.cache.claim(key)
+            claim = self.cache.get(key)
             if claim is None or is_newer(each, claim):
                 outdated.append(ReadClaim(key))
             else:

@@ -96,7 +96,7 @@ class Reconciler:
         context.queue.add(command.key, context.clock())
 
     def _reconcile_claim(self, key: Key) -> None:
-        claim = self._context.cache.claim(key)
+        claim = self._context.cache.get(key)
         self._committer.settle(key)
         if claim is not None and not self._is_being_written(claim):
             self._deallocator.release_orphan(key, claim)
@@ -109,7 +109,7 @@ class Reconciler:
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
-        pod = context.cache.pod(key)
+        pod = context.cache.get(key)
         if pod is None or pods.is_aside(pod):
             self.leave_line(key)
             return
@@ -228,7 +228,7 @@ class Reconciler:
     def stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
         """The pod waits on, but no freed device brings it up before the decision goes on."""
         context = self._context
-        if (pod := context.cache.pod(key)) is not None:
+        if (pod := context.cache.get(key)) is not None:
             context.queue.wait(key, context.clock(), None)
             claims = context.cache.claims_of(pod) or {}
             context.reporter.stopped(pod, claims.values(), spent, again_in)

@@ -60,7 +60,7 @@ class TemplateKeeper:
         if context.dispatcher.in_flight([str(key)]):
             return
         users = context.cache.pods_of_template(key)
-        stored = context.cache.template(key)
+        stored = context.cache.get(key)
         if stored is None:
             waiting = tuple(pod for pod in users if pods.waits_for_template(pod, key.name))
             body = template_for(key.namespace, key.name)

@@ -79,7 +79,7 @@ def _first_user(claim: Object, cache: ClusterCache) -> Object | None:
     """The pod for which the claim is prepared: of those that are bound, the first that it was
     reserved for. To look at all of them, for each pod that waits, is too much for hundreds."""
     for entry in reserved_for(claim):
-        user = cache.pod(Key(Subject.POD, claim["metadata"]["namespace"], entry["name"]))
+        user = cache.get(Key(Subject.POD, claim["metadata"]["namespace"], entry["name"]))
         if user is not None and pods.uid_of(user) == entry["uid"] and pods.node_name(user):
             return user
     return None

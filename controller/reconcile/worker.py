@@ -168,7 +168,7 @@ class Worker(Background):
         came = min(now, self._events.since)
         if changed.resource is PODS and changed.old is not None and changed.is_gone():
             self._reconciler.leave_line(key_of(changed.old))
-            self._queue.backoff.forget(key_of(changed.old), Cause.STOPPED)
+            self._queue.backoff.forget(key_of(changed.old), *Cause)
         for key in self._handlers.of(changed, now):
             self._queue.add(key, came)
 
@@ -251,7 +251,7 @@ class Worker(Background):
     def _set_aside(self, key: Key, error: Exception) -> None:
         """It keeps nothing from others meanwhile."""
         self._retry(key, Cause.FAULT)
-        self._steps.failed(key, self._cache.named(key), error)
+        self._steps.failed(key, self._cache.get(key), error)
         self._reconciler.leave_line(key)
 
     def _retry(self, key: Key, cause: Cause, at_least: float = 0.0) -> float:

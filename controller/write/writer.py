@@ -109,7 +109,8 @@ class Writer:
             except GcuError as error:
                 return self._ended(stored, claim, error)
             try:
-                stored.append(self._put_status(protected | {"status": claim["status"]}))
+                body = protected | {"status": claim["status"]}
+                stored.append(self._api.replace(RESOURCE_CLAIMS, body, subresource="status"))
             except Unavailable as error:
                 settled = self._settle(claim)
                 return replace(settled, claims=(*stored, *settled.claims), error=error)
@@ -131,7 +132,8 @@ class Writer:
                     for key, value in whole["status"].items()
                     if key not in {"allocation", "devices", "reservedFor"}
                 }
-                stored.append(self._put_status(whole | {"status": status}))
+                body = whole | {"status": status}
+                stored.append(self._api.replace(RESOURCE_CLAIMS, body, subresource="status"))
             except NotFound:
                 continue
             except GcuError as error:
@@ -204,9 +206,6 @@ class Writer:
         if _version(live) != _version(claim):
             raise Conflict(f"claim {ClaimRef.of(claim)} has changed since it was decided on")
         return live
-
-    def _put_status(self, claim: Object) -> Object:
-        return self._api.replace(RESOURCE_CLAIMS, claim, subresource="status")
 
     def _protected(self, claim: Object) -> Object:
         """With the finalizer, as a claim with an allocation must never vanish."""

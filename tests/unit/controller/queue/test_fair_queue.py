@@ -95,12 +95,48 @@ def test_any_history_gives_what_sorting_gives() -> None:
     assert set(queue._places) == model.keys()
 
 
-def test_it_keeps_nothing_of_what_was_removed() -> None:
+def test_it_does_not_grow_with_keys_that_come_and_go() -> None:
     queue = FairQueue(Namespaces())
-    for name in ("a/p", "b/q"):
-        queue.push(key(name), (0, "1"))
-        queue.remove(key(name))
-    assert (queue._lanes, queue._places) == ({}, {})
+    queue.push(key("a/first"), (0, "0"))
+    for age in ("1", "2"):
+        for _ in range(10_000):
+            queue.push(key("b/p"), (5, age))
+            queue.remove(key("b/p"))
+    assert list(queue._lanes) == [(0, "a")]
+    assert len(queue._heads) < 2_000
+
+
+class Asked(Namespaces):
+    """Counts how often it is asked."""
+
+    questions = 0
+
+    def last_served(self, namespace: str) -> int:
+        self.questions += 1
+        return super().last_served(namespace)
+
+
+def test_the_next_key_costs_the_same_whatever_the_namespaces() -> None:
+    def questions(count: int) -> float:
+        namespaces = Asked()
+        queue = FairQueue(namespaces)
+        for number in range(count):
+            queue.push(key(f"n{number}/p"), (0, str(number)))
+        assert len(popped(queue, namespaces)) == count
+        return namespaces.questions / count
+
+    assert questions(2_000) == questions(20)
+
+
+def test_a_key_that_comes_back_younger_has_its_new_place() -> None:
+    namespaces = Namespaces()
+    queue = filled(namespaces, "b/1")
+    again = key("a/1")
+    queue.push(again, (1, "2"))
+    queue.remove(again)
+    queue.push(again, (1, "9"))
+    queue.push(key("c/1"), (1, "5"))
+    assert popped(queue, namespaces) == ["b/1", "c/1", "a/1"]
 
 
 def test_ordinary_steps_are_charged_to_nobody() -> None:
