@@ -21,7 +21,6 @@ from controller.queue.fair_queue import Namespaces
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.context import Context
-from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.queueing_hints import ClassHints
 from controller.reconcile.reconciler import Reconciler
@@ -95,10 +94,8 @@ def wire(
         policy=policy,
     )
     worker = Worker(
+        context,
         events=events,
-        cache=cache,
-        queue=queue,
-        handlers=EventHandlers(context),
         reconciler=Reconciler(context, fits, guard, template_retention=settings.template_retention),
         previous_leader=PreviousLeaderFence(
             api=ports.api,
@@ -109,11 +106,8 @@ def wire(
             isolate=steps.isolate,
             keep=kept.of(RESOURCE_CLAIMS),
         ),
-        dispatcher=context.dispatcher,
         fence=fence,
-        reporter=reporter,
         steps=steps,
-        clock=ports.clock,
         draw=ports.draw,
     )
     return worker, context

@@ -80,6 +80,9 @@ class ClusterCache:
     more would hold its devices for ever. There is one object of a name at a time, and what is
     counted is counted by UID.
 
+    `nodes` are those of the moment; `nodes_version` is another one whenever a node has come, gone
+    or changed in what pods demand of it.
+
     What cannot be taken in, `isolate` having ended the attempt, leaves what was known of the object
     as it was: what an allocated claim held is still held.
     """
@@ -88,8 +91,8 @@ class ClusterCache:
         self._isolate = isolate
         self._objects: dict[Resource, dict[Name, Object]] = {each: {} for each in WATCHED}
         self._classes: dict[str, Object] = {}
-        self._nodes: dict[str, Object] = {}
-        self._nodes_version = 0
+        self.nodes: dict[str, Object] = {}
+        self.nodes_version = 0
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
         self._state = State(self._inventory, AllocatedDevices(), self._classes, selectors)
         self._counts = Counts(self._state, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
@@ -181,16 +184,6 @@ class ClusterCache:
         """The nodes that have cpu, memory and a place left for the pod."""
         return self._counts.resources.nodes_with_capacity(pod)
 
-    @property
-    def nodes(self) -> Mapping[str, Object]:
-        """Nodes by name, always those of the moment."""
-        return self._nodes
-
-    @property
-    def nodes_version(self) -> int:
-        """Another one whenever a node has come, gone or changed in what pods demand of it."""
-        return self._nodes_version
-
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
         """The pod's claims by their names in the pod; None while one is missing, being deleted
         or another pod's."""
@@ -254,10 +247,10 @@ class ClusterCache:
             nodes.check(new)
         self._counts.resources.set_node(name, new)
         if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
-            self._nodes_version += 1
-        _put(self._nodes, name, new)
+            self.nodes_version += 1
+        _put(self.nodes, name, new)
         if new is None:
-            self._state.numbers.trim(self._nodes.keys())
+            self._state.numbers.trim(self.nodes.keys())
 
 
 def is_newer(obj: Object, old: Object) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, NamedTuple
 
 from controller.allocator.node_set import NodeNumbers, NodeSet
@@ -25,12 +24,6 @@ from dra_driver.model.claim import Object, results
 _BEFORE_PODS: Final[Rank] = -(2**63), ""  # a claim's step frees devices, if anything
 _SLICE: Final = 0.1  # seconds of questions, after which the thread looks at its events
 _FEW: Final = 1024  # outdated timers that are not worth to be cleared away
-
-
-class Part(StrEnum):
-    ACTIVE = "active"
-    BACKOFF = "backoff"
-    UNSCHEDULABLE = "unschedulable"
 
 
 class Due(NamedTuple):
@@ -131,14 +124,6 @@ class SchedulingQueue:
             times.append(self._freed[0][0])
         return min(times, default=None)
 
-    def part(self, key: Key) -> Part | None:
-        """Where the key stands."""
-        if key in self._active:
-            return Part.ACTIVE
-        if key in self._unschedulable:
-            return Part.UNSCHEDULABLE
-        return Part.BACKOFF if key in self._at else None
-
     def wait(
         self, key: Key, now: float, pod_class: PodClass | None, class_names: Iterable[str] = ()
     ) -> float:
@@ -220,10 +205,6 @@ class SchedulingQueue:
     def waiting(self) -> int:
         """How many pods wait for devices."""
         return len(self._waiting)
-
-    def __len__(self) -> int:
-        """How many keys are planned."""
-        return len(self._at) + len(self._active)
 
     def _activate(self, key: Key, now: float) -> None:
         at = self._at.pop(key)

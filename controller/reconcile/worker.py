@@ -9,20 +9,19 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from controller.cache.cache import WATCHED, Changed, ClusterCache
+from controller.cache.cache import WATCHED, Changed
 from controller.cache.keys import Key, Subject
 from controller.cache.pods import key_of
 from controller.leaderelection.fence import Fence, NotLeader
 from controller.queue.backoff import Cause
 from controller.queue.event_queue import Event, EventQueue, Replaced, ResourceEvent
-from controller.queue.scheduling_queue import Due, SchedulingQueue
+from controller.queue.scheduling_queue import Due
+from controller.reconcile.context import Context
 from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.reconciler import Reconciler
-from controller.reconcile.reporter import Reporter
 from controller.reconcile.steps import Steps
 from controller.write.commands import WriteAllocation, WriteDone
-from controller.write.dispatcher import WriteDispatcher
 from dra_driver.background import Background
 from dra_driver.collection import no_collection
 from dra_driver.kube.api import Change
@@ -42,33 +41,27 @@ class Worker(Background):
 
     def __init__(
         self,
+        context: Context,
         *,
         events: EventQueue,
-        cache: ClusterCache,
-        queue: SchedulingQueue,
-        handlers: EventHandlers,
         reconciler: Reconciler,
         previous_leader: PreviousLeaderFence,
-        dispatcher: WriteDispatcher,
         fence: Fence,
-        reporter: Reporter,
         steps: Steps,
-        clock: Callable[[], float],
         draw: Callable[[], float],
     ) -> None:
         super().__init__("worker", interrupt=events.wake)
         self._events = events
-        self._cache = cache
-        self._queue = queue
-        self._handlers = handlers
+        self._cache = context.cache
+        self._queue = context.queue
+        self._dispatcher = context.dispatcher
+        self._reporter = context.reporter
+        self._clock = context.clock
+        self._handlers = EventHandlers(context)
         self._reconciler = reconciler
         self._previous_leader = previous_leader
-        self._dispatcher = dispatcher
         self._fence = fence
-        self._reporter = reporter
         self._steps = steps
-        self._clock = clock
-        self._draw = draw
         self._listed: set[Resource] = set()
         self._takeover_backoff = Backoff(first=0.1, draw=draw)
         self._takeover_at = 0.0

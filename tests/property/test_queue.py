@@ -13,10 +13,11 @@ from controller.cache.keys import Key, Subject
 from controller.queue.backoff import Cause, RetryBackoff
 from controller.queue.fair_queue import Namespaces
 from controller.queue.pod_class import PodClass
-from controller.queue.scheduling_queue import Part, SchedulingQueue
+from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object
 from tests.seed import SEED
+from tests.unit.controller.queue.parts import Part, part_of
 
 NODES = [f"n{number}" for number in range(4)]
 NAMESPACES = ("a", "b", "c")
@@ -121,7 +122,7 @@ class Model:
             return False
         self.steps += 1
         key = due.key
-        assert self.queue.part(key) is None
+        assert part_of(self.queue, key) is None
         pod = self.pods.get(key)
         if pod is None:
             self.queue.leave(key)
@@ -146,7 +147,7 @@ class Model:
         in_classes = [key for each in queue._classes.values() for key in each._places]
         assert len(in_classes) == len(set(in_classes))
         for key in self.pods:
-            part = queue.part(key)
+            part = part_of(queue, key)
             assert part is not None, f"{key} is lost"
             assert (key in queue._active) + (key in queue._unschedulable) <= 1
             assert (key in in_classes) <= (part is Part.UNSCHEDULABLE)

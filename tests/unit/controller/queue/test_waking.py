@@ -11,10 +11,11 @@ from controller.cache.keys import Key, Subject
 from controller.queue.backoff import RetryBackoff
 from controller.queue.fair_queue import Namespaces
 from controller.queue.pod_class import PodClass
-from controller.queue.scheduling_queue import Part, SchedulingQueue
+from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors
+from tests.unit.controller.queue.parts import Part, part_of
 
 
 class Asked:
@@ -106,10 +107,10 @@ def test_a_pod_that_was_woken_in_vain_stands_in_backoff_for_the_next_event() -> 
     asked.queue.on_nodes(["n"])
     assert asked.woken() == key
     asked.wait("default", "p", "x")
-    assert asked.queue.part(key) is Part.UNSCHEDULABLE
+    assert part_of(asked.queue, key) is Part.UNSCHEDULABLE
     asked.queue.on_nodes(["n"])
     assert asked.woken() is None
-    assert asked.queue.part(key) is Part.BACKOFF
+    assert part_of(asked.queue, key) is Part.BACKOFF
     assert asked.queue.next_wakeup() == asked.now + 1.0
     asked.now += 1.0
     assert asked.woken() == key
@@ -139,7 +140,7 @@ def test_it_does_not_grow_with_steps_of_the_same_keys() -> None:
             asked.queue.add(key, asked.now)
             assert asked.woken() == key
             asked.queue.add(key, asked.now + 300.0)
-    assert len(asked.queue) == len(keys)
+    assert len(asked.queue._at) == len(keys)
     assert len(asked.queue._timers) < 2_000
     asked.now += 1000.0
     assert [asked.woken() for _ in range(11)] == [*keys, None]
