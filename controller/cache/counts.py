@@ -55,7 +55,7 @@ class _Replica(NamedTuple):
     """A pod that a workload made, and the cards that it uses."""
 
     workload: str
-    cards: frozenset[CardKey]
+    cards: tuple[CardKey, ...]
 
 
 class _Held(NamedTuple):
@@ -128,7 +128,7 @@ class Counts:
         if found is None:
             return _NO_CARDS
         mine = self._replicas.get(name)
-        if mine is None or mine.workload != workload or not mine.cards:
+        if mine is None or mine.workload != workload:
             return found
         return found - Counter(mine.cards)
 
@@ -186,7 +186,8 @@ class Counts:
             return None
         held = (each.device for held in self._held_by(pod) for each in held.devices)
         cards = ((each.pool, card) for each in held if (card := each.card_by_name) is not None)
-        return _Replica(workload, frozenset(cards))
+        used = tuple(dict.fromkeys(cards))
+        return _Replica(workload, used) if used else None
 
     def _held_by(self, pod: Object) -> Iterator[_Held]:
         """What those of the pod's claims hold that are there."""
