@@ -17,6 +17,9 @@ from dra_driver.selector.allowance import AllowanceSpent
 
 logger = logging.getLogger(__name__)
 
+_ALLOCATION_FAILED = "GcuAllocationFailed"
+_ALLOCATED_BY_OTHER = "GcuAllocatedByOther"
+_FAULT = "GcuControllerFault"
 _SECONDS = (0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
@@ -88,7 +91,7 @@ class Reporter:
         if logger.isEnabledFor(logging.DEBUG):  # for people there is the event
             logger.debug("pod %s waits: %s", _name(pod), reason() if callable(reason) else reason)
         about = (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims))
-        return max(self._warn(regarding, "GcuAllocationFailed", reason) for regarding in about)
+        return max(self._warn(regarding, _ALLOCATION_FAILED, reason) for regarding in about)
 
     def foreign_allocation(self, key: Key, claim: Object | None) -> None:
         """Tell of the claim where another allocator gave it devices of ours."""
@@ -98,7 +101,7 @@ class Reporter:
         else:
             self._foreign_claims.add(key)
             logger.warning("claim %s: %s", _name(claim), note)
-            self._warn(_typed(claim, RESOURCE_CLAIMS), "GcuAllocatedByOther", note)
+            self._warn(_typed(claim, RESOURCE_CLAIMS), _ALLOCATED_BY_OTHER, note)
         self._foreign.set(len(self._foreign_claims))
 
     def warn_pod(self, pod: Object, reason: str, note: str, action: str = "Allocate") -> None:
@@ -119,7 +122,7 @@ class Reporter:
             "leaves it alone for a while; others are served. This is a fault of the "
             "controller: report it with the stack trace in its log"
         )
-        self._warn(_typed(obj, resource), "GcuControllerFault", note)
+        self._warn(_typed(obj, resource), _FAULT, note)
 
     def _warn(self, regarding: Object, reason: str, note: Note, action: str = "Allocate") -> float:
         """Gives what `EventRecorder.record` does."""

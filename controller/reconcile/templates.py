@@ -36,6 +36,7 @@ from dra_driver.model.names import (
     LABEL_MADE_FOR_LIMITS,
 )
 
+_TEMPLATE_MISSING: Final = "GcuTemplateMissing"
 _LOOK_AGAIN: Final = 30.0  # seconds, while somebody else's template stands where ours would
 _MOST_DEVICES: Final = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
 _NAME: Final = re.compile(
@@ -99,7 +100,7 @@ class TemplateKeeper:
                 "one says instead of what its limits ask for. Delete it, and make the pod again."
             )
         for pod in command.pods:
-            context.reporter.warn_pod(pod, "GcuTemplateMissing", problem, action="MakeTemplate")
+            context.reporter.warn_pod(pod, _TEMPLATE_MISSING, problem, action="MakeTemplate")
         context.queue.add(command.key, now + _LOOK_AGAIN)
 
 

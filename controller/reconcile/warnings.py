@@ -15,6 +15,9 @@ from controller.reconcile.release import allocated_by_us, writers_of_allocation
 from dra_driver.model.claim import ClaimRef, Object, reserved_for, results
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, DRIVER
 
+CLAIM_FULL: Final = "GcuClaimFull"
+USAGE_DIFFERS: Final = "GcuUsageDiffers"
+LIMIT_NOT_SERVED: Final = "GcuLimitNotServed"
 MOST_USERS: Final = 256  # resource.k8s.io/v1, ResourceClaimReservedForMaxSize
 
 
@@ -24,11 +27,11 @@ def about_pod(
     """Reasons and notes of events about a pod that waits for kube-scheduler, and whose claims
     `ours`, by their names in the pod, are all allocated."""
     if note := _claim_full(pod, ours.values()):
-        yield "GcuClaimFull", note
+        yield CLAIM_FULL, note
     if note := _usage_differs(pod, ours, cache):
-        yield "GcuUsageDiffers", note
+        yield USAGE_DIFFERS, note
     if note := _limit_not_served(pod, cache.state()):
-        yield "GcuLimitNotServed", note
+        yield LIMIT_NOT_SERVED, note
 
 
 def allocated_by_other(claim: Object) -> str | None:
