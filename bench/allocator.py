@@ -59,7 +59,7 @@ class Cluster:
             for each in _claims(number, node):
                 self.hold(each)
             names.append(fleet.node_name(number))
-        self.nodes = frozenset(names)
+        self.nodes = self.state.numbers.set_of(names)
 
     def hold(self, claim: Object) -> None:
         self._held.append(claim)

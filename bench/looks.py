@@ -84,8 +84,9 @@ class Looks:
         self._nodes: Mapping[str, Object] = {
             fleet.node_name(number): node(number) for number in range(nodes)
         }
-        self._fits = NodeFilter(self._nodes, lambda: 1)
-        self._rooms = NodeResources(self._cluster.state.numbers)
+        numbers = self._cluster.state.numbers
+        self._fits = NodeFilter(self._nodes, numbers, lambda: 1)
+        self._rooms = NodeResources(numbers)
         for number, (name, each) in enumerate(self._nodes.items()):
             self._rooms.set_node(name, each)
             for nth in range(8):

@@ -93,9 +93,10 @@ def measure(nodes: int) -> dict[str, Any]:
 
 def _decide(cache: ClusterCache, times: int) -> None:
     state, draw = cache.state(), random.Random(0)
+    nodes = state.numbers.set_of(cache.nodes)
     for make in SHAPES.values():
         for _ in range(times):
-            allocate(state, [parse_claim(make(draw), state.classes)], frozenset(cache.nodes))
+            allocate(state, [parse_claim(make(draw), state.classes)], nodes)
 
 
 def _rss_mib() -> int:

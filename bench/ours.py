@@ -25,7 +25,9 @@ class Ours:
             fleet.resource_slice(number, count) for number, count in enumerate(cards)
         )
         self._state = State(inventory, self._holdings, fleet.classes(), Selectors())
-        self._nodes = frozenset(fleet.node_name(number) for number in range(len(cards)))
+        self._nodes = self._state.numbers.set_of(
+            [fleet.node_name(number) for number in range(len(cards))]
+        )
         self._running: dict[int, DeviceAllocation] = {}
 
     def start(self, number: int, job: Job) -> bool:

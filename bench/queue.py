@@ -15,11 +15,12 @@ from bench.allocator import made
 from bench.report import percentile, result, table
 from controller.allocator.allocate import can_serve
 from controller.allocator.claim_request import parse_claim
+from controller.allocator.node_set import NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
-from controller.queue.active_queue import NamespaceBudget
+from controller.queue.backoff import RetryBackoff
+from controller.queue.fair_queue import Namespaces
 from controller.queue.pod_class import PodClass
-from controller.queue.retry_backoff import RetryBackoff
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object
@@ -41,10 +42,11 @@ class Waiting:
         self.questions = 0
         self.queue = SchedulingQueue(
             self._pods.get,
+            self._cluster.state.numbers,
             self,
-            StarvationGuard(ClusterCache(Selectors()), patience=300.0),
+            StarvationGuard(ClusterCache(Selectors()).state(), patience=300.0),
             backoff=RetryBackoff(lambda: 0.0),
-            budget=NamespaceBudget(),
+            namespaces=Namespaces(),
             clock=time.monotonic,
         )
         state = self._cluster.state
@@ -60,10 +62,11 @@ class Waiting:
             assert self.queue.pop(0.0) is not None
             self.queue.wait(key, 0.0, pod_class)
 
-    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
-        return {pool.rpartition("/")[2] for pool in pools}
+    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
+        names = [pool.rpartition("/")[2] for pool in pools]
+        return self._cluster.state.numbers.set_of(names)
 
-    def helps(self, pod_class: PodClass, _key: Key, nodes: AbstractSet[str]) -> bool:
+    def helps(self, pod_class: PodClass, _key: Key, nodes: NodeSet) -> bool:
         self.questions += 1
         return can_serve(self._cluster.state, pod_class.wanted, nodes)
 

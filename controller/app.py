@@ -50,7 +50,7 @@ def _now() -> datetime:
 
 
 class Controller:
-    """Constructing has no effects. `api` must write as the field manager `authorship.MANAGER`."""
+    """Constructing has no effects. `api` must write as the field manager `release.MANAGER`."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from controller.app import Controller
 from controller.extender.extender import Extender
-from controller.reconcile.field_manager import MANAGER
+from controller.reconcile.release import MANAGER
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api

@@ -15,25 +15,21 @@ from controller.cache.cache import ClusterCache
 from controller.filter.feasible_nodes import NodeFilter
 from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence, FencedApi
-from controller.queue.active_queue import NamespaceBudget
-from controller.queue.backoff_state import BackoffState
+from controller.queue.backoff import BackoffState, RetryBackoff
 from controller.queue.event_queue import EventQueue
-from controller.queue.retry_backoff import RetryBackoff
+from controller.queue.fair_queue import Namespaces
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.context import Context
-from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
-from controller.reconcile.quarantine import Quarantine
 from controller.reconcile.queueing_hints import ClassHints
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
 from controller.reconcile.steps import Steps
 from controller.reconcile.worker import Worker
 from controller.settings import ControllerSettings
-from controller.write.claim_writer import ClaimWriter
 from controller.write.dispatcher import WriteDispatcher
-from controller.write.executor import CommandExecutor
+from controller.write.writer import Writer
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import Recorder
 from dra_driver.kube.resources import RESOURCE_CLAIMS
@@ -65,25 +61,25 @@ def wire(
 ) -> tuple[Worker, Context]:
     """The thread, not started, and what its parts share. Has no effects."""
     api = FencedApi(ports.api, fence)
-    narrator = Reporter(ports.recorder, registry)
+    reporter = Reporter(ports.recorder, registry)
     backoff = RetryBackoff(ports.draw)
-    quarantine = Quarantine(narrator, backoff, ports.clock)
-    cache = ClusterCache(selectors, quarantine.isolate)
-    budget = NamespaceBudget()
-    steps = Steps(selectors.allowance, budget, narrator, ports.clock)
-    fits = NodeFilter(cache.nodes, lambda: cache.nodes_version, selectors.allowance)
-    guard = StarvationGuard(cache, patience=settings.fairness_patience)
+    namespaces = Namespaces()
+    steps = Steps(selectors.allowance, namespaces, reporter, ports.clock)
+    cache = ClusterCache(selectors, steps.isolate)
+    numbers = cache.state().numbers
+    fits = NodeFilter(cache.nodes, numbers, lambda: cache.nodes_version, selectors.allowance)
+    guard = StarvationGuard(cache.state(), patience=settings.fairness_patience)
     policy = Policy(settings.pack_nodes, settings.pack_cards)
     hints = ClassHints(cache, fits, policy, steps)
     queue = SchedulingQueue(
-        cache.pod, hints, guard, backoff=backoff, budget=budget, clock=ports.clock
+        cache.get, numbers, hints, guard, backoff=backoff, namespaces=namespaces, clock=ports.clock
     )
-    narrator.observe(queue)
-    writer = ClaimWriter(api, term=lambda: fence.term)
+    reporter.observe(queue)
+    writer = Writer(api, term=lambda: fence.term)
     context = Context(
         cache=cache,
         dispatcher=WriteDispatcher(
-            ports.executor, CommandExecutor(api, writer), events, limit=settings.writes_in_flight
+            ports.executor, writer, events.put, limit=settings.writes_in_flight
         ),
         backoff=BackoffState(
             quiet=settings.quiet_time,
@@ -92,17 +88,15 @@ def wire(
             draw=ports.draw,
         ),
         queue=queue,
-        narrator=narrator,
+        reporter=reporter,
         clock=ports.clock,
         now=ports.now,
         patience=settings.scheduling_patience,
         policy=policy,
     )
     worker = Worker(
+        context,
         events=events,
-        cache=cache,
-        queue=queue,
-        handlers=EventHandlers(context),
         reconciler=Reconciler(context, fits, guard, template_retention=settings.template_retention),
         previous_leader=PreviousLeaderFence(
             api=ports.api,
@@ -110,15 +104,11 @@ def wire(
             fence=fence,
             events=events,
             cache=cache,
-            isolate=quarantine.isolate,
+            isolate=steps.isolate,
             keep=kept.of(RESOURCE_CLAIMS),
         ),
-        dispatcher=context.dispatcher,
         fence=fence,
-        narrator=narrator,
-        quarantine=quarantine,
         steps=steps,
-        clock=ports.clock,
         draw=ports.draw,
     )
     return worker, context

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import islice
@@ -60,11 +60,11 @@ class FitError:
 def allocate(
     state: State,
     wanted: Sequence[ClaimRequest],
-    nodes: Collection[str] | NodeSet,
+    nodes: NodeSet,
     *,
     policy: Policy | None = None,
     peers: Mapping[CardKey, int] = NO_PEERS,
-    roomy: Collection[str] | NodeSet = 0,
+    roomy: NodeSet = 0,
     steps: int = MOST_STEPS,
 ) -> Allocation | FitError:
     """Devices for all of `wanted` on one of `nodes`, or the reason why there are none.
@@ -74,56 +74,51 @@ def allocate(
     of the state's selectors ends before; the next attempt gets further. `policy` is what holds
     where the claims themselves say nothing. `peers` has the cards that replicas of the same
     workload use, each with how many of them: what spreads keeps away from those cards and their
-    nodes. `roomy` nodes come before all others. Sets of nodes are those of `state.numbers`; a
-    frozenset of names is turned into one once.
+    nodes. `roomy` nodes come before all others. Sets of nodes are those of `state.numbers`.
     """
     decision = _Decision(state, wanted, policy, peers, steps)
-    allowed, preferred = decision.set_of(nodes), decision.set_of(roomy)
-    for part in (allowed & preferred, allowed & ~preferred):
+    for part in (nodes & roomy, nodes & ~roomy):
         for node in decision.apart(part):
             grants = decision.grants(node)
             if grants is not None:
                 return Allocation(node.name, grants)
-    return FitError(partial(diagnose, state, wanted, allowed, decision.stopped(allowed)))
+    return FitError(partial(diagnose, state, wanted, nodes, decision.stopped(nodes)))
 
 
 def rank(
     state: State,
     wanted: Sequence[ClaimRequest],
-    nodes: Collection[str] | NodeSet,
+    nodes: NodeSet,
     *,
     policy: Policy | None = None,
 ) -> list[str]:
     """Those of `nodes` on each of which `allocate` finds devices for all of `wanted`, the best
     first."""
-    decision = _Decision(state, wanted, policy)
-    return [node.name for node in decision.ordered(decision.set_of(nodes))]
+    return [node.name for node in _Decision(state, wanted, policy).ordered(nodes)]
 
 
 def feasible(
     state: State,
     wanted: Sequence[ClaimRequest],
-    nodes: Collection[str] | NodeSet,
+    nodes: NodeSet,
     *,
     policy: Policy | None = None,
 ) -> NodeSet:
     """The same in no order."""
-    decision = _Decision(state, wanted, policy)
-    return decision.feasible(decision.set_of(nodes))
+    return _Decision(state, wanted, policy).feasible(nodes)
 
 
 def can_serve(
     state: State,
     wanted: Sequence[ClaimRequest],
-    nodes: Collection[str] | NodeSet,
+    nodes: NodeSet,
     *,
     policy: Policy | None = None,
 ) -> bool:
     """Whether `allocate` finds devices for all of `wanted` on one of `nodes`, or cannot tell,
     because the search is stopped there."""
     decision = _Decision(state, wanted, policy)
-    allowed = decision.set_of(nodes)
-    return any(True for _ in decision.ordered(allowed)) or bool(decision.stopped(allowed))
+    return any(True for _ in decision.ordered(nodes)) or bool(decision.stopped(nodes))
 
 
 class _Decision:
@@ -144,9 +139,6 @@ class _Decision:
         self._peers = peers
         self._budget = Budget(steps, state.selectors.allowance)
         self._limited: NodeSet = 0
-
-    def set_of(self, nodes: Collection[str] | NodeSet) -> NodeSet:
-        return nodes if isinstance(nodes, int) else self._state.numbers.set_of(nodes)
 
     def stopped(self, nodes: NodeSet) -> str:
         """On how many of `nodes` the search ended early; empty if on none."""

@@ -3,27 +3,24 @@ takes a microsecond."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 NodeSet = int
-_REMEMBERED: Final = 32  # sets of names, each of which may take a MiB
 _PEELED: Final = 8
 _SLACK: Final = 4096  # numbers of nodes that are gone, before all are numbered anew
 
 
 class NodeNumbers:
     """The number of each node, which is the place of its bit. `epoch` changes when all nodes are
-    numbered anew, because most numbers are of nodes that are gone: sets of before mean nothing
-    then."""
+    numbered anew, because most numbers are of nodes that are gone: a set that was made before has
+    no meaning then."""
 
     def __init__(self) -> None:
         self.epoch = 0
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
-        self._sets: OrderedDict[frozenset[str], NodeSet] = OrderedDict()
 
     def bit(self, name: str) -> NodeSet:
         """The set of that one node."""
@@ -40,17 +37,13 @@ class NodeNumbers:
         return self._names[number]
 
     def set_of(self, names: Collection[str]) -> NodeSet:
-        """The set of these nodes; remembered for a frozenset, which hashes itself once."""
-        if not isinstance(names, frozenset):
-            return self._build(names)
-        found = self._sets.get(names)
-        if found is None:
-            found = self._sets[names] = self._build(names)
-            if len(self._sets) > _REMEMBERED:
-                self._sets.popitem(last=False)
-        else:
-            self._sets.move_to_end(names)
-        return found
+        for name in sorted(name for name in names if name not in self._numbers):
+            self.number(name)  # ties between nodes are by number, which must not be by chance
+        return set_of_numbers(self._numbers[name] for name in names)
+
+    def all(self) -> NodeSet:
+        """Every node that has a number."""
+        return (1 << len(self._names)) - 1
 
     def names(self, nodes: NodeSet) -> Iterator[str]:
         return (self._names[number] for number in numbers(nodes))
@@ -61,18 +54,16 @@ class NodeNumbers:
             self.epoch += 1
             self._names = sorted(known)
             self._numbers = {name: number for number, name in enumerate(self._names)}
-            self._sets.clear()
 
-    def _build(self, names: Collection[str]) -> NodeSet:
-        for name in sorted(name for name in names if name not in self._numbers):
-            self.number(name)  # ties between nodes are by number, which must not be by chance
-        found = [self._numbers[name] for name in names]
-        if len(found) < 8:
-            return sum(1 << number for number in set(found))
-        bits = bytearray(max(found) // 8 + 1)
-        for number in found:
-            bits[number >> 3] |= 1 << (number & 7)
-        return int.from_bytes(bits, "little")
+
+def set_of_numbers(found: Iterable[int]) -> NodeSet:
+    chosen = list(found)
+    if len(chosen) < 8:
+        return sum(1 << number for number in set(chosen))
+    bits = bytearray(max(chosen) // 8 + 1)
+    for number in chosen:
+        bits[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(bits, "little")
 
 
 def numbers(nodes: NodeSet) -> Iterator[int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,10 +15,9 @@ from controller.allocator.node_set import NodeSet
 from controller.allocator.state import State
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
-from controller.cache.counts import Counts
-from controller.cache.isolation import Isolate, not_isolated
+from controller.cache.counts import Counts, Name
+from controller.cache.counts import uid_of as _uid
 from controller.cache.keys import Key, Subject
-from controller.cache.pod_index import Name
 from controller.cache.tombstones import Tombstones
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
@@ -42,12 +42,20 @@ WATCHED = (
     RESOURCE_CLAIMS,
     PODS,
 )
-_PUBLISHED = {RESOURCE_SLICES, DEVICE_TAINT_RULES, DEVICE_CLASSES, NODES}
 RESOURCE_OF = {
     Subject.POD: PODS,
     Subject.CLAIM: RESOURCE_CLAIMS,
     Subject.TEMPLATE: RESOURCE_CLAIM_TEMPLATES,
 }
+
+
+# Ends what fails with an object in it, and lets the program go on.
+Isolate = Callable[[Resource, Object], AbstractContextManager[None]]
+
+
+def not_isolated(_resource: Resource, _obj: Object) -> AbstractContextManager[None]:
+    """What fails raises."""
+    return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,9 @@ class ClusterCache:
     more would hold its devices for ever. There is one object of a name at a time, and what is
     counted is counted by UID.
 
+    `nodes` are those of the moment; `nodes_version` is another one whenever a node has come, gone
+    or changed in what pods demand of it.
+
     What cannot be taken in, `isolate` having ended the attempt, leaves what was known of the object
     as it was: what an allocated claim held is still held.
     """
@@ -80,13 +91,10 @@ class ClusterCache:
         self._isolate = isolate
         self._objects: dict[Resource, dict[Name, Object]] = {each: {} for each in WATCHED}
         self._classes: dict[str, Object] = {}
-        self._nodes: dict[str, Object] = {}
-        self._nodes_version = 0
-        self._published_version = 0
-        self._allocated_version = 0
-        self._holdings = AllocatedDevices()
+        self.nodes: dict[str, Object] = {}
+        self.nodes_version = 0
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
-        self._state = State(self._inventory, self._holdings, self._classes, selectors)
+        self._state = State(self._inventory, AllocatedDevices(), self._classes, selectors)
         self._counts = Counts(self._state, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
         self._gone = Tombstones()
 
@@ -101,7 +109,7 @@ class ClusterCache:
             change for each in gone if (change := self.apply(resource, Change.DELETED, each))
         ]
         if resource is PODS:
-            self._counts.keep_pods(listed.keys())
+            self._counts.resources.keep_pods(listed.keys())
         for each in listed.values():
             change = self.apply(resource, Change.ADDED, each)
             if change is not None:
@@ -123,7 +131,7 @@ class ClusterCache:
             return self._apply(resource, change, obj)
         # The cluster's other pods are none of our business, but for the room that they take.
         changed = self._apply(PODS, Change.DELETED, obj)
-        self._counts.set_other_pod(_uid(obj), None if is_deleted else obj)
+        self._counts.resources.set_pod(_uid(obj), None if is_deleted else obj)
         return changed
 
     def _apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
@@ -148,70 +156,33 @@ class ClusterCache:
     def assume(self, claim: Object) -> None:
         """Count the claim as if it were allocated so, whatever is told of it, until `forget`:
         the write is under way."""
-        self._allocated_version += 1
         self._counts.assume(_name(claim), claim)
 
     def forget(self, claim: Object) -> None:
         """From now on what is told of the claim counts."""
-        self._allocated_version += 1
         self._counts.forget(_name(claim), claim)
 
     def state(self) -> State:
         """What the allocator decides on; always the same object, which follows each change."""
         return self._state
 
-    def pod(self, key: Key) -> Object | None:
-        return self._objects[PODS].get((key.namespace, key.name))
-
-    def claim(self, key: Key) -> Object | None:
-        return self._objects[RESOURCE_CLAIMS].get((key.namespace, key.name))
-
-    def template(self, key: Key) -> Object | None:
-        return self._objects[RESOURCE_CLAIM_TEMPLATES].get((key.namespace, key.name))
-
-    def named(self, key: Key) -> Object | None:
+    def get(self, key: Key) -> Object | None:
         """What the key names."""
         return self._objects[RESOURCE_OF[key.subject]].get((key.namespace, key.name))
 
-    def has(self, key: Key) -> bool:
-        """Whether there is what the key names, or for a template a pod that waits for it."""
-        if self.named(key) is not None:
-            return True
-        return key.subject is Subject.TEMPLATE and any(self.pods_of_template(key))
+    def everything(self) -> Iterator[Changed]:
+        """All objects that are reconciled, as if they had just come."""
+        for resource in RESOURCE_OF.values():
+            for each in tuple(self._objects[resource].values()):
+                yield Changed(resource, None, each)
 
-    def pods_of_template(self, key: Key) -> Iterator[Object]:
+    def pods_of_template(self, key: Key) -> list[Object]:
         """The pods that name the claim template, those that have ended left out."""
-        for name in self._counts.pod_index.users_of_template((key.namespace, key.name)):
-            pod = self._objects[PODS].get(name)
-            if pod is not None and not pods.is_done(pod):
-                yield pod
-
-    def claims(self) -> Iterator[Object]:
-        return iter(self._objects[RESOURCE_CLAIMS].values())
+        return self._alive(self._counts.index.users_of_template((key.namespace, key.name)))
 
     def nodes_with_capacity(self, pod: Object) -> NodeSet:
         """The nodes that have cpu, memory and a place left for the pod."""
-        return self._counts.nodes_with_capacity(pod)
-
-    @property
-    def nodes(self) -> Mapping[str, Object]:
-        """Nodes by name, always those of the moment."""
-        return self._nodes
-
-    @property
-    def nodes_version(self) -> int:
-        """Another one whenever a node has come, gone or changed in what pods demand of it."""
-        return self._nodes_version
-
-    @property
-    def published_version(self) -> int:
-        """Another one whenever slices, taint rules, DeviceClasses or nodes may have changed."""
-        return self._published_version
-
-    @property
-    def allocated_version(self) -> int:
-        """Another one whenever a claim may have changed."""
-        return self._allocated_version
+        return self._counts.resources.nodes_with_capacity(pod)
 
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
         """The pod's claims by their names in the pod; None while one is missing, being deleted
@@ -219,7 +190,7 @@ class ClusterCache:
         found: dict[str, Object] = {}
         for reference, name in pods.claim_names(pod).items():
             key = Key(Subject.CLAIM, pod["metadata"]["namespace"], name or "")
-            claim = self.claim(key) if name else None
+            claim = self.get(key) if name else None
             if claim is None or claim["metadata"].get("deletionTimestamp"):
                 return None
             if not pods.owns(pod, claim):
@@ -229,7 +200,7 @@ class ClusterCache:
 
     def pods_of(self, claim: Object) -> list[Object]:
         """The pods that name the claim, those that have ended left out."""
-        return self._alive(self._counts.pod_index.users(_name(claim)))
+        return self._alive(self._counts.index.users(_name(claim)))
 
     def cards_of_replicas(self, pod: Object) -> Mapping[CardKey, int]:
         """By card, how many other pods of the same workload have something of it, what is being
@@ -244,8 +215,6 @@ class ClusterCache:
 
     def _store(self, resource: Resource, name: Name, new: Object | None) -> None:
         objects = self._objects[resource]
-        self._published_version += resource in _PUBLISHED
-        self._allocated_version += resource is RESOURCE_CLAIMS
         old = objects.get(name)
         _put(objects, name, new)
         try:
@@ -276,12 +245,12 @@ class ClusterCache:
     def _set_node(self, name: str, old: Object | None, new: Object | None) -> None:
         if new is not None:
             nodes.check(new)
-        self._counts.set_node(name, new)
+        self._counts.resources.set_node(name, new)
         if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
-            self._nodes_version += 1
-        _put(self._nodes, name, new)
+            self.nodes_version += 1
+        _put(self.nodes, name, new)
         if new is None:
-            self._state.numbers.trim(self._nodes.keys())
+            self._state.numbers.trim(self.nodes.keys())
 
 
 def is_newer(obj: Object, old: Object) -> bool:
@@ -299,7 +268,3 @@ def _put(known: dict[Any, Any], name: Any, new: object) -> None:
 
 def _name(obj: Object) -> Name:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
-
-
-def _uid(obj: Object) -> str:
-    return str(obj["metadata"]["uid"])

@@ -6,7 +6,9 @@ kube-scheduler: preemption may free them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Any
 
 from controller.allocator.node_selector import Node, labels_of, selector_matches
@@ -36,6 +38,11 @@ def demand(pod: Mapping[str, Any]) -> list[Any]:
     spec = pod["spec"]
     affinity = (spec.get("affinity") or {}).get("nodeAffinity")
     return [spec.get("nodeSelector"), affinity, spec.get("tolerations")]
+
+
+def digest(demand: object) -> bytes:
+    """Equal for equal demands on nodes, as JSON has them. Their text may be of megabytes."""
+    return sha256(json.dumps(demand, sort_keys=True).encode()).digest()
 
 
 def relevant(node: Node) -> tuple[Any, ...]:

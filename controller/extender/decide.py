@@ -68,7 +68,7 @@ def fits(view: ExtenderCache, policy: Policy, pod: Pod, nodes: Collection[str]) 
         return False
     if claim is None:
         return bool(nodes)
-    judged = [node for node in nodes if not view.problem(node)]
+    judged = view.state.numbers.set_of([node for node in nodes if not view.problem(node)])
     return bool(feasible(view.state, [claim], judged, policy=policy))
 
 
@@ -84,7 +84,7 @@ def prioritize(
     if claim is None:
         return dict.fromkeys(nodes, 0)
     with view.without(pods.uid_of(pod)):
-        best = rank(view.state, [claim], list(nodes), policy=policy)
+        best = rank(view.state, [claim], view.state.numbers.set_of(nodes), policy=policy)
     scores = {node: max(0, _HIGHEST - place) for place, node in enumerate(best)}
     return {node: scores.get(node, 0) for node in nodes}
 
@@ -98,7 +98,8 @@ def place(
         problem = view.problem(node)
         if problem:
             raise Refused(f"node {node}: {problem}")
-        found = allocate(view.state, [wanted(pod, asked)], [node], policy=policy)
+        only = view.state.numbers.bit(node)
+        found = allocate(view.state, [wanted(pod, asked)], only, policy=policy)
         if isinstance(found, FitError):
             of_sizes = _of_sizes(view, asked, node) if asked.mode is Mode.DRS else ""
             raise Refused(f"node {node}: {of_sizes or found.reason}")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
+from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache import nodes, pods
 from controller.filter.label_index import LabelIndex
 from dra_driver.model.claim import Object, allocation
@@ -21,11 +19,11 @@ _LOOKS = 8  # nodes between two looks at the allowance: a demand of megabytes ta
 
 @dataclass(frozen=True, slots=True)
 class FeasibleNodes:
-    """`fitting` nodes may be tried now, `preferred` before all others; `reason` says for people
-    what is the matter with the rest."""
+    """`fitting` nodes may be tried now, `preferred` (one of them, or none) before all others;
+    `reason` says for people what is the matter with the rest."""
 
-    fitting: Collection[str]
-    preferred: str
+    fitting: NodeSet
+    preferred: NodeSet
     reason: str
 
     def explain(self, unsatisfied: Callable[[], str]) -> str:
@@ -39,7 +37,7 @@ class FeasibleNodes:
 class Fit:
     """What the nodes' and a pod's own words allow; `misfits` counts the reasons."""
 
-    fitting: frozenset[str]
+    fitting: NodeSet
     misfits: Counter[str]
 
 
@@ -48,27 +46,29 @@ class NodeFilter:
 
     `known` has the nodes of the moment; `version` gives another number whenever what a demand
     reads of them has changed. A pod's demand may be of a hundred thousand parts: `allowance` is
-    looked at again and again.
+    checked again and again.
     """
 
     def __init__(
         self,
         known: Mapping[str, Object],
+        numbers: NodeNumbers,
         version: Callable[[], int],
         allowance: Allowance | None = None,
     ) -> None:
+        self.numbers = numbers
         self._known = known
         self._version = version
         self._allowance = allowance or Allowance()
-        self._settled_at = version()
+        self._kept_for = version(), numbers.epoch
         self._fits: OrderedDict[bytes, Fit] = OrderedDict()
-        self._index = LabelIndex(known)
+        self._index = LabelIndex(known, numbers)
 
     def of(self, pod: Object) -> Fit:
         """The nodes that fit the pod, as far as it and they say. Raises AllowanceSpent where it
         takes too long to find that out."""
         self._settle()
-        demand = digest(nodes.demand(pod))
+        demand = nodes.digest(nodes.demand(pod))
         found = self._fits.get(demand)
         if found is None:
             found = self._fits[demand] = self._look(pod)
@@ -77,41 +77,42 @@ class NodeFilter:
         self._fits.move_to_end(demand)
         return found
 
-    def among(self, pod: Object, names: AbstractSet[str]) -> AbstractSet[str]:
-        """Those of `names` that fit the pod. Few are looked at one by one, as the answers for all
-        nodes have to be found anew after each change of a node."""
-        if len(names) > _FEW:
-            return names & self.of(pod).fitting
-        known = [name for name in names if name in self._known]
-        return frozenset(
-            name for name in known if nodes.filter_reason(pod, self._known[name]) is None
+    def among(self, pod: Object, some: NodeSet) -> NodeSet:
+        """Those of `some` nodes that fit the pod. Few are examined one by one, as the answers for
+        all nodes have to be found anew after each change of a node."""
+        if some.bit_count() > _FEW:
+            return some & self.of(pod).fitting
+        return self.numbers.set_of(
+            [
+                name
+                for name in self.numbers.names(some)
+                if name in self._known and nodes.filter_reason(pod, self._known[name]) is None
+            ]
         )
 
-    def matching(self, selector: Object) -> AbstractSet[str]:
+    def matching(self, selector: Object) -> NodeSet:
         """The nodes that a NodeSelector (core/v1) allows."""
         self._settle()
         return self._index.matching(selector)
 
     def _settle(self) -> None:
-        version = self._version()
-        if version != self._settled_at:
-            self._settled_at = version
+        present = self._version(), self.numbers.epoch
+        if present != self._kept_for:
+            self._kept_for = present
             self._fits.clear()
-            self._index = LabelIndex(self._known)
+            self._index = LabelIndex(self._known, self.numbers)
 
     def _look(self, pod: Object) -> Fit:
-        why: dict[str, str | None] = {}
+        fitting, misfits = list[str](), Counter[str]()
         for number, (name, node) in enumerate(self._known.items()):
             if number % _LOOKS == 0:
                 self._allowance.check()
-            why[name] = nodes.filter_reason(pod, node)
-        fitting = frozenset(name for name, misfit in why.items() if misfit is None)
-        return Fit(fitting, Counter(filter(None, why.values())))
-
-
-def digest(demand: object) -> bytes:
-    """Equal for equal demands on nodes, as JSON has them. Their text may be of megabytes."""
-    return sha256(json.dumps(demand, sort_keys=True).encode()).digest()
+            misfit = nodes.filter_reason(pod, node)
+            if misfit is None:
+                fitting.append(name)
+            else:
+                misfits[misfit] += 1
+        return Fit(self.numbers.set_of(fitting), misfits)
 
 
 def feasible_nodes(
@@ -125,11 +126,12 @@ def feasible_nodes(
     """`allocated` are the pod's claims that have an allocation already: the others must follow to
     its nodes. `excluded` are nodes that are not to be tried now, with the words why; `volumes` are
     node selectors of the pod's volumes."""
+    numbers = fits.numbers
     bound = pods.node_name(pod)
     if bound:
-        return FeasibleNodes((bound,), "", "")
+        return FeasibleNodes(numbers.bit(bound), 0, "")
     fit = fits.of(pod)
-    fitting: AbstractSet[str] = fit.fitting
+    fitting = fit.fitting
     misfits = fit.misfits.copy()
     claims = [
         selector
@@ -142,15 +144,15 @@ def feasible_nodes(
     ):
         for selector in selectors:
             kept = fitting & fits.matching(selector)
-            misfits[why] += len(fitting) - len(kept)
+            misfits[why] += (fitting ^ kept).bit_count()
             fitting = kept
-    left_out = [name for name in excluded if name in fitting]
-    if left_out:
-        misfits.update(excluded[name] for name in left_out)
-        fitting = fitting - set(left_out)
+    for name, why in excluded.items():
+        if fitting & numbers.bit(name):
+            misfits[why] += 1
+            fitting ^= numbers.bit(name)
     nominated = pods.nominated_node(pod)
-    preferred = nominated if nominated in fitting else ""
-    return FeasibleNodes(fitting, preferred, _reason(+misfits, len(fitting)))
+    preferred = fitting & numbers.bit(nominated) if nominated else 0
+    return FeasibleNodes(fitting, preferred, _reason(+misfits, fitting.bit_count()))
 
 
 def _reason(misfits: Counter[str], fitting: int) -> str:

@@ -3,62 +3,81 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
-from functools import reduce
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from functools import cached_property, reduce
+from operator import and_, or_
+from typing import Any, NamedTuple
 
-from controller.allocator.node_selector import requirement_holds
+from controller.allocator.node_selector import labels_of, requirement_holds
+from controller.allocator.node_set import NodeNumbers, NodeSet, set_of_numbers
 from dra_driver.model.claim import Object
 
-_NONE: Final[frozenset[str]] = frozenset()
-_Groups = Mapping[str | None, frozenset[str]]  # names by value; None is for those without
+
+class _Group(NamedTuple):
+    """A set of nodes without the zeros below its first one: a label such as the hostname has a
+    group for each node, and a set with a bit for each node may take 2 KB."""
+
+    first: int
+    bits: int
+
+    def nodes(self) -> NodeSet:
+        return self.bits << self.first
+
+
+_Groups = Mapping[str | None, _Group]  # by value; None is for nodes without the label
 
 
 class LabelIndex:
-    """Of `known` nodes as they are now; it serves until one of them changes."""
+    """Of `known` nodes as they are now, and as they are numbered; it serves until a node
+    changes."""
 
-    def __init__(self, known: Mapping[str, Object]) -> None:
+    def __init__(self, known: Mapping[str, Object], numbers: NodeNumbers) -> None:
         self._known = known
-        self._by_label: dict[str, _Groups] = {}
+        self._numbers = numbers
+        self._known_groups: dict[tuple[str, str], _Groups] = {}
 
-    def matching(self, selector: Mapping[str, Any]) -> AbstractSet[str]:
-        """The names of those for which `selector_matches` is true."""
-        terms = selector.get("nodeSelectorTerms") or ()
-        return _union([self._term(term) for term in terms])
+    @cached_property
+    def _everyone(self) -> NodeSet:
+        return self._numbers.set_of(self._known.keys())
 
-    def _term(self, term: Mapping[str, Any]) -> frozenset[str]:
+    def matching(self, selector: Mapping[str, Any]) -> NodeSet:
+        """Those for which `selector_matches` is true."""
+        return reduce(or_, map(self._term, selector.get("nodeSelectorTerms") or ()), 0)
+
+    def _term(self, term: Mapping[str, Any]) -> NodeSet:
         found = [
-            self._requirement(requirement, self._groups(requirement["key"]))
-            for requirement in term.get("matchExpressions") or ()
+            self._requirement(requirement, self._groups(part, requirement["key"]))
+            for part in ("matchExpressions", "matchFields")
+            for requirement in term.get(part) or ()
         ]
-        found += [
-            self._requirement(requirement, self._fields(requirement["key"]))
-            for requirement in term.get("matchFields") or ()
-        ]
-        return reduce(frozenset.intersection, found) if found else _NONE
+        return reduce(and_, found) if found else 0  # a term without requirements matches nothing
 
-    def _requirement(self, requirement: Mapping[str, Any], groups: _Groups) -> frozenset[str]:
+    def _requirement(self, requirement: Mapping[str, Any], groups: _Groups) -> NodeSet:
         if requirement["operator"] == "In":
             values = requirement.get("values") or ()
-            return _union([groups[value] for value in values if value in groups])
-        allowed = (value for value in groups if requirement_holds(requirement, value))
-        return _union([groups[value] for value in allowed])
+            return _union(groups[value] for value in values if value in groups)
+        holds = {value: requirement_holds(requirement, value) for value in groups}
+        if sum(holds.values()) > len(holds) // 2:
+            return self._everyone & ~_union(groups[value] for value in holds if not holds[value])
+        return _union(groups[value] for value in holds if holds[value])
 
-    def _groups(self, label: str) -> _Groups:
-        found = self._by_label.get(label)
+    def _groups(self, part: str, key: str) -> _Groups:
+        """By the values of a label, or of a field."""
+        found = self._known_groups.get((part, key))
         if found is None:
-            names: defaultdict[str | None, list[str]] = defaultdict(list)
+            by_value: defaultdict[str | None, list[int]] = defaultdict(list)
             for name, node in self._known.items():
-                names[(node["metadata"].get("labels") or {}).get(label)].append(name)
-            found = self._by_label[label] = {each: frozenset(of) for each, of in names.items()}
+                has = labels_of(node) if part == "matchExpressions" else {"metadata.name": name}
+                by_value[has.get(key)].append(self._numbers.number(name))
+            found = {value: _group(chosen) for value, chosen in by_value.items()}
+            self._known_groups[part, key] = found
         return found
 
-    def _fields(self, field: str) -> _Groups:
-        if field != "metadata.name":
-            return {None: frozenset(self._known)}
-        return {name: frozenset({name}) for name in self._known}
+
+def _group(chosen: list[int]) -> _Group:
+    first = min(chosen)
+    return _Group(first, set_of_numbers(number - first for number in chosen))
 
 
-def _union(sets: list[frozenset[str]]) -> frozenset[str]:
-    return sets[0] if len(sets) == 1 else _NONE.union(*sets)
+def _union(groups: Iterable[_Group]) -> NodeSet:
+    return reduce(or_, (group.nodes() for group in groups), 0)

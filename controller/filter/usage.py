@@ -1,8 +1,14 @@
-"""What the containers of a pod may use together, checked before anything is allocated. Pure.
+"""What a pod may have, checked before anything is allocated. The node side refuses the same as the
+last resort (`dra_driver.node.usage`, `dra_driver.node.plan`). Pure.
 
-`dra_driver.model.usage_sets` has the rule and its reason. ``TOPS_VISIBLE_DEVICES`` names one DRS
-instance only, so a container has at most one, and nothing else of ours beside it; the node side
-refuses the same as the last resort (`dra_driver.node.usage`).
+What containers may use together: `dra_driver.model.usage_sets` has the rule and its reason.
+``TOPS_VISIBLE_DEVICES`` names one DRS instance only, so a container has at most one, and nothing
+else of ours beside it.
+
+Administrative access is to whole cards only, whatever else is held of them. It is for tools that
+watch or repair a card that others use. A share or a DRS instance is something that a claim has for
+itself, so there is nothing of it to look at beside its holder. Who may ask for it is the API
+server's to check (the namespace's label ``resource.kubernetes.io/admin-access``).
 """
 
 from __future__ import annotations
@@ -15,15 +21,22 @@ from controller.allocator.claim_request import ClaimRequest
 from dra_driver.model.claim import ClaimRef, Object, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ATTR_TYPE, CLASS_DRS
+from dra_driver.model.names import ATTR_TYPE, CLASS_DRS, CLASS_SHARED, CLASS_WHOLE
 from dra_driver.model.usage_sets import UsageSet, Use, usage_sets, used_by_containers
 
 _Devices = Mapping[Use, Sequence[str]]  # the modes of a request's devices
+_NOT_WHOLE = {CLASS_SHARED: Mode.SHARED, CLASS_DRS: Mode.DRS}
 
 
-def check_asked(pod: Object, ours: Mapping[str, Object]) -> None:
-    """Raises Refused where the pod can never have its claims `ours` (by their names in the pod),
-    whatever devices are chosen."""
+def check_asked(pod: Object, ours: Mapping[str, Object], wanted: Sequence[ClaimRequest]) -> None:
+    """Raises Refused where the pod can never have its claims `ours` (by their names in the pod), of
+    which those that are not allocated ask for `wanted`, whatever devices are chosen."""
+    for each in wanted:
+        for request in each.requests:
+            for exact in request.alternatives:
+                other = _NOT_WHOLE.get(exact.class_name)
+                if exact.demand.admin_access and other is not None:
+                    raise _no_access(each, exact.name, f"{exact.class_name} has {other} devices")
     asked: dict[Use, list[str]] = {}
     for claim in ours.values():
         for request in claim["spec"]["devices"].get("requests") or ():
@@ -42,15 +55,20 @@ def check_allocated(
     pod: Object, ours: Mapping[str, Object], wanted: Sequence[ClaimRequest], granted: Allocation
 ) -> None:
     """Raises Refused where the devices that were chosen, beside those that the pod's claims have
-    already, are too many for a container."""
+    already, are too many for a container, or where somebody's own class led administrative access
+    to a device that is no whole card."""
     devices: defaultdict[Use, list[str]] = defaultdict(list)
     for claim in ours.values():
         for result in results(claim):
             devices[Use(_uid(claim), result.main_request)].append(result.device.partition("-")[0])
     for each, grants in zip(wanted, granted.grants, strict=True):
         for grant in grants:
+            mode = grant.device.text(ATTR_TYPE)
+            if grant.request.demand.admin_access and mode in _NOT_WHOLE.values():
+                device = f"{grant.device.id.name} of node {granted.node} is a {mode} device"
+                raise _no_access(each, grant.request.name, device)
             use = Use(each.ref.uid, grant.request.name.partition("/")[0])
-            devices[use].append(grant.device.text(ATTR_TYPE) or "unknown")
+            devices[use].append(mode or "unknown")
     _check(pod, ours, devices)
 
 
@@ -101,6 +119,13 @@ def _check(pod: Object, ours: Mapping[str, Object], devices: _Devices) -> None:
                 "DRS instance, and a container's variables can name one instance only",
                 remedy="let each container use one DRS request, and no other GCU request beside it",
             )
+
+
+def _no_access(wanted: ClaimRequest, request: str, why: str) -> Refused:
+    return Refused(
+        f"claim {wanted.ref}, request {request}: adminAccess is for whole cards, and {why}",
+        remedy=f"request the DeviceClass {CLASS_WHOLE}, or drop adminAccess",
+    )
 
 
 def _requests(claim: Object) -> frozenset[str]:

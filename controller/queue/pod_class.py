@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from controller.allocator.claim_request import ClaimRequest
+from controller.allocator.node_set import NodeSet
+from controller.cache import nodes, pods
 from controller.cache.keys import Key
-from controller.queue.fair_queue import FairQueue, Place, Rank, Turns
-from dra_driver.model.claim import Object
+from dra_driver.model.claim import Object, allocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,45 +30,30 @@ class PodClass:
 class QueueingHints(Protocol):
     """What the queue asks about an event (kube-scheduler: QueueingHintFn)."""
 
-    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
+    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
         """The nodes on which the pools' devices are."""
 
-    def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str], /) -> bool:
+    def helps(self, pod_class: PodClass, key: Key, nodes: NodeSet, /) -> bool:
         """Whether one of `nodes` can serve the class, of which the pod `key` comes first."""
 
 
-class ClassMembers:
-    """The unschedulable pods of one class, in order. Those that one event has woken already come
-    back to `tried`: the same event does not wake them again."""
+def class_of(
+    pod: Object,
+    wanted: Sequence[ClaimRequest],
+    allocated: Iterable[Object],
+    volumes: Sequence[Object],
+) -> PodClass:
+    """The class of a pod that wants these claims, beside those that are `allocated` already.
+    `volumes` are node selectors of its volumes."""
+    follows = [(allocation(claim) or {}).get("nodeSelector") for claim in allocated]
+    selectors = [*filter(None, follows), *volumes]
+    constraints = pods.node_name(pod), nodes.digest([nodes.demand(pod), selectors])
+    return PodClass(tuple(each.shape for each in wanted), constraints, pod, wanted, selectors)
 
-    def __init__(self, pod_class: PodClass, turns: Turns) -> None:
-        self.pod_class = pod_class
-        self._pods = FairQueue(turns)
-        self._tried: dict[Key, Rank] = {}
 
-    def add(self, key: Key, rank: Rank, *, tried: bool) -> None:
-        if tried:
-            self._tried[key] = rank
-        else:
-            self._pods.push(key, *rank)
-
-    def remove(self, key: Key) -> None:
-        self._pods.remove(key)
-        self._tried.pop(key, None)
-
-    def head(self) -> tuple[Place, Key] | None:
-        """The pod that the event wakes first."""
-        return self._pods.head()
-
-    def restore(self) -> None:
-        """A new event may wake all of them."""
-        for key, rank in self._tried.items():
-            self._pods.push(key, *rank)
-        self._tried.clear()
-
-    def __iter__(self) -> Iterator[Key]:
-        yield from self._pods
-        yield from self._tried
-
-    def __len__(self) -> int:
-        return len(self._pods) + len(self._tried)
+def class_names(claims: Iterable[Object]) -> Iterator[str]:
+    """The DeviceClasses that the claims name."""
+    for claim in claims:
+        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+                yield (each or {}).get("deviceClassName", "")

@@ -9,15 +9,15 @@ anew after another `patience` seconds, when another node may have become the emp
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from controller.allocator.allocate import feasible
 from controller.allocator.claim_request import ClaimRequest
+from controller.allocator.node_set import NodeSet
+from controller.allocator.state import State
 from controller.cache import pods
-from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
 from controller.queue.fair_queue import Rank
 from controller.queue.pod_class import PodClass
@@ -40,20 +40,19 @@ class NodeReservation:
 
 
 class _Found(NamedTuple):
-    """The emptiest of the nodes `among` that could serve a class, and the versions of what is
-    published and allocated for which that holds."""
+    """The emptiest of the nodes `among` that could serve a class. It holds for this generation of
+    the fleet and this epoch of the nodes' numbers."""
 
     versions: tuple[int, int]
-    among: AbstractSet[str]
+    among: NodeSet
     emptiest: str | None
 
 
 class StarvationGuard:
     """One instance, one thread; at most one node is reserved."""
 
-    def __init__(self, cache: ClusterCache, *, patience: float) -> None:
-        self._cache = cache
-        self._state = state = cache.state()
+    def __init__(self, state: State, *, patience: float) -> None:
+        self._state = state
         self._patience = patience
         self._reservation: NodeReservation | None = None
         self._found: dict[PodClass, _Found] = {}
@@ -72,41 +71,42 @@ class StarvationGuard:
         return since + self._patience if now < since + self._patience else now + self._patience
 
     def waits(
-        self, pod: Object, since: float, now: float, pod_class: PodClass, nodes: Collection[str]
-    ) -> str | None:
+        self, pod: Object, since: float, now: float, pod_class: PodClass, nodes: NodeSet
+    ) -> tuple[str, ...]:
         """The pod has waited `since` then and cannot be served on any of `nodes` now; gives the
         node that is free for others again, if one is."""
         key, urgency, reserved = pods.key_of(pod), pods.urgency(pod), self._reservation
         if now < since + self._patience:
-            return None
+            return ()
         if reserved is not None:
             if reserved.key != key and reserved.rank <= urgency:
-                return None
+                return ()
             is_fresh = now < reserved.at + self._patience
-            if reserved.key == key and reserved.node in nodes and is_fresh:
-                return None
+            is_suitable = bool(nodes & self._state.numbers.bit(reserved.node))
+            if reserved.key == key and is_suitable and is_fresh:
+                return ()
         node = self._emptiest(pod_class, nodes)
         if node is not None:
             self._reservation = NodeReservation(node, key, urgency, now)
         elif reserved is not None and reserved.key == key:
             self._reservation = None  # not even an empty node could serve it any more
         if reserved is None or (self._reservation and self._reservation.node == reserved.node):
-            return None
-        return reserved.node
+            return ()
+        return (reserved.node,)
 
-    def leaves(self, key: Key) -> str | None:
+    def leaves(self, key: Key) -> tuple[str, ...]:
         """The pod waits no longer; gives the node that was reserved for it, if one was: it is free
         for others again."""
         reserved = self._reservation
         if reserved is None or reserved.key != key:
-            return None
+            return ()
         self._reservation = None
-        return reserved.node
+        return (reserved.node,)
 
-    def _emptiest(self, pod_class: PodClass, nodes: Collection[str]) -> str | None:
+    def _emptiest(self, pod_class: PodClass, among: NodeSet) -> str | None:
         """Found once for all pods of the class, until something is allocated or published."""
-        among = nodes if isinstance(nodes, AbstractSet) else frozenset(nodes)
-        versions = self._cache.published_version, self._cache.allocated_version
+        self._state.settle()
+        versions = self._state.fleet.generation, self._state.numbers.epoch
         found = self._found.get(pod_class)
         if found is None or found.versions != versions or found.among != among:
             if len(self._found) >= _MOST:
@@ -115,13 +115,12 @@ class StarvationGuard:
             self._found[pod_class] = found
         return found.emptiest
 
-    def _find(self, wanted: Sequence[ClaimRequest], among: AbstractSet[str]) -> str | None:
+    def _find(self, wanted: Sequence[ClaimRequest], among: NodeSet) -> str | None:
         try:
             suitable = feasible(self._empty, wanted, among)
         except AllowanceSpent:
             logger.info("no node is reserved before the next look: that takes too long to find out")
             return None
-        self._state.settle()
         fleet = self._state.fleet
         emptiest = next(fleet.by_load.walk(suitable & fleet.everywhere), 0)
         return min(fleet.numbers.names(emptiest), default=None)

@@ -12,17 +12,13 @@ from controller.allocator.search_state import DeviceAssignment
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.reconcile.context import Context
-from controller.reconcile.live_read_overlay import LiveReadOverlay
 from controller.write.commands import (
     Answer,
-    LiftGate,
     SettleUncertain,
     WriteAllocation,
     uid_of,
 )
-from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Invalid
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation
 
 _UNCERTAIN_RETRY = 1.0  # seconds
@@ -32,9 +28,8 @@ _FAILED_RETRY = 30.0  # seconds; the pod that failed is tried more and more slow
 class AllocationCommitter:
     """What is being written counts as allocated, from the decision until the server's answer."""
 
-    def __init__(self, context: Context, overlay: LiveReadOverlay) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._overlay = overlay
         self._uncertain: dict[str, Object] = {}  # by UID: a name may be another claim's by now
 
     def commit(
@@ -55,10 +50,7 @@ class AllocationCommitter:
         for claim in planned:
             context.cache.assume(claim)
         was_released = any(context.backoff.was_released(each.ref.uid) for each in wanted)
-        gated = pods.has_our_gate(pod)
-        context.dispatcher.dispatch(
-            WriteAllocation(key, planned, pod, gated=gated, read_pod=was_released)
-        )
+        context.dispatcher.dispatch(WriteAllocation(key, planned, pod, read_pod=was_released))
 
     def _planned(
         self,
@@ -90,76 +82,47 @@ class AllocationCommitter:
                 self._context.dispatcher.dispatch(SettleUncertain(key, (claim,)))
 
     def on_allocation(self, command: WriteAllocation, answer: Answer) -> None:
-        """Raises what ended the writes early."""
+        """What the server answered was taken in before, in this and in `on_settled`."""
         context, now = self._context, self._context.clock()
-        key, pod, planned = command.key, command.pod, command.claims
-        self._learn_claims(answer)
+        for claim in answer.uncertain:  # the write may still arrive: until that is known it is held
+            self._uncertain[uid_of(claim)] = claim
+            context.queue.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
         # Others would try in turn, each at once when another one has failed.
         pause = 0.0 if answer.error is None else _FAILED_RETRY
-        self._hold_uncertain(answer.uncertain)
+        self._conclude(command.key, command.claims, now + pause)
+        allocated = sum(allocation(each) is not None for each in answer.claims)
+        context.reporter.allocations.inc(allocated)
+        if isinstance(answer.error, Invalid):  # it stays so until a person acts
+            context.reporter.unsatisfied(command.pod, command.claims, str(answer.error))
+        pod_uid = uid_of(command.pod)
+        written = answer.error is None and not answer.pod_changed
+        if written and context.has_pod(command.key, pod_uid):  # else nothing would forget it again
+            uids = [uid_of(each) for each in command.claims]
+            context.backoff.granted(pod_uid, uids, now, pods.verdict(command.pod))
+
+    def on_settled(self, command: SettleUncertain, answer: Answer) -> None:
+        if not answer.uncertain:
+            for claim in command.claims:
+                del self._uncertain[uid_of(claim)]
+            self._conclude(command.key, command.claims, self._context.clock())
+
+    def _conclude(self, key: Key, planned: Iterable[Object], free_at: float) -> None:
+        """What is known of these claims counts again, and what was planned for them and not written
+        is free from that time on. Their pods but `key` come up again then."""
+        context, now = self._context, self._context.clock()
         for claim in planned:
             if not self.is_uncertain(claim):
                 context.cache.forget(claim)
                 # Its pod may have gone meanwhile, and then nobody else brings the claim up.
                 context.queue.add(Key.of_claim(claim), now)
-        for claim in planned:
-            context.wake_users(claim, but=key, after=pause)
-        free = [each for each in planned if not self._is_allocated(each)]
-        context.queue.on_freed(free, now + pause)
-        if answer.pod_changed:
-            self._overlay.learn(pod, answer.pod)
-            context.queue.add(key, now)
-            return
-        context.narrator.allocated(sum(allocation(each) is not None for each in answer.objects))
-        if isinstance(answer.error, Invalid):  # it stays so until a person acts
-            context.narrator.unsatisfied(pod, planned, str(answer.error))
-        self._learn(answer)
-        if context.has_pod(key, pods.uid_of(pod)):  # else nothing would forget it again
-            uids = [uid_of(each) for each in planned]
-            context.backoff.granted(pods.uid_of(pod), uids, now, pods.verdict(pod))
-        context.queue.add(key, now)
-
-    def _hold_uncertain(self, claims: Iterable[Object]) -> None:
-        """These writes may still arrive: what they give out is held until that is known."""
-        at = self._context.clock() + _UNCERTAIN_RETRY
-        for claim in claims:
-            self._uncertain[uid_of(claim)] = claim
-            self._context.queue.add(Key.of_claim(claim), at)
-
-    def on_settled(self, command: SettleUncertain, answer: Answer) -> None:
-        """Raises what ended it: the claim stays uncertain."""
-        context, [claim] = self._context, command.claims
-        if not answer.uncertain:
-            del self._uncertain[uid_of(claim)]
-            self._learn_claims(answer)
-            context.cache.forget(claim)
-            context.queue.add(command.key, context.clock())  # it may be nobody's by now
-            context.wake_users(claim)
-            context.queue.on_freed([claim])
-        self._learn(answer)
+                if not self._is_allocated(claim):
+                    context.queue.on_freed([claim], free_at)
+            for user in map(pods.key_of, context.cache.pods_of(claim)):
+                if user != key:
+                    context.queue.add(user, free_at)
 
     def _is_allocated(self, claim: Object) -> bool:
-        """Whether it still is, or may be."""
-        known = self._context.cache.claim(Key.of_claim(claim))
-        if self.is_uncertain(claim):
-            return True
+        known = self._context.cache.get(Key.of_claim(claim))
         return (
             known is not None and uid_of(known) == uid_of(claim) and allocation(known) is not None
         )
-
-    def on_gate_lifted(self, command: LiftGate, answer: Answer) -> None:
-        """Raises what ended the write."""
-        self._learn(answer)
-        if answer.pod is not None:  # else it is gone, and its watch tells
-            # kube-scheduler may have spoken of it before the answer came.
-            self._context.queue.add(command.key, self._context.clock())
-
-    def _learn(self, answer: Answer) -> None:
-        if answer.pod is not None:
-            self._context.cache.apply(PODS, Change.MODIFIED, answer.pod)
-        if answer.error is not None:
-            raise answer.error
-
-    def _learn_claims(self, answer: Answer) -> None:
-        for claim in answer.objects:
-            self._context.cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, claim)

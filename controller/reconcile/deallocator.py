@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controller.allocator.node_selector import selected_name
 from controller.cache import pods
+from controller.cache.counts import allocated_node
 from controller.cache.keys import Key
 from controller.reconcile.context import Context
 from controller.reconcile.release import is_orphan, is_releasable, is_stranded
 from controller.write.commands import Answer, ReleaseAllocation, uid_of
-from dra_driver.kube.api import Change
-from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claim import Object, allocation
 
 _TIMES_FOR_AN_OLD_VERDICT = 4
@@ -49,15 +47,13 @@ class Deallocator:
             context.queue.add(key, now + context.patience)
 
     def release_all(self, key: Key, pod: Object, claims: Iterable[Object], why: str) -> bool:
-        """Take back all that is ours alone and unreserved, and remember the nodes; False where
-        there is nothing to take back, or the pod is bound."""
+        """Take back all that is ours alone and unreserved; False where there is nothing to take
+        back, or the pod is bound. `EventHandlers` remember the nodes."""
         if pods.node_name(pod):
             return False
         mine = self._reclaimable(pod, claims)
         if mine:
-            self._context.dispatcher.dispatch(
-                ReleaseAllocation(key, tuple(mine), why, pods.uid_of(pod))
-            )
+            self._context.dispatcher.dispatch(ReleaseAllocation(key, tuple(mine), why))
         return bool(mine)
 
     def release_orphan(self, key: Key, claim: Object) -> None:
@@ -71,7 +67,7 @@ class Deallocator:
         stranded = tuple(
             claim
             for claim in claims
-            if _node(claim) != pods.node_name(pod)
+            if allocated_node(claim) != pods.node_name(pod)
             and is_stranded(claim, self._context.cache.pods_of(claim))
         )
         if stranded:
@@ -90,7 +86,7 @@ class Deallocator:
         """Whether kube-scheduler is at work on the pod's allocation: it nominates the node before
         it binds, and while pods with lower priority leave it (its condition is then an old one).
         When it gives up it takes that back."""
-        return any(_node(claim) == pods.nominated_node(pod) for claim in claims)
+        return any(allocated_node(claim) == pods.nominated_node(pod) for claim in claims)
 
     def _reclaimable(self, pod: Object, claims: Iterable[Object]) -> list[Object]:
         """Our unreserved allocations that serve nobody: every other pod that names the claim
@@ -106,34 +102,17 @@ class Deallocator:
         ]
 
     def on_release(self, command: ReleaseAllocation, answer: Answer) -> None:
-        """Raises what ended the writes early."""
-        context, now = self._context, self._context.clock()
-        nodes = {uid_of(each): _node(each) for each in command.claims}
-        for claim in answer.objects:
-            uid = uid_of(claim)
-            context.cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, claim)
-            context.wake_users(claim)
-            if uid not in nodes or allocation(claim) is not None:
-                continue  # it was reserved or made anew in the meantime, and read again
-            node = nodes[uid]
-            context.backoff.released(uid, now)
-            if node is not None and context.has_pod(command.key, command.failed_for):
-                context.backoff.failed(command.failed_for, node, now)
-            context.narrator.released()
-            context.queue.on_freed(each for each in command.claims if uid_of(each) == uid)
-        for claim in command.claims:
+        """What the server answered was taken in before."""
+        context = self._context
+        released = {uid_of(each) for each in answer.claims if allocation(each) is None}
+        context.reporter.releases.inc(len(released & set(map(uid_of, command.claims))))
+        for key in map(Key.of_claim, command.claims):
             # Its pod may have gone meanwhile; what failed for itself is tried more slowly.
-            if Key.of_claim(claim) != command.key:
-                context.queue.add(Key.of_claim(claim), now)
-        if answer.error is not None:
-            raise answer.error
+            if key != command.key:
+                context.queue.add(key, context.clock())
 
 
 def _is_aside(pod: Object) -> bool:
     """Whether the pod is about to use nothing: nobody knows how long another's gate holds it."""
     waits = pods.is_unschedulable(pod) or pods.is_held_by_others(pod) or pods.is_deleting(pod)
     return waits and not pods.node_name(pod)
-
-
-def _node(claim: Object) -> str | None:
-    return selected_name((allocation(claim) or {}).get("nodeSelector"))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from controller.allocator.node_selector import selected_name
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.cache import Changed
+from controller.cache.counts import allocated_node
 from controller.cache.keys import Key, Subject
 from controller.reconcile.context import Context
-from controller.reconcile.release import cleared_by_scheduler
+from controller.reconcile.release import given_up
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -59,17 +59,6 @@ class EventHandlers:
         else:  # a DeviceTaintRule, which may select devices of any node
             queue.on_nodes(self._cache.nodes)
 
-    def concerned(self, changed: Changed) -> Iterator[Key]:
-        """The keys whose steps read the object first of all."""
-        obj = changed.new or changed.old or {}
-        if changed.resource is PODS:
-            yield pods.key_of(obj)
-        elif changed.resource is RESOURCE_CLAIMS:
-            yield Key.of_claim(obj)
-            yield from map(pods.key_of, self._cache.pods_of(obj))
-        elif changed.resource is RESOURCE_CLAIM_TEMPLATES:
-            yield Key.of_template(obj)
-
     def _pod(self, old: Object | None, new: Object | None) -> Iterator[Key]:
         pod = new or old
         assert pod is not None  # a change has at least one side
@@ -103,10 +92,9 @@ class EventHandlers:
         self, claim: Object, old: Object | None, new: Object | None, now: float
     ) -> Iterator[Key]:
         for pod in self._cache.pods_of(claim):
-            if cleared_by_scheduler(old, new, pod):
-                node = selected_name((allocation(old or {}) or {}).get("nodeSelector"))
-                if node is not None:
-                    self._backoff.failed(pods.uid_of(pod), node, now)
+            node = allocated_node(old) if old is not None else None
+            if node is not None and given_up(old, new, pod):
+                self._backoff.failed(pods.uid_of(pod), node, now)
             yield pods.key_of(pod)
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.allocator.ownership import is_ours
-from controller.cache.cache import ClusterCache, is_newer
-from controller.cache.isolation import Isolate
+from controller.cache.cache import ClusterCache, Isolate, is_newer
 from controller.cache.keys import Key
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, ResourceEvent
@@ -34,7 +33,7 @@ from dra_driver.selector.allowance import AllowanceSpent
 logger = logging.getLogger(__name__)
 
 # Of this very write (HTTP): validation, or admission, whose webhooks choose among all four. A
-# conflict with another version is no refusal: `ClaimWriter.fence` goes on from there. A claim that
+# conflict with another version is no refusal: `Writer.fence` goes on from there. A claim that
 # is too large with the term (413) is so with an allocation, which takes more.
 _REFUSALS: Final = frozenset({400, 403, 409, 413, 422})
 
@@ -75,7 +74,7 @@ class PreviousLeaderFence:
         outdated: list[ReadClaim] = []
         for each in listed:
             key = Key.of_claim(each)
-            claim = self.cache.claim(key)
+            claim = self.cache.get(key)
             if claim is None or is_newer(each, claim):
                 outdated.append(ReadClaim(key))
             else:
@@ -84,7 +83,7 @@ class PreviousLeaderFence:
         for answer in self.dispatcher.execute_all(outdated):
             if answer.error is not None and not isinstance(answer.error, NotFound):
                 raise answer.error
-            found = list(map(self.keep, answer.objects))
+            found = list(map(self.keep, answer.claims))
             self._learn(found)
             current += found
         return current
@@ -104,7 +103,7 @@ class PreviousLeaderFence:
         failed: GcuError | None = None
         answers = self.dispatcher.execute_all(WriteTerm(claim, term) for claim in claims)
         for claim, answer in zip(claims, answers, strict=True):
-            self._learn(answer.objects)
+            self._learn(answer.claims)
             match answer.error:
                 case None | NotFound():
                     continue

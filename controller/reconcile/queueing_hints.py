@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 from controller.allocator.allocate import can_serve
-from controller.allocator.claim_request import ClaimRequest
+from controller.allocator.node_set import NodeSet
 from controller.allocator.policy import Policy
-from controller.cache import nodes, pods
+from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key
-from controller.filter.feasible_nodes import NodeFilter, digest
+from controller.filter.feasible_nodes import NodeFilter
 from controller.queue.pod_class import PodClass
 from controller.reconcile.steps import Steps
-from dra_driver.model.claim import Object, allocation
 from dra_driver.selector.allowance import AllowanceSpent
 
 _SLICE: Final = 0.1  # seconds, after which the thread looks at its events
@@ -30,16 +28,13 @@ class ClassHints:
         self._policy = policy
         self._steps = steps
 
-    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
+    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
         """A pool that is not complete is on no node: its other slices are an event of their own."""
-        inventory, found = self._cache.state().inventory, set[str]()
-        for name in pools:
-            node = inventory.node_of(name)
-            if node is not None:
-                found.add(node)
-        return found
+        state = self._cache.state()
+        names = map(state.inventory.node_of, pools)
+        return state.numbers.set_of([name for name in names if name is not None])
 
-    def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str]) -> bool:
+    def helps(self, pod_class: PodClass, key: Key, nodes: NodeSet) -> bool:
         """Also where it takes too long to find out here."""
         with self._steps.step("hint", key.namespace, _SLICE):
             try:
@@ -51,34 +46,12 @@ class ClassHints:
             except AllowanceSpent:
                 return True
 
-    def _feasible(self, pod_class: PodClass, nodes: AbstractSet[str]) -> AbstractSet[str]:
+    def _feasible(self, pod_class: PodClass, nodes: NodeSet) -> NodeSet:
         bound = pods.node_name(pod_class.pod)
         if bound:
-            return nodes & {bound}
+            return nodes & self._fits.numbers.bit(bound)
         feasible = self._fits.among(pod_class.pod, nodes)
         for selector in pod_class.selectors:
             if feasible:
                 feasible &= self._fits.matching(selector)
         return feasible
-
-
-def class_of(
-    pod: Object,
-    wanted: Sequence[ClaimRequest],
-    allocated: Iterable[Object],
-    volumes: Sequence[Object],
-) -> PodClass:
-    """The class of a pod that wants these claims, beside those that are `allocated` already.
-    `volumes` are node selectors of its volumes."""
-    follows = [(allocation(claim) or {}).get("nodeSelector") for claim in allocated]
-    selectors = [*filter(None, follows), *volumes]
-    constraints = pods.node_name(pod), digest([nodes.demand(pod), selectors])
-    return PodClass(tuple(each.shape for each in wanted), constraints, pod, wanted, selectors)
-
-
-def class_names(claims: Iterable[Object]) -> Iterator[str]:
-    """The DeviceClasses that the claims name."""
-    for claim in claims:
-        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-                yield (each or {}).get("deviceClassName", "")

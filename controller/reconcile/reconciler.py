@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.device import CardKey
+from controller.allocator.node_set import NodeSet
 from controller.allocator.ownership import is_ours
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
-from controller.filter import admin_access
 from controller.filter.feasible_nodes import FeasibleNodes, NodeFilter, feasible_nodes
-from controller.filter.usage import check_allocated, check_asked, differs
-from controller.filter.volumes import Volumes
-from controller.queue.pod_class import PodClass
+from controller.filter.usage import check_allocated, check_asked
+from controller.queue.pod_class import PodClass, class_names, class_of
 from controller.queue.starvation_guard import StarvationGuard
-from controller.reconcile.answers import AnswerHandlers
-from controller.reconcile.class_limits import unserved
+from controller.reconcile import warnings
 from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Deallocator
-from controller.reconcile.live_read_overlay import LiveReadOverlay
-from controller.reconcile.queueing_hints import class_names, class_of
-from controller.reconcile.reserved_for_limit import crowded_out
 from controller.reconcile.templates import TemplateKeeper
-from controller.write.commands import LiftGate, uid_of
+from controller.write.commands import (
+    CreateTemplate,
+    DeleteTemplate,
+    LiftGate,
+    ReadVolumes,
+    ReleaseAllocation,
+    SettleUncertain,
+    WriteAllocation,
+    WriteDone,
+    uid_of,
+)
+from controller.write.volumes import VolumeCache
 from dra_driver.kube.events import Note
-from dra_driver.model.claim import Object, allocation, reserved_for, results
+from dra_driver.model.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import AllowanceSpent
 
@@ -50,15 +56,11 @@ class Reconciler:
     ) -> None:
         self._guard = guard
         self._fits = fits
-        self._volumes = Volumes(context.dispatcher, context.queue, context.clock)
+        self._volumes = VolumeCache(context.clock)
         self._context = context
-        self._overlay = LiveReadOverlay()
-        self._committer = AllocationCommitter(context, self._overlay)
+        self._committer = AllocationCommitter(context)
         self._deallocator = Deallocator(context)
         self._templates = TemplateKeeper(context, retention=template_retention)
-        self.answers = AnswerHandlers(
-            self._committer, self._deallocator, self._volumes, self._templates
-        )
 
     def reconcile(self, key: Key) -> None:
         """Look at what the key names, and do what is to be done."""
@@ -69,12 +71,35 @@ class Reconciler:
         else:
             self._reconcile_pod(key)
 
+    def on_answer(self, done: WriteDone) -> None:
+        """The objects that the server answered were taken in before. Raises what ended the
+        command."""
+        context, command, answer = self._context, done.command, done.answer
+        if isinstance(command, CreateTemplate | DeleteTemplate):
+            self._templates.on_answer(command, answer)
+            return
+        match command:
+            case WriteAllocation():
+                self._committer.on_allocation(command, answer)
+            case SettleUncertain():
+                self._committer.on_settled(command, answer)
+            case ReleaseAllocation():
+                self._deallocator.on_release(command, answer)
+            case ReadVolumes() if answer.error is None:
+                self._volumes.learn(command.key, command.pod, answer.found)
+        if answer.error is not None:
+            raise answer.error
+        if isinstance(command, LiftGate) and answer.pod is None:
+            return  # the pod is gone, and its watch tells
+        # What came meanwhile was not acted on; and if it is gone, this forgets what was read.
+        context.queue.add(command.key, context.clock())
+
     def _reconcile_claim(self, key: Key) -> None:
-        claim = self._context.cache.claim(key)
+        claim = self._context.cache.get(key)
         self._committer.settle(key)
         if claim is not None and not self._is_being_written(claim):
             self._deallocator.release_orphan(key, claim)
-        self._context.narrator.written_past_us(key, claim)
+        self._context.reporter.foreign_allocation(key, claim)
 
     def _is_being_written(self, claim: Object) -> bool:
         """Whether it is being written, or may have been."""
@@ -83,7 +108,7 @@ class Reconciler:
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
-        pod = self._overlay.newest(key, context.cache.pod(key))
+        pod = context.cache.get(key)
         if pod is None or pods.is_aside(pod):
             self.leave_line(key)
             return
@@ -101,8 +126,7 @@ class Reconciler:
             todo = list(unallocated.values())
             wanted = [parse_claim(claim, state.classes) for claim in todo]
             if todo:
-                admin_access.check_asked(wanted)
-                check_asked(pod, ours)
+                check_asked(pod, ours, wanted)
         except (Refused, InvalidValue) as error:
             self._refuse(key, pod, list(claims.values()), error)
             return
@@ -113,38 +137,14 @@ class Reconciler:
             self._serve(key, pod, wanted, claims, ours)
 
     def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
+        context = self._context
         if not pods.node_name(pod):
-            self._tell_of_sharing(pod, ours)
-            if (problem := unserved(pod, self._context.cache.state())) is not None:
-                self._context.narrator.limit_unserved(pod, problem)
+            for reason, note in warnings.about_pod(pod, ours, context.cache):
+                context.reporter.warn_pod(pod, reason, note)
         if pods.has_our_gate(pod):
-            self._context.dispatcher.dispatch(LiftGate(key, pod))
+            context.dispatcher.dispatch(LiftGate(key, pod))
         else:
             self._deallocator.check_bind_timeout(key, pod, list(ours.values()))
-
-    def _tell_of_sharing(self, pod: Object, ours: dict[str, Object]) -> None:
-        full = crowded_out(pod, ours.values())
-        if full is not None:
-            self._context.narrator.claim_full(pod, full)
-        for claim in ours.values():
-            user = self._first_user(claim)
-            if user is not None:
-                claims = self._context.cache.claims_of(user) or {}
-                theirs = {name: each for name, each in claims.items() if results(each)}
-                told = differs(pod, ours, user, theirs)
-                if told is not None:
-                    self._context.narrator.usage_differs(pod, told)
-                    return
-
-    def _first_user(self, claim: Object) -> Object | None:
-        """The pod for which the claim is prepared: of those that are bound, the first that it was
-        reserved for. To look at all of them, for each pod that waits, is too much for hundreds."""
-        namespace = claim["metadata"]["namespace"]
-        for entry in reserved_for(claim):
-            user = self._context.cache.pod(Key(Subject.POD, namespace, entry["name"]))
-            if user is not None and pods.uid_of(user) == entry["uid"] and pods.node_name(user):
-                return user
-        return None
 
     def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
         context, now = self._context, self._context.clock()
@@ -166,8 +166,8 @@ class Reconciler:
         context = self._context
         volumes = () if pods.node_name(pod) else self._volumes.selectors(key, pod)
         if volumes is None:
-            return  # they are being read
-        state = context.cache.state()
+            context.dispatcher.dispatch(ReadVolumes(key, pod))
+            return
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
         avoided = context.backoff.avoided(pods.uid_of(pod), context.clock())
         failed = context.backoff.failed_nodes(pods.uid_of(pod))
@@ -175,7 +175,7 @@ class Reconciler:
         where = self._candidates(pod, allocated, failed, volumes)
         decide = partial(
             allocate,
-            state,
+            context.cache.state(),
             wanted,
             policy=context.policy,
             peers=self._peers(pod, wanted),
@@ -210,41 +210,32 @@ class Reconciler:
         avoided: Iterable[str],
         volumes: Sequence[Object],
     ) -> FeasibleNodes:
-        excluded = self._excluded(pod, avoided)
+        excluded = dict.fromkeys(avoided, "refused by the scheduler lately")
+        reserved = self._guard.reserved_against(pod)
+        if reserved is not None:
+            excluded[reserved.node] = f"kept for {reserved.key}"
         return feasible_nodes(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
 
-    def _excluded(self, pod: Object, avoided: Iterable[str]) -> dict[str, str]:
-        kept = self._guard.reserved_against(pod)
-        words = {kept.node: f"kept for {kept.key}"} if kept is not None else {}
-        return dict.fromkeys(avoided, "refused by the scheduler lately") | words
-
     def _stay_in_line(
-        self, key: Key, pod: Object, since: float, pod_class: PodClass, nodes: Collection[str]
+        self, key: Key, pod: Object, since: float, pod_class: PodClass, nodes: NodeSet
     ) -> None:
         context, now = self._context, self._context.clock()
         opened = self._guard.waits(pod, since, now, pod_class, nodes)
-        if opened is not None:
-            context.queue.on_nodes([opened])
+        context.queue.on_nodes(opened)
         context.queue.add(key, self._guard.next_look(since, now))
 
     def stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
         """The pod waits on, but no freed device brings it up before the decision goes on."""
         context = self._context
-        if (pod := context.cache.pod(key)) is not None:
+        if (pod := context.cache.get(key)) is not None:
             context.queue.wait(key, context.clock(), None)
             claims = context.cache.claims_of(pod) or {}
-            context.narrator.stopped(pod, claims.values(), spent, again_in)
+            context.reporter.stopped(pod, claims.values(), spent, again_in)
 
     def leave_line(self, key: Key) -> None:
         """The pod waits for no devices any more, whatever is free; a node kept for it is not."""
         self._context.queue.leave(key)
         self._volumes.forget(key)
-        self._give_node_back(key)
-
-    def _give_node_back(self, key: Key) -> None:
-        opened = self._guard.leaves(key)
-        if opened is not None:
-            self._context.queue.on_nodes([opened])
 
     def _grant(
         self,
@@ -256,7 +247,6 @@ class Reconciler:
     ) -> None:
         wanted = pod_class.wanted
         try:
-            admin_access.check_granted(wanted, granted)
             check_allocated(pod, ours, wanted, granted)
         except Refused as error:
             # Something else may be found for it.
@@ -273,26 +263,22 @@ class Reconciler:
         error: Exception,
         pod_class: PodClass | None = None,
     ) -> None:
-        """No node is reserved for a pod that may not have what it asks. It has another step in a
-        while: which requests are ours depends on what is published."""
         queue, now = self._context.queue, self._context.clock()
-        self._give_node_back(key)
         queue.refuse(key, now, pod_class, class_names(claims))
-        queue.add(key, self._guard.next_look(now, now))
         self._report(key, pod, claims, str(error))
 
     def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:
         context = self._context
-        untold_for = context.narrator.unsatisfied(pod, claims, reason)
+        untold_for = context.reporter.unsatisfied(pod, claims, reason)
         if untold_for:
             context.queue.add(key, context.clock() + untold_for)
 
 
 def _decide(
-    decide: Callable[[Collection[str]], Allocation | FitError], where: FeasibleNodes
+    decide: Callable[[NodeSet], Allocation | FitError], where: FeasibleNodes
 ) -> Allocation | FitError:
     if where.preferred:
-        outcome = decide([where.preferred])
+        outcome = decide(where.preferred)
         if isinstance(outcome, Allocation):
             return outcome
     return decide(where.fitting)

@@ -1,13 +1,36 @@
-"""Which allocations are ours to take back. Pure."""
+"""Which allocations are ours, and which of those are to be taken back. Pure.
+
+The API server records who wrote an allocation, in ``managedFields``. An annotation of ours could
+outlive the allocation that it speaks of: kube-scheduler clears one and another allocator may write
+the next. The server's own record cannot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from controller.allocator.node_selector import selected_name
 from controller.cache import pods
-from controller.reconcile.field_manager import allocated_by_us
+from controller.cache.counts import allocated_node
 from dra_driver.model.claim import Object, allocation, reserved_for
+
+# The server takes the manager from the user agent, up to its first slash.
+MANAGER: Final = "gcu-dra-controller"
+
+
+def allocated_by_us(claim: Mapping[str, Any]) -> bool:
+    """Whether the present allocation was written by a controller of ours, of any replica."""
+    return allocation(claim) is not None and MANAGER in writers_of_allocation(claim)
+
+
+def writers_of_allocation(claim: Mapping[str, Any]) -> list[str]:
+    """Who wrote the present allocation, as far as is known."""
+    return [
+        str(entry.get("manager"))
+        for entry in claim["metadata"].get("managedFields") or ()
+        if entry.get("subresource") == "status"
+        and "f:allocation" in ((entry.get("fieldsV1") or {}).get("f:status") or {})
+    ]
 
 
 def is_releasable(claim: Object) -> bool:
@@ -30,7 +53,7 @@ def is_stranded(claim: Object, users: Sequence[Object]) -> bool:
     kube-scheduler, late by more than the quiet time, wrote its reservation into an allocation that
     it did not decide on. No pod uses it on its node, and a pod never leaves the one it is bound
     to."""
-    node = selected_name((allocation(claim) or {}).get("nodeSelector"))
+    node = allocated_node(claim)
     if node is None or claim["metadata"].get("deletionTimestamp") or not allocated_by_us(claim):
         return False
     bound = {pods.uid_of(user): pods.node_name(user) for user in users}
@@ -38,9 +61,9 @@ def is_stranded(claim: Object, users: Sequence[Object]) -> bool:
     return bool(where) and "" not in where and node not in where
 
 
-def cleared_by_scheduler(old: Object | None, new: Object | None, pod: Object) -> bool:
-    """Whether kube-scheduler gave up our allocation for the sake of this waiting pod: it clears
-    only what nobody else has reserved."""
+def given_up(old: Object | None, new: Object | None, pod: Object) -> bool:
+    """Whether our allocation was taken back for the sake of this waiting pod, which fits nowhere
+    with it: by us or by kube-scheduler, which clears only what nobody else has reserved."""
     if old is None or new is None or old["metadata"]["uid"] != new["metadata"]["uid"]:
         return False
     if not allocated_by_us(old) or (new.get("status") or {}).get("allocation"):

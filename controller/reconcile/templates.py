@@ -1,19 +1,50 @@
 """Claim templates for pods that ask by limits: made when a pod waits for one, deleted some time
-after the last pod that names it. A claim that was made from one does not need it any more."""
+after the last pod that names it. A claim that was made from one does not need it any more.
+
+Admission turns a pod's limits into a reference to a template (charts/gcu-dra-driver,
+policy-legacy-resources.yaml), whose name says all: ``enflame-shared-gcu-2-1`` is for a pod with two
+containers, of which the first has ``enflame.com/shared-gcu: 2`` and the second 1.
+``enflame-shared-gcu-devices-2`` is for the limit
+``deviceclass.resource.kubernetes.io/shared-gcu.enflame.com: 2``, two devices of the class.
+docs/adr/0015 has the scheme.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.reconcile.context import Context
-from controller.reconcile.limit_templates import is_ours, template_for
 from controller.write.commands import Answer, CreateTemplate, DeleteTemplate
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Forbidden, Invalid
 from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES
 from dra_driver.model.claim import Object
+from dra_driver.model.names import (
+    ATTR_CARD,
+    ATTR_PROFILES,
+    CAPACITY_SIZE,
+    CAPACITY_SLICES,
+    CLASS_DRS,
+    CLASS_SHARED,
+    CLASS_WHOLE,
+    DRIVER,
+    LABEL_MADE_FOR_LIMITS,
+)
 
-_LOOK_AGAIN = 30.0  # seconds, while somebody else's template stands where ours would
+_TEMPLATE_MISSING: Final = "GcuTemplateMissing"
+_LOOK_AGAIN: Final = 30.0  # seconds, while somebody else's template stands where ours would
+_MOST_DEVICES: Final = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
+_NAME: Final = re.compile(
+    r"enflame-(?:(gcu)|(shared-gcu|drs-gcu)(-devices)?)((?:-[1-9][0-9]{0,2}){1,32})"
+)
+_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
+    {"gcu": CLASS_WHOLE, "shared-gcu": CLASS_SHARED, "drs-gcu": CLASS_DRS}
+)
 
 
 class TemplateKeeper:
@@ -26,41 +57,41 @@ class TemplateKeeper:
 
     def reconcile(self, key: Key) -> None:
         """Make the template, delete it, or leave it. What is written ends in another thread."""
-        context = self._context
+        context, now = self._context, self._context.clock()
         if context.dispatcher.in_flight([str(key)]):
             return
         users = context.cache.pods_of_template(key)
-        stored = context.cache.template(key)
+        stored = context.cache.get(key)
         if stored is None:
-            self._make(key, [pod for pod in users if pods.waits_for_template(pod, key.name)])
-        elif next(users, None) is None:
-            self._retire(key, stored)
-        else:
+            waiting = tuple(pod for pod in users if pods.waits_for_template(pod, key.name))
+            body = template_for(key.namespace, key.name)
+            if body is not None and waiting:
+                context.dispatcher.dispatch(CreateTemplate(key, body, waiting))
+        elif users:
             self._unused_since.pop(key, None)
-
-    def _make(self, key: Key, waiting: list[Object]) -> None:
-        body = template_for(key.namespace, key.name)
-        if body is not None and waiting:
-            self._context.dispatcher.dispatch(CreateTemplate(key, body, tuple(waiting)))
-
-    def _retire(self, key: Key, stored: Object) -> None:
-        context, now = self._context, self._context.clock()
-        until = self._unused_since.setdefault(key, now) + self._retention
-        if until > now:
+        elif (until := self._unused_since.setdefault(key, now) + self._retention) > now:
             context.queue.add(key, until)
-            return
-        context.dispatcher.dispatch(DeleteTemplate(key, stored))
+        else:
+            context.dispatcher.dispatch(DeleteTemplate(key, stored))
 
-    def on_created(self, command: CreateTemplate, answer: Answer) -> None:
+    def on_answer(self, command: CreateTemplate | DeleteTemplate, answer: Answer) -> None:
         """Raises what may not come again."""
+        if isinstance(command, CreateTemplate):
+            self._on_created(command, answer)
+        elif answer.error is not None:
+            raise answer.error
+        else:
+            self._unused_since.pop(command.key, None)
+
+    def _on_created(self, command: CreateTemplate, answer: Answer) -> None:
         context, now = self._context, self._context.clock()
         name = command.key.name
         if isinstance(answer.error, Forbidden | Invalid):
             problem = f"ResourceClaimTemplate {name} cannot be made: {answer.error}"
         elif answer.error is not None:
             raise answer.error
-        elif is_ours(answer.objects[0]):
-            context.cache.apply(RESOURCE_CLAIM_TEMPLATES, Change.MODIFIED, answer.objects[0])
+        elif is_ours(answer.found[0]):
+            context.cache.apply(RESOURCE_CLAIM_TEMPLATES, Change.MODIFIED, answer.found[0])
             context.queue.add(command.key, now)  # its pods may have gone meanwhile
             return
         else:
@@ -69,11 +100,59 @@ class TemplateKeeper:
                 "one says instead of what its limits ask for. Delete it, and make the pod again."
             )
         for pod in command.pods:
-            context.narrator.no_template(pod, problem)
+            context.reporter.warn_pod(pod, _TEMPLATE_MISSING, problem, action="MakeTemplate")
         context.queue.add(command.key, now + _LOOK_AGAIN)
 
-    def on_deleted(self, command: DeleteTemplate, answer: Answer) -> None:
-        """Raises what ended the write."""
-        if answer.error is not None:
-            raise answer.error
-        self._unused_since.pop(command.key, None)
+
+def template_for(namespace: str, name: str) -> Object | None:
+    """The ResourceClaimTemplate of that name, as it is to be made; None for any other name."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    amounts = [int(each) for each in match[4][1:].split("-")]
+    device_class = _CLASSES[match[1] or match[2]]
+    counts_devices = bool(match[1] or match[3])
+    if counts_devices and sum(amounts) > _MOST_DEVICES:
+        return None
+    exactly = _devices if counts_devices else _part
+    requests = [
+        {"name": f"gcu-{i}", "exactly": exactly(device_class, amount)}
+        for i, amount in enumerate(amounts)
+    ]
+    devices: dict[str, Any] = {"requests": requests}
+    if len(requests) > 1 and not counts_devices:
+        # The vendor's rule: a pod's slices, and its instances, are of one card.
+        devices["constraints"] = [{"matchAttribute": f"{DRIVER}/{ATTR_CARD}"}]
+    return {
+        "apiVersion": RESOURCE_CLAIM_TEMPLATES.api_version,
+        "kind": RESOURCE_CLAIM_TEMPLATES.kind,
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "labels": {LABEL_MADE_FOR_LIMITS: "true"},
+        },
+        "spec": {"spec": {"devices": devices}},
+    }
+
+
+def is_ours(template: Object) -> bool:
+    """Whether this controller made the template: others' are never touched."""
+    labels = template["metadata"].get("labels") or {}
+    return bool(labels.get(LABEL_MADE_FOR_LIMITS) == "true")
+
+
+def _devices(device_class: str, count: int) -> Object:
+    return {"deviceClassName": device_class, "count": count}
+
+
+def _part(device_class: str, amount: int) -> Object:
+    name = CAPACITY_SLICES if device_class == CLASS_SHARED else CAPACITY_SIZE
+    exactly: Object = {
+        "deviceClassName": device_class,
+        "capacity": {"requests": {name: str(amount)}},
+    }
+    if device_class == CLASS_DRS:
+        # A claim's size is rounded up to the next profile; a limit's is that of the instance.
+        expression = f'device.attributes["{DRIVER}"].{ATTR_PROFILES}.matches("(^|,){amount}g[.]")'
+        exactly["selectors"] = [{"cel": {"expression": expression}}]
+    return exactly

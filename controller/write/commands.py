@@ -10,83 +10,64 @@ from dra_driver.model.claim import Object
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ForPod:
-    key: Key
-    pod: Object
+class WriteAllocation:
+    """Write the allocations of all these claims of the pod, then lift our gate if the pod has it.
+    With `read_pod` the pod is read first, and nothing is written if it has changed."""
 
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return (uid_of(self.pod),)
+    key: Key
+    claims: tuple[Object, ...]
+    pod: Object
+    read_pod: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ForClaims:
+class ReleaseAllocation:
+    """Clear the allocations of these claims."""
+
+    key: Key
+    claims: tuple[Object, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SettleUncertain:
+    """Make sure that no earlier write to the one claim can still arrive."""
+
     key: Key
     claims: tuple[Object, ...]
 
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return tuple(map(uid_of, self.claims))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ForTemplate:
-    key: Key
-    template: Object
-
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return (str(self.key),)  # a new one has no UID before the server's answer
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteAllocation(_ForClaims):
-    """Write the allocations of all these claims of the pod, then lift its gate if it is `gated`.
-    With `read_pod` the pod is read first, and nothing is written if it has changed."""
-
-    pod: Object
-    gated: bool
-    read_pod: bool
-
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return uid_of(self.pod), *map(uid_of, self.claims)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReleaseAllocation(_ForClaims):
-    """Clear the allocations of these claims. They failed for the pod with the UID `failed_for`;
-    empty if for no pod."""
-
-    why: str
-    failed_for: str = ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SettleUncertain(_ForClaims):
-    """Make sure that no earlier write to the one claim can still arrive."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LiftGate(_ForPod):
+class LiftGate:
     """Remove our scheduling gate from the pod."""
 
+    key: Key
+    pod: Object
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadVolumes(_ForPod):
+class ReadVolumes:
     """Read the node selectors of the pod's volumes."""
 
+    key: Key
+    pod: Object
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CreateTemplate(_ForTemplate):
+class CreateTemplate:
     """Create the claim template, for which these pods wait."""
 
+    key: Key
+    template: Object
     pods: tuple[Object, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DeleteTemplate(_ForTemplate):
+class DeleteTemplate:
     """Delete this version of the claim template."""
+
+    key: Key
+    template: Object
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,16 +94,17 @@ TakeoverCommand = ReadClaim | WriteTerm  # the deciding thread waits for these
 class Answer:
     """What the server answered.
 
-    `objects` are as it has them: a claim for each that was reached, the template, or the node
-    selectors of volumes. `pod` is set if the pod was read or written. `error` is what ended the
-    command early; if it is no `GcuError` it is a fault of ours. Whether the allocations of the
-    `uncertain` claims were written, or still will be, is unknown: the server did not answer. If
-    `pod_changed`, nothing was written: the decision was for another version of the pod, and `pod`
-    is the present one, None if there is none.
+    `claims` are as it has them, each that was reached, and so is `pod`, if it was read or written.
+    `found` is the template, or the node selectors of volumes. `error` is what ended the command
+    early; if it is no `GcuError` it is a fault of ours. Whether the allocations of the `uncertain`
+    claims were written, or still will be, is unknown: the server did not answer. If `pod_changed`,
+    nothing was written: the decision was for another version of the pod, and `pod` is the present
+    one, None if the pod is gone.
     """
 
-    objects: tuple[Object, ...] = ()
+    claims: tuple[Object, ...] = ()
     pod: Object | None = None
+    found: tuple[Object, ...] = ()
     error: Exception | None = None
     uncertain: tuple[Object, ...] = ()
     pod_changed: bool = False
@@ -134,6 +116,19 @@ class WriteDone:
 
     command: Command
     answer: Answer
+
+
+def objects_of(command: Command) -> tuple[str, ...]:
+    """What the command is about, by UID: no two commands for one object are in flight."""
+    match command:
+        case WriteAllocation():
+            return uid_of(command.pod), *map(uid_of, command.claims)
+        case ReleaseAllocation() | SettleUncertain():
+            return tuple(map(uid_of, command.claims))
+        case LiftGate() | ReadVolumes():
+            return (uid_of(command.pod),)
+        case CreateTemplate() | DeleteTemplate():
+            return (str(command.key),)  # a new one has no UID before the server's answer
 
 
 def uid_of(obj: Object) -> str:

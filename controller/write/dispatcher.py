@@ -9,30 +9,23 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from typing import Protocol
 
 from controller.cache.keys import Key
-from controller.write.commands import Answer, Command, TakeoverCommand, WriteDone
-from controller.write.executor import CommandExecutor
-
-
-class Results(Protocol):
-    """Takes answers from any thread: the event queue."""
-
-    def put(self, event: WriteDone, /) -> None: ...
+from controller.write.commands import Answer, Command, TakeoverCommand, WriteDone, objects_of
+from controller.write.writer import Writer
 
 
 class WriteDispatcher:
-    """At most `limit` commands at a time, in the threads of `pool`."""
+    """At most `limit` commands at a time, in the threads of `pool`; `on_done` is called there."""
 
     def __init__(
-        self, pool: Executor, executor: CommandExecutor, results: Results, *, limit: int
+        self, pool: Executor, writer: Writer, on_done: Callable[[WriteDone], None], *, limit: int
     ) -> None:
         self._pool = pool
-        self._executor = executor
-        self._results = results
+        self._writer = writer
+        self._on_done = on_done
         self._limit = limit
         self._commands: set[Command] = set()
         self._uids: set[str] = set()
@@ -53,7 +46,7 @@ class WriteDispatcher:
     def dispatch(self, command: Command) -> None:
         """Execute it in another thread; its `WriteDone` is an event. None of its objects may be
         in flight."""
-        uids = command.uids
+        uids = objects_of(command)
         assert not self.in_flight(uids)
         self._commands.add(command)
         self._uids.update(uids)
@@ -62,12 +55,12 @@ class WriteDispatcher:
     def finish(self, command: Command) -> None:
         """The deciding thread has taken the command's answer: its objects are free again."""
         self._commands.discard(command)
-        self._uids.difference_update(command.uids)
+        self._uids.difference_update(objects_of(command))
 
     def execute_all(self, commands: Iterable[TakeoverCommand]) -> list[Answer]:
         """Execute them, several at a time, and wait for all answers, in the order of the
         commands."""
-        pending = [self._pool.submit(self._executor.execute, command) for command in commands]
+        pending = [self._pool.submit(self._writer.execute, command) for command in commands]
         return [future.result() for future in pending]
 
     def stop(self, timeout: float) -> bool:
@@ -78,4 +71,4 @@ class WriteDispatcher:
         return not ended.is_alive()
 
     def _execute(self, command: Command) -> None:
-        self._results.put(WriteDone(command, self._executor.execute(command)))
+        self._on_done(WriteDone(command, self._writer.execute(command)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.write.claim_writer import ClaimWriter
+from controller.write.writer import Writer
 from dra_driver.agent.slices import desired_slices
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
@@ -258,10 +258,10 @@ def test_the_controller_does_its_work(api: Client, controller: Stage) -> None:
     """Marks a claim, protects it, allocates it, and takes it back, also from pods that reserved
     it and are bound elsewhere."""
     api.create(RESOURCE_CLAIMS, claim("worked", controller.namespace))
-    writer = ClaimWriter(controller.thief)
+    writer = Writer(controller.thief)
     writer.fence(controller.claim("worked"), "term")
     planned = controller.claim("worked") | {"status": {"allocation": allocated(DRIVER)}}
-    assert writer.allocate([planned], None).error is None
+    assert writer.allocate([planned]).error is None
     found = controller.claim("worked")
     assert found["metadata"]["annotations"] == {ANNOTATION_TERM: "term"}
     assert found["metadata"]["finalizers"] == [FINALIZER]

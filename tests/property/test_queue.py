@@ -8,14 +8,16 @@ from typing import cast
 
 import pytest
 
+from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.keys import Key, Subject
-from controller.queue.active_queue import NamespaceBudget
+from controller.queue.backoff import Cause, RetryBackoff
+from controller.queue.fair_queue import Namespaces
 from controller.queue.pod_class import PodClass
-from controller.queue.retry_backoff import Cause, RetryBackoff
-from controller.queue.scheduling_queue import Part, SchedulingQueue
+from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object
 from tests.seed import SEED
+from tests.unit.controller.queue.parts import Part, part_of
 
 NODES = [f"n{number}" for number in range(4)]
 NAMESPACES = ("a", "b", "c")
@@ -24,6 +26,12 @@ LONGEST_BACKOFF = 10.0  # seconds
 
 class Nobody:
     """A guard that reserves nothing."""
+
+    def leaves(self, key: Key) -> tuple[str, ...]:
+        return ()
+
+    def next_look(self, since: float, now: float) -> float:
+        return now + 300.0
 
     def reserved_against(self, pod: Object) -> None:
         return None
@@ -40,23 +48,25 @@ class Model:
         self.pods: dict[Key, Object] = {}
         self.steps = 0
         self.questions = 0
+        self.numbers = NodeNumbers()
         self.refused: set[Key] = set()
         self.queue = SchedulingQueue(
             self.pods.get,
+            self.numbers,
             self,
             cast("StarvationGuard", Nobody()),
             backoff=RetryBackoff(lambda: 0.0),
-            budget=NamespaceBudget(),
+            namespaces=Namespaces(),
             clock=lambda: self.now,
         )
 
-    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
-        return pools
+    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
+        return self.numbers.set_of(pools)
 
-    def helps(self, pod_class: PodClass, key: Key, nodes: AbstractSet[str]) -> bool:
+    def helps(self, pod_class: PodClass, key: Key, nodes: NodeSet) -> bool:
         self.questions += 1
         assert key in self.pods, "a pod that is gone is asked for"
-        return self.serving(self.pods[key], nodes) is not None
+        return self.serving(self.pods[key], set(self.numbers.names(nodes))) is not None
 
     def serving(self, pod: Object, nodes: AbstractSet[str]) -> str | None:
         able = [n for n in sorted(nodes & pod["nodes"]) if self.free[n] >= pod["count"]]
@@ -112,7 +122,7 @@ class Model:
             return False
         self.steps += 1
         key = due.key
-        assert self.queue.part(key) is None
+        assert part_of(self.queue, key) is None
         pod = self.pods.get(key)
         if pod is None:
             self.queue.leave(key)
@@ -134,14 +144,14 @@ class Model:
     def check(self) -> None:
         """Every pod stands in exactly one part."""
         queue = self.queue
-        in_classes = [key for each in queue._classes.values() for key in each]
+        in_classes = [key for each in queue._classes.values() for key in each._places]
         assert len(in_classes) == len(set(in_classes))
         for key in self.pods:
-            part = queue.part(key)
+            part = part_of(queue, key)
             assert part is not None, f"{key} is lost"
             assert (key in queue._active) + (key in queue._unschedulable) <= 1
             assert (key in in_classes) <= (part is Part.UNSCHEDULABLE)
-        assert queue._unschedulable.isdisjoint(queue._active)
+        assert queue._unschedulable.isdisjoint(queue._active._places)
 
     def rest(self) -> None:
         before = self.steps

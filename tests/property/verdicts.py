@@ -34,7 +34,8 @@ def state_of(given: Scenario) -> State:
 
 def _check(given: Scenario, seed: str) -> bool:
     wanted = [parse_claim(each, _CLASSES) for each in given.wanted]
-    outcome = allocate(state_of(given), wanted, given.nodes)
+    state = state_of(given)
+    outcome = allocate(state, wanted, state.numbers.set_of(given.nodes))
     possible = {node: Oracle(given, node).satisfiable() for node in given.nodes}
     ranks = {
         node: sum(choice.alternatives) for node, choice in possible.items() if choice is not None

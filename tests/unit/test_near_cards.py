@@ -36,7 +36,7 @@ def by_controller(cards: Sequence[Card], free: Collection[int], count: int) -> l
     used = [f"whole-{card.address.slug}" for card in cards if card.minor not in free]
     state = cluster.state(cluster.pool("n", devices), [cluster.allocated("u", "n", *used)])
     asked = parse_claim(cluster.claim("c", [cluster.request(count=count)]), state.classes)
-    found = allocate(state, [asked], ["n"])
+    found = allocate(state, [asked], state.numbers.bit("n"))
     assert isinstance(found, Allocation)
     taken = {grant.device.card for grant in found.grants[0]}
     return [card.minor for card in cards if (pool_name("n"), str(card.address)) in taken]

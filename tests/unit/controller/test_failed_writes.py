@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 
-import pytest
-
-from controller.queue.event_queue import Event
 from dra_driver.kube.errors import Conflict, Forbidden, TooManyRequests, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.errors import InvalidValue
@@ -98,11 +95,11 @@ def test_a_claim_that_went_before_its_write_was_heard_of_holds_nothing() -> None
     made["metadata"]["ownerReferences"] = [{"kind": "Pod", "controller": True, "uid": "uid-p"}]
     world.put(RESOURCE_CLAIMS, made)
     world.put(PODS, pod("p", "made"))
-    late: list[Event] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world.inbox, "put", late.append)
-        while not late:
-            world.worker.run_once(0)
+    world.hands.tied = True
+    world.settle()
+    world.hands.untie()
+    late = world.inbox.take(0)
+    assert late
     world.remove(PODS, "p")
     world.remove(RESOURCE_CLAIMS, "made")
     world.put(RESOURCE_CLAIMS, claim("c"))

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.queue.active_queue import Due
 from controller.queue.event_queue import Replaced, ResourceEvent
+from controller.queue.scheduling_queue import Due
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     NODES,
@@ -25,7 +25,6 @@ from tests.unit.controller.allocator.decide import SHARED, names
 from tests.unit.controller.world import FAIRNESS, World, node, pod
 
 FAULTS, SET_ASIDE = "gcu_controller_faults_total", "gcu_controller_set_aside_objects"
-AGAIN = 300.0  # seconds until a step is tried again though nothing has changed
 
 
 def bad_claim(name: str) -> Object:
@@ -108,7 +107,7 @@ def test_the_deletion_of_what_could_not_be_read_is_taken_in() -> None:
     assert world.metric(SET_ASIDE) == 0
 
 
-def test_a_step_that_fails_is_tried_again_when_its_object_changes(
+def test_a_step_that_fails_is_left_alone_for_a_while(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
@@ -123,23 +122,29 @@ def test_a_step_that_fails_is_tried_again_when_its_object_changes(
         world.remove(PODS, f"of-{name}")
         world.remove(RESOURCE_CLAIMS, name)  # which wakes all that wait
         world.settle()
-    assert world.metric(FAULTS) == 1, "it is left alone as long as nothing of it changes"
+    assert world.metric(FAULTS) == 1, "it is left alone, whatever is freed"
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.settle()
+    assert world.node_of("c") is None
+    world.after(1.0)
     assert world.node_of("c") is not None
     assert world.metric(SET_ASIDE) == 0
 
 
-def test_a_step_that_fails_is_tried_again_after_a_while() -> None:
+def test_a_step_that_fails_is_tried_again_ever_later() -> None:
     """The fault may lie in what the step reads beside its object."""
     world = World()
     world.put(RESOURCE_CLAIMS, bad_claim("c"))
     world.put(PODS, pod("poison", "c"))
     world.settle()
-    world.after(AGAIN - 1)
-    assert world.metric(FAULTS) == 1
-    world.after(1)
-    assert world.metric(FAULTS) == 2
+    pauses = []
+    for number in range(2, 12):
+        pause = world.worker.next_wakeup()
+        assert pause is not None
+        pauses.append(pause)
+        world.after(pause)
+        assert world.metric(FAULTS) == number
+    assert pauses == [*(2.0**n for n in range(9)), 300.0]
 
 
 def test_a_step_that_fails_with_each_change_is_tried_less_and_less() -> None:

@@ -19,7 +19,7 @@ from controller.cache.cache import WATCHED
 from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, Replaced, ResourceEvent
-from controller.reconcile.field_manager import MANAGER
+from controller.reconcile.release import MANAGER
 from controller.settings import ControllerSettings
 from controller.wiring import Ports, wire
 from dra_driver.kube.api import NOTHING, Api, Change, Keep, Listing, whole

@@ -38,7 +38,7 @@ def decide(
     """The node and devices chosen, or the reason why none was."""
     found: State = state(slices, held, selectors=SELECTORS)
     parsed = [parse_claim(each, found.classes) for each in wanted]
-    match allocate(found, parsed, nodes, policy=policy):
+    match allocate(found, parsed, found.numbers.set_of(nodes), policy=policy):
         case Allocation(node, grants):
             return node, [
                 grant.device.id.name.removesuffix("-00-0") for each in grants for grant in each

@@ -186,7 +186,7 @@ def test_replicas_keep_apart(policy: Policy, expected: list[tuple[str, int]]) ->
     chosen = []
     for number in range(4):
         wanted = [parse_claim(claim(f"c{number}", [share]), found.classes)]
-        outcome = allocate(found, wanted, ["a", "b"], policy=policy, peers=peers)
+        outcome = allocate(found, wanted, found.numbers.set_of("ab"), policy=policy, peers=peers)
         assert isinstance(outcome, Allocation)
         card = outcome.grants[0][0].device.card
         assert card is not None
@@ -296,6 +296,7 @@ MANY = [f"n{number:02}" for number in range(20)]
 def test_roomy_nodes_come_before_all_others(roomy: set[str], chosen: str) -> None:
     slices = [each for name in MANY for each in pool(name, cards(1))]
     found = state(slices, [allocated("w", "n19", *names("whole", 0))], selectors=SELECTORS)
-    outcome = allocate(found, [parse_claim(claim("c"), found.classes)], MANY, roomy=roomy)
+    wanted, set_of = [parse_claim(claim("c"), found.classes)], found.numbers.set_of
+    outcome = allocate(found, wanted, set_of(MANY), roomy=set_of(roomy))
     assert isinstance(outcome, Allocation)
     assert outcome.node == chosen

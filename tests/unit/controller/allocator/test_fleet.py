@@ -114,9 +114,9 @@ def test_a_signature_that_was_dropped_comes_back(monkeypatch: pytest.MonkeyPatch
     found = state(pool("a", cards(1)), selectors=SELECTORS)
     wanted = [parse_claim(claim("c", [request()]), found.classes)]
     for size in range(2, 12):  # each size of a pool has other signatures
-        assert isinstance(allocate(found, wanted, ["a"]), Allocation)
+        assert isinstance(allocate(found, wanted, found.numbers.bit("a")), Allocation)
         [slice_] = pool("a", cards(1))
         slice_["spec"]["devices"][0]["capacity"] = {"memory": {"value": f"{size}Gi"}}
         found.inventory.put(slice_)
-    assert isinstance(allocate(found, wanted, ["a"]), Allocation)
+    assert isinstance(allocate(found, wanted, found.numbers.bit("a")), Allocation)
     assert len(found.fleet.with_cards) < 6

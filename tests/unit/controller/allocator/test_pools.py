@@ -86,7 +86,8 @@ def test_slices_are_learnt_one_by_one() -> None:
 def test_a_pool_that_grows_is_noticed() -> None:
     found = state(pool("a", cards(1)), selectors=SELECTORS)
     wanted = [parse_claim(claim("c", [request(count=2)]), found.classes)]
-    nodes = [f"n{number}" for number in range(20)] + ["a"]  # so many that they are ranked
+    some = [f"n{number}" for number in range(20)]  # so many that they are ranked
+    nodes = found.numbers.set_of([*some, "a"])
     assert not isinstance(allocate(found, wanted, nodes), Allocation)
     found.inventory.put(resource_slice("a", cards(2)))
     outcome = allocate(found, wanted, nodes)

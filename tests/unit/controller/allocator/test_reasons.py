@@ -7,7 +7,7 @@ import pytest
 from controller.allocator.allocate import FitError, allocate
 from controller.allocator.allocated_devices import allocations_of
 from controller.allocator.claim_request import parse_claim
-from controller.reconcile.limit_templates import template_for
+from controller.reconcile.templates import template_for
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import (
     ANY,
@@ -260,7 +260,7 @@ def test_the_bound_on_work_is_told() -> None:
     ]
     found = state(pool("a", devices), selectors=SELECTORS)
     wanted = [parse_claim(claim("c", requests, constraints=limits), found.classes)]
-    outcome = allocate(found, wanted, ["a"], steps=20)
+    outcome = allocate(found, wanted, found.numbers.bit("a"), steps=20)
     assert isinstance(outcome, FitError)
     assert outcome.reason.endswith(
         "the search was stopped on 1 node, after 2 choices that led nowhere"
@@ -277,7 +277,7 @@ def test_what_is_told_follows_the_cluster() -> None:
         if holder:
             for hold in allocations_of(allocated(holder, holder, *names("whole", 0))):
                 found.holdings.add(hold)
-        outcome = allocate(found, wanted, nodes)
+        outcome = allocate(found, wanted, found.numbers.set_of(nodes))
         assert isinstance(outcome, FitError)
         told.append(outcome.reason)
     assert told == [

@@ -39,7 +39,7 @@ def written(
     published = pool("node-a", DEVICES) if slices is None else slices
     found = state(published, classes=classes)
     wanted = parse_claim(each, classes)
-    outcome = allocate(found, [wanted], ["node-a"])
+    outcome = allocate(found, [wanted], found.numbers.bit("node-a"))
     assert isinstance(outcome, Allocation)
     return allocation_status(
         wanted,

@@ -82,7 +82,7 @@ COMMON: dict[str, list[Object]] = {
 def test_common_claims_never_turn_back(wanted: list[Object]) -> None:
     found = state(pool("a", cards(8, *MODES)), HELD, selectors=SELECTORS)
     parsed = [parse_claim(each, found.classes) for each in wanted]
-    assert isinstance(allocate(found, parsed, ["a"], steps=0), Allocation)
+    assert isinstance(allocate(found, parsed, found.numbers.bit("a"), steps=0), Allocation)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_cannot_be_is_soon_found_out(wanted: list[Object]) -> None:
     devices = [device(mode, bus) for bus in range(16) for mode in MODES]
     found = state(pool("a", devices), selectors=SELECTORS)
     parsed = [parse_claim(each, found.classes) for each in wanted]
-    outcome = allocate(found, parsed, ["a"], steps=2000)
+    outcome = allocate(found, parsed, found.numbers.bit("a"), steps=2000)
     assert isinstance(outcome, FitError)
     assert "stopped" not in outcome.reason
 
@@ -116,7 +116,8 @@ def test_equal_requests_for_shares_are_not_tried_in_every_order() -> None:
     ]
     requests = [request(f"r{n}", cls=SHARED, capacity={"slices": "2"}) for n in range(9)]
     found = state(pool("a", cards(6, "shared")), held, selectors=SELECTORS)
-    outcome = allocate(found, [parse_claim(claim("c", requests), found.classes)], ["a"], steps=5000)
+    wanted = [parse_claim(claim("c", requests), found.classes)]
+    outcome = allocate(found, wanted, found.numbers.bit("a"), steps=5000)
     assert isinstance(outcome, FitError)
     assert "stopped" not in outcome.reason
 
@@ -153,6 +154,6 @@ def test_a_spent_budget_keeps_no_easy_node_from_being_tried() -> None:
     slices = [each for node in nodes for each in pool(node, cards(1))] + pool("z", cards(2))
     found = state(slices, selectors=SELECTORS)
     wanted = [parse_claim(claim("c", [request(count=2)]), found.classes)]
-    outcome = allocate(found, wanted, [*nodes, "z"], steps=0)
+    outcome = allocate(found, wanted, found.numbers.set_of([*nodes, "z"]), steps=0)
     assert isinstance(outcome, Allocation)
     assert outcome.node == "z"

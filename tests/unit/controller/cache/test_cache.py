@@ -61,7 +61,7 @@ def test_another_object_of_the_same_name_is_let_in(cache: ClusterCache) -> None:
     cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(10, held(), "first"))
     cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(11, claim("c"), "second"))
     assert cache.apply(RESOURCE_CLAIMS, Change.DELETED, at(10, held(), "first")) is None
-    found = cache.claim(KEY)
+    found = cache.get(KEY)
     assert found is not None
     assert found["metadata"]["uid"] == "second"
 
@@ -123,7 +123,7 @@ def test_pods_are_found_by_their_claims(cache: ClusterCache) -> None:
 
 def test_pods_without_claims_are_not_kept(cache: ClusterCache) -> None:
     assert cache.apply(PODS, Change.ADDED, at(1, pod("p"))) is None
-    assert cache.pod(Key(Subject.POD, "default", "p")) is None
+    assert cache.get(Key(Subject.POD, "default", "p")) is None
 
 
 def put_node(cache: ClusterCache) -> None:

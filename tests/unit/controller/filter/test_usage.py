@@ -152,5 +152,5 @@ def test_thousands_of_containers_are_looked_at_once_each() -> None:
         ]
     }
     began = time.thread_time()
-    check_asked({"metadata": {"namespace": "default", "name": "p"}, "spec": spec}, ours)
+    check_asked({"metadata": {"namespace": "default", "name": "p"}, "spec": spec}, ours, ())
     assert time.thread_time() - began < 2.0

@@ -19,10 +19,9 @@ from controller.cache import nodes, pods
 from controller.cache.cache import WATCHED
 from controller.cache.pod_requests import Room, asked_by
 from controller.informers.kept import Kept
-from controller.reconcile.field_manager import allocated_by_us, writer_of_allocation
-from controller.reconcile.limit_templates import is_ours, template_for
-from controller.reconcile.release import is_releasable
-from controller.write.volume_reader import node_selectors
+from controller.reconcile.release import allocated_by_us, is_releasable, writers_of_allocation
+from controller.reconcile.templates import is_ours, template_for
+from controller.write.volumes import node_selectors
 from dra_driver.kube.api import Api
 from dra_driver.kube.resources import (
     NODES,
@@ -163,7 +162,7 @@ def test_of_a_pod(view: View, make: Callable[[], Object]) -> None:
 
 
 def _writer(claim: Object) -> object:
-    return allocated_by_us(claim), writer_of_allocation(claim)
+    return allocated_by_us(claim), writers_of_allocation(claim)
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
-from controller.queue.active_queue import NamespaceBudget
+from controller.queue.backoff import RetryBackoff
+from controller.queue.fair_queue import Namespaces
 from controller.queue.pod_class import PodClass
-from controller.queue.retry_backoff import RetryBackoff
-from controller.queue.scheduling_queue import Part, SchedulingQueue
+from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors
+from tests.unit.controller.queue.parts import Part, part_of
 
 
 class Asked:
@@ -24,24 +26,28 @@ class Asked:
         self.takes = 0.0
         self.able: set[str] = set()
         self.questions: list[str] = []
-        self.budget = NamespaceBudget()
+        self.asked_for: set[str] = set()  # the nodes, last of all
+        self.numbers = NodeNumbers()
+        self.namespaces = Namespaces()
         self.pods: dict[Key, Object] = {}
         self.queue = SchedulingQueue(
             self.pods.get,
+            self.numbers,
             self,
-            StarvationGuard(ClusterCache(Selectors()), patience=300.0),
+            StarvationGuard(ClusterCache(Selectors()).state(), patience=300.0),
             backoff=RetryBackoff(lambda: 0.0),
-            budget=self.budget,
+            namespaces=self.namespaces,
             clock=lambda: self.now,
         )
 
-    def nodes_of(self, pools: AbstractSet[str]) -> AbstractSet[str]:
-        return pools
+    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
+        return self.numbers.set_of(pools)
 
-    def helps(self, pod_class: PodClass, _key: Key, _nodes: AbstractSet[str]) -> bool:
+    def helps(self, pod_class: PodClass, _key: Key, nodes: NodeSet) -> bool:
         self.now += self.takes
         [shape] = pod_class.shape
         self.questions.append(str(shape))
+        self.asked_for = set(self.numbers.names(nodes))
         return shape in self.able
 
     def wait(self, namespace: str, name: str, shape: str, age: str = "") -> Key:
@@ -78,7 +84,7 @@ def test_the_pod_of_a_namespace_that_yields_is_woken_last() -> None:
     asked.able = {"x", "y"}
     costly = asked.wait("costly", "p", "x", "1")
     neighbour = asked.wait("neighbour", "p", "y", "2")
-    asked.budget.charge("costly", 1.0, asked.now)
+    asked.namespaces.charge("costly", 1.0, asked.now)
     asked.queue.on_nodes(["n"])
     assert [asked.woken(), asked.woken()] == [neighbour, costly]
 
@@ -101,10 +107,10 @@ def test_a_pod_that_was_woken_in_vain_stands_in_backoff_for_the_next_event() -> 
     asked.queue.on_nodes(["n"])
     assert asked.woken() == key
     asked.wait("default", "p", "x")
-    assert asked.queue.part(key) is Part.UNSCHEDULABLE
+    assert part_of(asked.queue, key) is Part.UNSCHEDULABLE
     asked.queue.on_nodes(["n"])
     assert asked.woken() is None
-    assert asked.queue.part(key) is Part.BACKOFF
+    assert part_of(asked.queue, key) is Part.BACKOFF
     assert asked.queue.next_wakeup() == asked.now + 1.0
     asked.now += 1.0
     assert asked.woken() == key
@@ -134,7 +140,21 @@ def test_it_does_not_grow_with_steps_of_the_same_keys() -> None:
             asked.queue.add(key, asked.now)
             assert asked.woken() == key
             asked.queue.add(key, asked.now + 300.0)
-    assert len(asked.queue) == len(keys)
+    assert len(asked.queue._at) == len(keys)
     assert len(asked.queue._timers) < 2_000
     asked.now += 1000.0
     assert [asked.woken() for _ in range(11)] == [*keys, None]
+
+
+def test_all_nodes_are_asked_for_where_they_were_numbered_anew() -> None:
+    """Which ones an event before that was about is not known any more."""
+    asked = Asked()
+    asked.wait("default", "p", "x")
+    asked.numbers.set_of([f"gone-{number}" for number in range(5_000)])
+    asked.queue.on_nodes(["n"])
+    asked.numbers.trim({"m", "n"})
+    assert asked.woken() is None
+    assert asked.asked_for == {"m", "n"}
+    asked.queue.on_nodes(["n"])
+    assert asked.woken() is None
+    assert asked.asked_for == {"n"}

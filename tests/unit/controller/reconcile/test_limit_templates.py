@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.reconcile.limit_templates import is_ours, template_for
+from controller.reconcile.templates import is_ours, template_for
 from dra_driver.model.claim import Object
 
 WHOLE = {"deviceClassName": "gcu.enflame.com"}

@@ -4,13 +4,15 @@ import copy
 
 import pytest
 
-from controller.reconcile.reserved_for_limit import MOST_USERS, crowded_out
+from controller.cache.cache import ClusterCache
+from controller.reconcile.warnings import MOST_USERS, about_pod
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
+from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import claim
 from tests.unit.controller.world import World, pod
 
-POD: Object = {"metadata": {"name": "user", "namespace": "default", "uid": "uid-user"}}
+POD = pod("user")
 
 
 def claim_for(*uids: str) -> Object:
@@ -30,10 +32,10 @@ CASES = {
 
 @pytest.mark.parametrize(("shared", "is_full"), CASES.values(), ids=CASES)
 def test_crowded_out(shared: Object, is_full: bool) -> None:
-    told = crowded_out(POD, [claim_for(), shared])
-    assert (told is not None) == is_full
-    if told:
-        assert told.startswith("claim default/shared is in use by 256 pods")
+    told = dict(about_pod(POD, {"x": claim_for(), "y": shared}, ClusterCache(Selectors())))
+    assert list(told) == ["GcuClaimFull"] * is_full
+    for note in told.values():
+        assert note.startswith("claim default/shared is in use by 256 pods")
 
 
 def test_it_is_told_on_pods_that_are_not_bound() -> None:

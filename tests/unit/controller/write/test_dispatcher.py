@@ -11,11 +11,10 @@ import pytest
 from controller.cache.keys import Key
 from controller.leaderelection.fence import NotLeader
 from controller.queue.event_queue import EventQueue
-from controller.reconcile.field_manager import MANAGER
-from controller.write.claim_writer import ClaimWriter
+from controller.reconcile.release import MANAGER
 from controller.write.commands import SettleUncertain, WriteDone
 from controller.write.dispatcher import WriteDispatcher
-from controller.write.executor import CommandExecutor
+from controller.write.writer import Writer
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict, Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
@@ -260,8 +259,8 @@ def test_the_end_waits_for_what_is_under_way_but_not_for_ever() -> None:
     api.meanwhile = answer.wait
     api.refuse = [Unavailable("no answer")]
     events = EventQueue()
-    executor = CommandExecutor(cast("Api", api), ClaimWriter(cast("Api", api)))
-    dispatcher = WriteDispatcher(ThreadPoolExecutor(1), executor, events, limit=1)
+    writer = Writer(cast("Api", api))
+    dispatcher = WriteDispatcher(ThreadPoolExecutor(1), writer, events.put, limit=1)
     command = SettleUncertain(Key.of_claim(found), (found,))
     dispatcher.dispatch(command)
     assert not dispatcher.stop(0.1)

@@ -4,89 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from controller.cache.keys import Key, Subject
-from controller.queue.active_queue import ActiveQueue, NamespaceBudget
-from controller.queue.fair_queue import Turns
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from dra_driver.selector.allowance import SECONDS
 from tests.unit.controller.allocator.build import claim, device, pool, request
 from tests.unit.controller.world import World, node, pod
-
-
-def test_ordinary_steps_are_charged_to_nobody() -> None:
-    budget = NamespaceBudget()
-    for nth in range(10_000):
-        budget.charge("many", 0.02, nth * 0.02)
-    assert budget.excess("many", 200.0) == 0.0
-
-
-@pytest.mark.parametrize(("steps", "yields"), [([0.2], False), ([0.1] * 3, True), ([1.0], True)])
-def test_long_steps_are(steps: list[float], *, yields: bool) -> None:
-    budget = NamespaceBudget()
-    for seconds in steps:
-        budget.charge("costly", seconds, 5.0)
-    assert (budget.excess("costly", 5.0) > 0) is yields
-    assert budget.excess("another", 5.0) == 0.0
-
-
-def test_they_are_forgiven_with_time() -> None:
-    budget = NamespaceBudget()
-    budget.charge("costly", 1.0, 0.0)
-    assert budget.excess("costly", 10.0) == pytest.approx(budget.excess("costly", 0.0) / 2)
-    assert budget.excess("costly", 30.0) == 0.0
-    budget.charge("costly", 1.0, 30.0)
-    assert budget.excess("costly", 30.0) > 1.0  # the rest of the first one counts
-
-
-def active(budget: NamespaceBudget, *names: str) -> ActiveQueue:
-    """Each key has its name as its priority."""
-    queue = ActiveQueue(Turns(), budget)
-    for name in names:
-        queue.push(key(name), int(name.partition("/")[2]), "", 0.0)
-    return queue
-
-
-def key(name: str) -> Key:
-    namespace, _, rest = name.partition("/")
-    return Key(Subject.POD, namespace, rest)
-
-
-def popped(queue: ActiveQueue, now: float) -> list[str]:
-    found = []
-    while (due := queue.pop(now)) is not None:
-        found.append(f"{due.key.namespace}/{due.key.name}")
-    return found
-
-
-def test_namespaces_that_take_too_much_come_last_the_least_of_them_first() -> None:
-    budget = NamespaceBudget()
-    queue = active(budget, "a/1", "b/2", "c/3", "a/4", "b/5", "c/6")
-    budget.charge("a", 2.0, 0.0)
-    budget.charge("b", 1.0, 0.0)
-    assert popped(queue, 0.0) == ["c/3", "c/6", "b/2", "b/5", "a/1", "a/4"]
-
-
-def test_they_come_as_ever_when_they_are_forgiven() -> None:
-    budget = NamespaceBudget()
-    queue = active(budget, "a/1", "b/2", "a/3", "b/4")
-    budget.charge("a", 1.0, 0.0)
-    due = queue.pop(0.0)
-    assert due is not None
-    assert due.key == key("b/2")
-    queue.push(key("a/1"), 1, "", 0.0)  # it stands there already
-    assert len(queue) == 3
-    assert popped(queue, 60.0) == ["a/1", "a/3", "b/4"]
-
-
-def test_what_is_gone_is_taken_out_of_those_that_yield_too() -> None:
-    budget = NamespaceBudget()
-    queue = active(budget, "a/1", "a/2", "b/0")
-    budget.charge("a", 1.0, 0.0)
-    queue.pop(0.0)
-    queue.remove(key("a/1"))
-    assert popped(queue, 0.0) == ["a/2"]
-    assert not queue
-
 
 FORTY = f"[{', '.join(['1'] * 40)}]"
 TWO_LOOPS = f"{FORTY}.all(a, {FORTY}.all(b, a == b))"

@@ -6,8 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from controller.filter.volumes import LIFE
-from controller.write.volume_reader import MOST_READ, node_selectors
+from controller.write.volumes import LIFE, MOST_READ, node_selectors
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import (

@@ -1,11 +1,14 @@
-"""Reads where a pod's volumes are."""
+"""Where a pod's volumes already are: a bound volume ties its pods to a zone or a node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from controller.cache.keys import Key
+from controller.write.commands import uid_of
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
@@ -24,6 +27,48 @@ _SEPARATOR: Final = "__"
 # Claims of one pod that are read, each by two calls. A pod may name tens of thousands, and who
 # reads them keeps others' writes waiting: the rest is kube-scheduler's to look at.
 MOST_READ: Final = 64
+LIFE: Final = 10.0  # seconds
+
+
+@dataclass(slots=True)
+class _Known:
+    uid: str
+    until: float
+    selectors: Sequence[Object]
+    used: bool = False
+
+
+class VolumeCache:
+    """Node selectors of the volumes of waiting pods. Volumes are not watched: few pods with GCUs
+    have volumes that tie them to a place. They are read when their pod is about to be served.
+
+    What was read serves at least one decision, however many pods are decided on before, and all
+    others within `LIFE` of the read: a volume that is bound stays where it is.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._known: dict[Key, _Known] = {}
+
+    def selectors(self, key: Key, pod: Object) -> Sequence[Object] | None:
+        """As `node_selectors` read them; None if they are to be read."""
+        if not any(claim_names(pod)):
+            return ()
+        known = self._known.get(key)
+        if known is None or known.uid != uid_of(pod):
+            return None
+        if known.used and self._clock() >= known.until:
+            return None
+        known.used = True
+        return known.selectors
+
+    def learn(self, key: Key, pod: Object, selectors: Sequence[Object]) -> None:
+        """They were read."""
+        self._known[key] = _Known(uid_of(pod), self._clock() + LIFE, selectors)
+
+    def forget(self, key: Key) -> None:
+        """The pod waits no longer."""
+        self._known.pop(key, None)
 
 
 def node_selectors(api: ObjectApi, pod: Object) -> list[Object]:
