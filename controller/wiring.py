@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry
 from controller.allocator.policy import Policy
 from controller.cache.cache import ClusterCache
 from controller.filter.feasible_nodes import NodeFilter
-from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence, FencedApi
 from controller.queue.active_queue import NamespaceBudget
 from controller.queue.backoff_state import BackoffState
@@ -36,7 +35,6 @@ from controller.write.dispatcher import WriteDispatcher
 from controller.write.executor import CommandExecutor
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import Recorder
-from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.selector.selector import Selectors
 
 
@@ -60,7 +58,6 @@ def wire(
     *,
     events: EventQueue,
     fence: Fence,
-    kept: Kept,
     selectors: Selectors,
 ) -> tuple[Worker, Context]:
     """The thread, not started, and what its parts share. Has no effects."""
@@ -110,7 +107,6 @@ def wire(
             events=events,
             cache=cache,
             isolate=quarantine.isolate,
-            keep=kept.of(RESOURCE_CLAIMS),
         ),
         dispatcher=context.dispatcher,
         fence=fence,

@@ -9,12 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
-from controller.informers.kept import is_whole
 from controller.write.commands import Answer
 from dra_driver.kube.api import NOTHING, ObjectApi, PatchType
 from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import ClaimRef, Object, allocation, results
+from dra_driver.model.claim import ClaimRef, Object, allocation, is_in_use, results
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import ANNOTATION_TERM, FINALIZER, SCHEDULING_GATE
 
@@ -144,7 +143,7 @@ class ClaimWriter:
     def _whole(self, claim: Object) -> Object:
         """All of the claim that was decided on, to be written. Raises Conflict where it is another
         one by now."""
-        if is_whole(claim):
+        if not is_in_use(claim):  # of any other one not all fields are decoded
             return claim
         live = self._read(claim)
         if _version(live) != _version(claim):

@@ -10,8 +10,9 @@ from typing import Protocol
 
 from dra_driver.background import Background, Wait
 from dra_driver.collection import no_collection
-from dra_driver.kube.api import Api, Change, Keep, Watch, whole
+from dra_driver.kube.api import Api, Change, Watch
 from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Gone, KubeError, TooManyRequests
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
@@ -39,7 +40,7 @@ class Reflector(Background):
 
     `synced` is set once the first list was delivered; `problem` is why nothing is followed right
     now, None while a watch is open. `wait(seconds)` sleeps, and returns True when the reflector
-    was stopped; `clock` is monotonic seconds. The handler is told what `keep` gives of an object.
+    was stopped; `clock` is monotonic seconds. The handler is told objects as `decoder` gives them.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Reflector(Background):
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
-        keep: Keep = whole,
+        decoder: Decoder = WHOLE,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -63,7 +64,7 @@ class Reflector(Background):
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
-        self._keep = keep
+        self._decoder = decoder
         self._backoff = backoff or Backoff()
         self._clock = clock
         self._watch: Watch | None = None
@@ -105,7 +106,7 @@ class Reflector(Background):
                 namespace=self._namespace,
                 label_selector=self._label_selector,
                 field_selector=self._field_selector,
-                keep=self._keep,
+                decoder=self._decoder,
             )
             self._handler.on_replace(listing.items)
         self._version = listing.resource_version
@@ -121,6 +122,7 @@ class Reflector(Background):
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
+            decoder=self._decoder,
             timeout=_WATCH_SECONDS,
         )
         self.problem = None
@@ -129,7 +131,7 @@ class Reflector(Background):
                 return True
             for event in watch:
                 if event.change is not Change.BOOKMARK:
-                    self._handler.on_event(event.change, self._keep(event.object))
+                    self._handler.on_event(event.change, event.object)
                 self._version = event.object["metadata"]["resourceVersion"]
                 if not seen:
                     seen = True

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from dra_driver.kube.api import Api, Change, Keep, Listing, whole
+from dra_driver.kube.api import Api, Change, Listing
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import Forbidden, Gone, KubeError, TooManyRequests, Unavailable
 from dra_driver.kube.resources import PODS
@@ -48,13 +48,12 @@ class Time:
         return False
 
 
-def run(api: FakeApi, told: Told, *, budget: float, keep: Keep = whole) -> Time:
+def run(api: FakeApi, told: Told, *, budget: float) -> Time:
     time = Time(budget)
     reflector = Reflector(
         cast("Api", api),
         PODS,
         told,
-        keep=keep,
         backoff=Backoff(first=0.5, longest=30.0, draw=lambda: 0.0),
         wait=time.wait,
         clock=lambda: time.now,
@@ -90,20 +89,6 @@ def test_lists_then_watches_and_goes_on_where_it_was() -> None:
     run(api, told, budget=0.1)
     assert told.lines == ["replace a b", "ADDED c", "ADDED d"]
     assert api.calls == ["list", "watch 10", "watch 20", "watch 21"]
-
-
-def test_what_is_kept_of_an_object_is_told() -> None:
-    """A bookmark is none: it is not told, and the next watch goes on from it."""
-    told = Told()
-    api = FakeApi(lambda: listing("a"), scripted(FakeWatch([added("b", 11), bookmark(20)])))
-
-    def keep(obj: Object) -> Object:
-        assert "name" in obj["metadata"]
-        return {"metadata": {"name": obj["metadata"]["name"].upper()}}
-
-    run(api, told, budget=0.1, keep=keep)
-    assert told.lines == ["replace A", "ADDED B"]
-    assert api.calls[:3] == ["list", "watch 10", "watch 20"]
 
 
 def test_an_expired_version_lists_again() -> None:
