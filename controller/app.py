@@ -105,7 +105,13 @@ class Controller:
             return OptionalReflector(api, versions, handler, decoder=decoder)
         labels, fields = _LABELS.get(resource, ""), _FIELDS.get(resource, "")
         return Reflector(
-            api, resource, handler, label_selector=labels, field_selector=fields, decoder=decoder
+            api,
+            resource,
+            handler,
+            label_selector=labels,
+            field_selector=fields,
+            decoder=decoder,
+            streamed=True,
         )
 
     def start(self) -> None:

@@ -16,6 +16,8 @@ from dra_driver.model.errors import InvalidValue
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
+_INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
 
 class Change(StrEnum):
     """What happened to an object, as a watch says it (``type``)."""
@@ -49,6 +51,11 @@ class WatchEvent:
 
     change: Change
     object: Object
+
+    def ends_initial_events(self) -> bool:
+        """Whether all objects that there were have been sent."""
+        annotations = self.object["metadata"].get("annotations") or {}
+        return self.change is Change.BOOKMARK and annotations.get(_INITIAL_EVENTS_END) == "true"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -160,8 +167,13 @@ class Api(ObjectApi, Protocol):
         field_selector: str = "",
         decoder: Decoder = WHOLE,
         timeout: float = 300.0,
+        initial_events: bool = False,
     ) -> Watch:
         """Changes after `resource_version`, with bookmarks; the server ends it after `timeout`
-        seconds. The call itself and the iteration may raise Gone."""
+        seconds. The call itself and the iteration may raise Gone.
+
+        With `initial_events` first an ADDED for each object there is, none older than
+        `resource_version`, and a bookmark for which `ends_initial_events`. A server without
+        WatchList raises Invalid."""
 
     def server_version(self) -> ServerVersion: ...

@@ -189,6 +189,7 @@ class Client:
         field_selector: str = "",
         decoder: Decoder = WHOLE,
         timeout: float = 300.0,
+        initial_events: bool = False,
     ) -> ClientWatch:
         query = _selectors(label_selector, field_selector) | {
             "watch": "true",
@@ -196,6 +197,8 @@ class Client:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(int(timeout)),
         }
+        if initial_events:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         path = resource.path(namespace)
         call = f"GET {path}"
         target, headers = f"{path}?{urlencode(query)}", self._headers(call)

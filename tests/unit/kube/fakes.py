@@ -52,17 +52,20 @@ class FakeApi:
         return self._lists()
 
     def watch(self, resource: Resource, *, resource_version: str, **more: object) -> FakeWatch:
-        self.calls.append(f"watch {resource_version}")
+        self.calls.append(f"watch {resource_version or 'the list'}")
         return self._watches(resource_version)
 
 
 def pod(name: str, version: int) -> Object:
-    return {"metadata": {"name": name, "resourceVersion": str(version)}}
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}}
 
 
 def added(name: str, version: int) -> WatchEvent:
     return WatchEvent(Change.ADDED, pod(name, version))
 
 
-def bookmark(version: int) -> WatchEvent:
-    return WatchEvent(Change.BOOKMARK, {"metadata": {"resourceVersion": str(version)}})
+def bookmark(version: int, *, ends_list: bool = False) -> WatchEvent:
+    metadata: Object = {"resourceVersion": str(version)}
+    if ends_list:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    return WatchEvent(Change.BOOKMARK, {"metadata": metadata})
