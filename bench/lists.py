@@ -1,7 +1,7 @@
 """A cluster's objects as the API server lists them: pages of JSON, with all that its controllers
 and kubelets write into them. `bench.fleet` has what of them decides.
 
-Nodes have 8 claims each, allocated and reserved, and their pods.
+Nodes have 8 claims each, allocated and reserved, their pods, and 10 pods without claims.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from dra_driver.model.names import FINALIZER
 Object = dict[str, Any]
 
 CLAIMS_PER_NODE: Final = 8
+OTHER_PODS_PER_NODE: Final = 10
+OTHER_PODS: Final = "other-pods"
 _PAGE: Final = 500  # objects, as dra_driver.kube.client reads
 _RESOURCES: Final = {
     "limits": {"cpu": "1", "memory": "2Gi"},
@@ -27,23 +29,25 @@ _RESOURCES: Final = {
 }
 
 
-def pages(kind: Resource, nodes: int) -> Iterator[bytes]:
-    """The pages of the kind's list in a cluster of so many nodes. Another process makes them, so
+def pages(what: str, nodes: int) -> Iterator[bytes]:
+    """The pages of a list in a cluster of so many nodes: of a kind, by its plural, or of pods
+    without claims (`OTHER_PODS`), which are not in the list of pods. Another process makes them, so
     that the memory of this one has nothing of that."""
-    command = [sys.executable, "-m", "bench.lists", kind.plural, str(nodes)]
+    command = [sys.executable, "-m", "bench.lists", what, str(nodes)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as made:
         assert made.stdout is not None
         yield from made.stdout
 
 
 def main() -> None:
-    plural, nodes = sys.argv[1], int(sys.argv[2])
+    what, nodes = sys.argv[1], int(sys.argv[2])
     make, per_node = {
         RESOURCE_SLICES.plural: (resource_slice, 1),
         NODES.plural: (node, 1),
         RESOURCE_CLAIMS.plural: (claim, CLAIMS_PER_NODE),
         PODS.plural: (pod, CLAIMS_PER_NODE),
-    }[plural]
+        OTHER_PODS: (other_pod, OTHER_PODS_PER_NODE),
+    }[what]
     count = nodes * per_node
     for first in range(0, count, _PAGE):
         items = [make(number) for number in range(first, min(first + _PAGE, count))]
@@ -251,6 +255,20 @@ def pod(number: int) -> Object:
             ],
         },
     }
+
+
+def other_pod(number: int) -> Object:
+    """A running pod without claims."""
+    made = pod(number)
+    del made["spec"]["resourceClaims"], made["status"]["resourceClaimStatuses"]
+    for container in made["spec"]["containers"]:
+        container["resources"] = _RESOURCES
+    made["spec"]["nodeName"] = fleet.node_name(number // OTHER_PODS_PER_NODE)
+    made["metadata"] |= {
+        "name": f"other-{number}",
+        "uid": f"oths0000-0000-4000-8000-{number:012x}",
+    }
+    return made
 
 
 def _uid(number: int) -> str:

@@ -1,16 +1,15 @@
 """What the controller takes of a large cluster's lists, read page by page as its reflectors do.
 
-``python -m bench.memory`` decodes lists of 5,000 slices of 24 devices, 5,000 nodes, 40,000 claims
-and their 40,000 pods (`bench.lists`), keeps what the controller keeps, puts it into the cache,
-decides until the allocator's tables are filled, and lists the versions of the claims, as a new
-leader does. `start_s` is the CPU time up to the first decision of each shape.
+``python -m bench.memory`` decodes lists of 5,000 slices of 24 devices, 5,000 nodes, 40,000 claims,
+their 40,000 pods and 50,000 pods without claims (`bench.lists`) as the controller does, puts them
+into the cache, decides until the allocator's tables are filled, and lists the versions of the
+claims, as a new leader does. `start_s` is the CPU time up to the first decision of each shape.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import random
 import resource
 import time
@@ -23,10 +22,10 @@ from bench.shapes import SHAPES
 from controller.allocator.allocate import allocate
 from controller.allocator.claim_request import parse_claim
 from controller.cache.cache import ClusterCache
-from controller.informers.kept import Kept
-from controller.reconcile.fence_previous_leader import identity
+from controller.informers.decoders import decoders
+from controller.reconcile.fence_previous_leader import VERSIONS
 from dra_driver.collection import no_collection
-from dra_driver.kube.api import Keep
+from dra_driver.kube.decode import Decoder, decode_page
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
@@ -47,30 +46,37 @@ class Reader:
     def __init__(self) -> None:
         self.spent = 0.0
 
-    def read(self, kind: Resource, nodes: int, keep: Keep) -> list[Object]:
+    def read(
+        self, kind: Resource, nodes: int, decoder: Decoder, *, others: bool = False
+    ) -> list[Object]:
         found: list[Object] = []
-        for page in lists.pages(kind, nodes):
+        for page in lists.pages(lists.OTHER_PODS if others else kind.plural, nodes):
             started = time.thread_time()
             with no_collection():
-                items = json.loads(page)["items"]
-                found += (
-                    keep({"apiVersion": kind.api_version, "kind": kind.kind, **each})
-                    for each in items
-                )
+                items, _ = decode_page(page, decoder)
+                for item in items:
+                    item |= {"apiVersion": kind.api_version, "kind": kind.kind}
+                found += items
             self.spent += time.thread_time() - started
         return found
 
 
 def measure(nodes: int) -> dict[str, Any]:
     """Prints MiB after each kind of object; gives MiB at the end and at most, and seconds."""
-    cache, kept, reader, rows = ClusterCache(Selectors()), Kept(), Reader(), []
+    cache, known, reader, rows = ClusterCache(Selectors()), decoders(), Reader(), []
     classes = fleet.classes().items()
     cache.replace(
         DEVICE_CLASSES, [e | {"metadata": e["metadata"] | {"uid": name}} for name, e in classes]
     )
     empty = before = _rss_mib()
     for kind in (RESOURCE_SLICES, NODES, RESOURCE_CLAIMS, PODS):
-        items = reader.read(kind, nodes, kept.of(kind))
+        items = reader.read(kind, nodes, known[kind])
+        if kind is PODS:
+            rows.append(["pods that use claims, listed", len(items), _rss_mib() - before])
+            before, ours = _rss_mib(), len(items)
+            items += reader.read(kind, nodes, known[kind], others=True)
+            rows.append(["other pods, listed", len(items) - ours, _rss_mib() - before])
+            before = _rss_mib()
         started = time.thread_time()
         with no_collection():
             cache.replace(kind, items)
@@ -84,7 +90,7 @@ def measure(nodes: int) -> dict[str, Any]:
     spent = reader.spent + time.thread_time() - started
     _decide(cache, _DECISIONS)
     rows.append(["decisions", _DECISIONS * len(SHAPES), _rss_mib() - before])
-    reader.read(RESOURCE_CLAIMS, nodes, identity)
+    reader.read(RESOURCE_CLAIMS, nodes, VERSIONS)
     gc.collect()
     table("Kept, in MiB", ["", "objects", "RSS"], [["the program", "", empty], *rows])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

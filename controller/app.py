@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry
 
 from controller.cache.cache import WATCHED
-from controller.informers.kept import Kept
+from controller.informers.decoders import decoders
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
 from controller.settings import ControllerSettings
 from controller.wiring import Ports, wire
-from dra_driver.kube.api import Api, Keep
+from dra_driver.kube.api import Api
+from dra_driver.kube.decode import Decoder
 from dra_driver.kube.event_filter import EventLimits
 from dra_driver.kube.events import EventRecorder
 from dra_driver.kube.optional_watch import OptionalReflector
@@ -72,7 +73,6 @@ class Controller:
             clock=clock,
             now=now,
         )
-        kept = Kept()
         executor = ThreadPoolExecutor(settings.writes_in_flight, thread_name_prefix="writes")
         self._worker, context = wire(
             settings,
@@ -80,7 +80,6 @@ class Controller:
             registry,
             events=self._events,
             fence=self._fence,
-            kept=kept,
             selectors=Selectors(Allowance(clock)),
         )
         self._dispatcher = context.dispatcher
@@ -96,16 +95,23 @@ class Controller:
             on_leading=self._events.wake,
             now=now,
         )
-        self._reflectors = [self._reflector(api, each, kept.of(each)) for each in WATCHED]
+        known = decoders()
+        self._reflectors = [self._reflector(api, each, known[each]) for each in WATCHED]
 
-    def _reflector(self, api: Api, resource: Resource, keep: Keep) -> Reflector:
+    def _reflector(self, api: Api, resource: Resource, decoder: Decoder) -> Reflector:
         handler = ResourceEventHandler(self._events, resource)
         if resource is DEVICE_TAINT_RULES:
             versions = (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2)
-            return OptionalReflector(api, versions, handler, keep=keep)
+            return OptionalReflector(api, versions, handler, decoder=decoder)
         labels, fields = _LABELS.get(resource, ""), _FIELDS.get(resource, "")
         return Reflector(
-            api, resource, handler, label_selector=labels, field_selector=fields, keep=keep
+            api,
+            resource,
+            handler,
+            label_selector=labels,
+            field_selector=fields,
+            decoder=decoder,
+            streamed=True,
         )
 
     def start(self) -> None:

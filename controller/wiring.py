@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry
 from controller.allocator.policy import Policy
 from controller.cache.cache import ClusterCache
 from controller.filter.feasible_nodes import NodeFilter
-from controller.informers.kept import Kept
 from controller.leaderelection.fence import Fence, FencedApi
 from controller.queue.backoff import BackoffState, RetryBackoff
 from controller.queue.event_queue import EventQueue
@@ -32,7 +31,6 @@ from controller.write.dispatcher import WriteDispatcher
 from controller.write.writer import Writer
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import Recorder
-from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.selector.selector import Selectors
 
 
@@ -56,7 +54,6 @@ def wire(
     *,
     events: EventQueue,
     fence: Fence,
-    kept: Kept,
     selectors: Selectors,
 ) -> tuple[Worker, Context]:
     """The thread, not started, and what its parts share. Has no effects."""
@@ -105,7 +102,6 @@ def wire(
             events=events,
             cache=cache,
             isolate=steps.isolate,
-            keep=kept.of(RESOURCE_CLAIMS),
         ),
         fence=fence,
         steps=steps,

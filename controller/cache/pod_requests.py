@@ -14,6 +14,7 @@ from controller.allocator.capacity import NANO, Amount
 from dra_driver.model.errors import InvalidValue
 
 _NO_LIST: Final[Mapping[str, str]] = {}
+_RESIZE_PENDING: Final = "PodResizePending"
 _BEYOND_ALL: Final = 2**200  # more than any node has
 
 
@@ -117,9 +118,14 @@ def _in_force(pod: Mapping[str, Any], asked: Room, status: Mapping[str, Any]) ->
 def _is_infeasible(pod: Mapping[str, Any]) -> bool:
     """Whether the kubelet will never resize the pod as it was asked to."""
     return any(
-        (each["type"], each.get("reason")) == ("PodResizePending", "Infeasible")
+        (each["type"], each.get("reason")) == (_RESIZE_PENDING, "Infeasible")
         for each in (pod.get("status") or {}).get("conditions") or ()
     )
+
+
+def is_read(condition: Mapping[str, Any]) -> bool:
+    """Whether `asked_by` reads such a condition of a pod."""
+    return bool(condition["type"] == _RESIZE_PENDING)
 
 
 def _requests(holder: Mapping[str, Any]) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 from controller.allocator.ownership import is_ours
 from controller.cache.cache import ClusterCache, Isolate, is_newer
@@ -22,7 +22,8 @@ from controller.queue.event_queue import EventQueue, ResourceEvent
 from controller.write.commands import ReadClaim, WriteTerm
 from controller.write.dispatcher import WriteDispatcher
 from dra_driver.collection import no_collection
-from dra_driver.kube.api import Api, Change, Keep, whole
+from dra_driver.kube.api import Api, Change
+from dra_driver.kube.decode import Typed
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object, allocation
@@ -38,9 +39,23 @@ logger = logging.getLogger(__name__)
 _REFUSALS: Final = frozenset({400, 403, 409, 413, 422})
 
 
+class _Metadata(TypedDict, total=False):
+    namespace: str
+    name: str
+    resourceVersion: str
+
+
+class _Version(TypedDict, total=False):
+    metadata: _Metadata
+
+
+VERSIONS: Final = Typed(_Version)
+"""All that is read of a claim of the list: another one of its name has a later version."""
+
+
 @dataclass(slots=True)
 class PreviousLeaderFence:
-    """`keep` gives what is kept of a claim; `isolate` ends what fails with one claim."""
+    """`isolate` ends what fails with one claim."""
 
     api: Api
     dispatcher: WriteDispatcher
@@ -48,7 +63,6 @@ class PreviousLeaderFence:
     events: EventQueue
     cache: ClusterCache
     isolate: Isolate
-    keep: Keep = whole
     _fenced: str | None = None
 
     def is_complete(self) -> bool:
@@ -69,7 +83,7 @@ class PreviousLeaderFence:
     def _current_claims(self) -> list[Object]:
         """All claims, none older than the server had it when this was called."""
         with no_collection():
-            listed = self.api.list_metadata(RESOURCE_CLAIMS, keep=identity).items
+            listed = self.api.list_metadata(RESOURCE_CLAIMS, decoder=VERSIONS).items
         current: list[Object] = []
         outdated: list[ReadClaim] = []
         for each in listed:
@@ -83,9 +97,8 @@ class PreviousLeaderFence:
         for answer in self.dispatcher.execute_all(outdated):
             if answer.error is not None and not isinstance(answer.error, NotFound):
                 raise answer.error
-            found = list(map(self.keep, answer.claims))
-            self._learn(found)
-            current += found
+            self._learn(answer.claims)
+            current += answer.claims
         return current
 
     def _is_open(self, claim: Object) -> bool:
@@ -122,13 +135,6 @@ class PreviousLeaderFence:
     def _learn(self, claims: Iterable[Object]) -> None:
         for claim in claims:
             self.events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, claim))
-
-
-def identity(claim: Object) -> Object:
-    """What is kept of a claim of the list: another one of its name has a later version."""
-    metadata = claim["metadata"]
-    kept = ("namespace", "name", "resourceVersion")
-    return {"metadata": {each: metadata[each] for each in kept}}
 
 
 def _term_of(claim: Object) -> str | None:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import count
 
 from controller.cache.pods import has_our_gate
-from controller.informers.kept import is_whole
 from controller.write.commands import (
     Answer,
     Command,
@@ -32,7 +31,7 @@ from controller.write.volumes import node_selectors
 from dra_driver.kube.api import NOTHING, ObjectApi, PatchType
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import ClaimRef, Object, allocation, results
+from dra_driver.model.claim import ClaimRef, Object, allocation, is_in_use, results
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import ANNOTATION_TERM, FINALIZER, SCHEDULING_GATE
 
@@ -200,7 +199,7 @@ class Writer:
     def _whole(self, claim: Object) -> Object:
         """All of the claim that was decided on, to be written. Raises Conflict where it is another
         one by now."""
-        if is_whole(claim):
+        if not is_in_use(claim):  # of any other one not all fields are decoded
             return claim
         live = self._read(claim)
         if _version(live) != _version(claim):

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
+from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
-Keep = Callable[[Object], Object]  # gives what is to be kept of an object
-
-
-def whole(obj: Object) -> Object:
-    """All of an object is kept."""
-    return obj
+_INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class Change(StrEnum):
@@ -55,6 +51,11 @@ class WatchEvent:
 
     change: Change
     object: Object
+
+    def ends_initial_events(self) -> bool:
+        """Whether all objects that there were have been sent."""
+        annotations = self.object["metadata"].get("annotations") or {}
+        return self.change is Change.BOOKMARK and annotations.get(_INITIAL_EVENTS_END) == "true"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -148,12 +149,12 @@ class Api(ObjectApi, Protocol):
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
-        keep: Keep = whole,
+        decoder: Decoder = WHOLE,
     ) -> Listing:
-        """What `keep` gives of all objects, read in pages; of a page no more is left when the next
-        one is read. Raises Gone when the list expired between two pages."""
+        """All objects, as `decoder` gives them, read in pages; of a page no more is left when
+        the next one is read. Raises Gone when the list expired between two pages."""
 
-    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
+    def list_metadata(self, resource: Resource, *, decoder: Decoder = WHOLE) -> Listing:
         """As `list`, but of each object only its metadata is sent (PartialObjectMetadata)."""
 
     def watch(
@@ -164,9 +165,15 @@ class Api(ObjectApi, Protocol):
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
+        decoder: Decoder = WHOLE,
         timeout: float = 300.0,
+        initial_events: bool = False,
     ) -> Watch:
         """Changes after `resource_version`, with bookmarks; the server ends it after `timeout`
-        seconds. The call itself and the iteration may raise Gone."""
+        seconds. The call itself and the iteration may raise Gone.
+
+        With `initial_events` first an ADDED for each object there is, none older than
+        `resource_version`, and a bookmark for which `ends_initial_events`. A server without
+        WatchList raises Invalid."""
 
     def server_version(self) -> ServerVersion: ...

@@ -17,15 +17,13 @@ from dra_driver.kube.access import Access, in_pod
 from dra_driver.kube.api import (
     NOTHING,
     Change,
-    Keep,
     Listing,
     PatchType,
     ServerVersion,
     WatchEvent,
-    whole,
 )
 from dra_driver.kube.connections import Connections
-from dra_driver.kube.decode import decode
+from dra_driver.kube.decode import WHOLE, Decoder, decode, decode_event, decode_page
 from dra_driver.kube.encode import encode
 from dra_driver.kube.errors import KubeError, NotFound, Unavailable, from_response
 from dra_driver.kube.resources import Resource
@@ -88,33 +86,36 @@ class Client:
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
-        keep: Keep = whole,
+        decoder: Decoder = WHOLE,
     ) -> Listing:
         query = _selectors(label_selector, field_selector)
-        return self._list(resource, resource.path(namespace), query, keep)
+        return self._list(resource, resource.path(namespace), query, decoder)
 
-    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
-        return self._list(resource, resource.path(""), {}, keep, accept=_METADATA)
+    def list_metadata(self, resource: Resource, *, decoder: Decoder = WHOLE) -> Listing:
+        return self._list(resource, resource.path(""), {}, decoder, accept=_METADATA)
 
     def _list(
         self,
         resource: Resource,
         path: str,
         query: dict[str, str],
-        keep: Keep,
+        decoder: Decoder,
         *,
         accept: str = "application/json",
     ) -> Listing:
         items: list[Object] = []
         query["limit"] = str(_PAGE)
         while True:
-            page = self._json("GET", path, query, accept=accept)
+            text = self._send("GET", path, query, accept=accept)
+            try:
+                page, metadata = decode_page(text, decoder)
+            except ValueError as error:
+                raise _no_answer(f"GET {path}", error) from error
             # Items of a list carry neither; a watch's objects do, so that both look the same.
-            items += (
-                keep({"apiVersion": resource.api_version, "kind": resource.kind, **item})
-                for item in page.get("items") or ()
-            )
-            metadata = page["metadata"]
+            for item in page:
+                item.setdefault("apiVersion", resource.api_version)
+                item.setdefault("kind", resource.kind)
+            items += page
             if not metadata.get("continue"):
                 return Listing(tuple(items), metadata["resourceVersion"])
             query["continue"] = metadata["continue"]
@@ -186,7 +187,9 @@ class Client:
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
+        decoder: Decoder = WHOLE,
         timeout: float = 300.0,
+        initial_events: bool = False,
     ) -> ClientWatch:
         query = _selectors(label_selector, field_selector) | {
             "watch": "true",
@@ -194,6 +197,8 @@ class Client:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(int(timeout)),
         }
+        if initial_events:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         path = resource.path(namespace)
         call = f"GET {path}"
         target, headers = f"{path}?{urlencode(query)}", self._headers(call)
@@ -205,7 +210,7 @@ class Client:
                 raise error
         except FAILURES as error:
             raise _no_answer(call, error) from error
-        return ClientWatch(stream, f"watch of {path}")
+        return ClientWatch(stream, f"watch of {path}", decoder)
 
     def server_version(self) -> ServerVersion:
         return ServerVersion.parse(self._json("GET", "/version"))
@@ -281,9 +286,10 @@ class Client:
 class ClientWatch:
     """The lines of one watch, decoded as they come."""
 
-    def __init__(self, stream: Wire, name: str) -> None:
+    def __init__(self, stream: Wire, name: str, decoder: Decoder = WHOLE) -> None:
         self._stream = stream
         self._name = name
+        self._decoder = decoder
         self._closed = False
 
     def __iter__(self) -> Iterator[WatchEvent]:
@@ -318,12 +324,11 @@ class ClientWatch:
             yield from filter(None, lines)
 
     def _event(self, line: bytes) -> WatchEvent:
-        decoded = decode(line)
-        found: Object = decoded["object"]
-        if decoded["type"] == "ERROR":
+        kind, found = decode_event(line, self._decoder)
+        if kind == "ERROR":
             status = int(found.get("code") or 500)
             raise from_response(self._name, status, json.dumps(found).encode())
-        return WatchEvent(Change(decoded["type"]), found)
+        return WatchEvent(Change(kind), found)
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

@@ -4,20 +4,120 @@ The server takes what is nested 10,000 levels deep: in the ``parameters`` of a c
 user may write. Python's own parser gives up below 1,000, as does all that goes through an object
 afterwards, and one such claim in a list would keep all others from us. So would bytes in them that
 are no UTF-8: the server hands them on as they came.
+
+Lists and watches are decoded by a `Decoder` for each kind: `Whole`, or `Typed` for who reads few
+fields of many objects.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol, TypedDict
 
+import msgspec
 from pydantic_core import from_json
 
+from dra_driver.model.claim import Object
+
+Text = bytes | msgspec.Raw  # of one object
 # Levels; what we read is below 20, and `from_json` takes 200.
 _DEEPEST: Final = 150
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+class Decoder(Protocol):
+    """Safe for several threads."""
+
+    def decode(self, text: Text) -> Object:
+        """An object from its JSON. Raises ValueError for what is no JSON."""
+
+    def convert(self, obj: Object) -> Object:
+        """The same from an object with all fields, which is not used any more."""
+
+
+class Whole:
+    """Decodes all fields."""
+
+    def decode(self, text: Text) -> Object:
+        found: Object = decode(bytes(text))
+        return found
+
+    def convert(self, obj: Object) -> Object:
+        return obj
+
+
+class Typed:
+    """Decodes the fields that `model` declares, a TypedDict, and gives plain dicts; `transform`
+    gives what is handed on of each. A field that is not declared is skipped unread.
+
+    An object that differs from the model is handed on with all fields: who reads it knows its name
+    and sets it aside.
+    """
+
+    def __init__(
+        self, model: type[Any], transform: Callable[[Object], Object] = lambda obj: obj
+    ) -> None:
+        self._model = model
+        self._decoder = msgspec.json.Decoder(model)
+        self._transform = transform
+
+    def decode(self, text: Text) -> Object:
+        try:
+            return self._transform(self._decoder.decode(text))
+        except (ValueError, LookupError, RecursionError):  # where `decode` may have an answer
+            return self.convert(decode(bytes(text)))
+
+    def convert(self, obj: Object) -> Object:
+        try:
+            return self._transform(msgspec.convert(obj, self._model))
+        except (ValueError, LookupError):
+            return obj
+
+
+WHOLE: Final = Whole()
+
+
+_ListMeta = TypedDict("_ListMeta", {"resourceVersion": str, "continue": str}, total=False)
+
+
+class _Page(TypedDict, total=False):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None
+
+
+class _Event(TypedDict):
+    type: str
+    object: msgspec.Raw
+
+
+_PAGE: Final = msgspec.json.Decoder(_Page)
+_EVENT: Final = msgspec.json.Decoder(_Event)
+_PLAIN: Final = frozenset({"BOOKMARK", "ERROR"})
+
+
+def decode_page(text: bytes, decoder: Decoder) -> tuple[list[Object], Mapping[str, Any]]:
+    """The objects of a page of a list, and the page's own metadata. Raises ValueError."""
+    try:
+        page = _PAGE.decode(text)
+    except (ValueError, RecursionError):  # one object is nested too deep
+        found = decode(text)
+        return list(map(decoder.convert, found.get("items") or ())), found["metadata"]
+    return list(map(decoder.decode, page.get("items") or ())), page["metadata"]
+
+
+def decode_event(line: bytes, decoder: Decoder) -> tuple[str, Object]:
+    """The type of a line of a watch, and its object; with all fields where that is none of the
+    kind. Raises ValueError."""
+    try:
+        event = _EVENT.decode(line)
+    except (ValueError, RecursionError):
+        found = decode(line)
+        kind, obj = found["type"], found["object"]
+        return kind, obj if kind in _PLAIN else decoder.convert(obj)
+    kind = event["type"]
+    return kind, (WHOLE if kind in _PLAIN else decoder).decode(event["object"])
 
 
 def decode(text: bytes) -> Any:

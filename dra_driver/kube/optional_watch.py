@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from dra_driver.background import Wait
-from dra_driver.kube.api import Api, Keep, whole
+from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
+from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound
 from dra_driver.kube.resources import Resource
 from dra_driver.kube.watch import Handler, Reflector
@@ -35,13 +36,13 @@ class OptionalReflector(Reflector):
         versions: Sequence[Resource],
         handler: Handler,
         *,
-        keep: Keep = whole,
+        decoder: Decoder = WHOLE,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(
-            api, versions[0], handler, keep=keep, backoff=backoff, wait=wait, clock=clock
+            api, versions[0], handler, decoder=decoder, backoff=backoff, wait=wait, clock=clock
         )
         self._versions = versions
         self._refusal = ""  # the last one that the handler was told of

@@ -1,6 +1,6 @@
 """One object for equal values.
 
-A cluster's objects are alike: attributes of devices, taints, tolerations, the containers of
+A cluster's objects are alike: taints, tolerations, node selectors, the containers of
 replicas. Who keeps tens of thousands of them has each such part once.
 """
 

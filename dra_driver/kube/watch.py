@@ -10,15 +10,18 @@ from typing import Protocol
 
 from dra_driver.background import Background, Wait
 from dra_driver.collection import no_collection
-from dra_driver.kube.api import Api, Change, Keep, Watch, whole
+from dra_driver.kube.api import Api, Change, Listing, Watch
 from dra_driver.kube.backoff import Backoff
-from dra_driver.kube.errors import Gone, KubeError, TooManyRequests
+from dra_driver.kube.decode import WHOLE, Decoder
+from dra_driver.kube.errors import Gone, KubeError, TooManyRequests, Unavailable
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 
 logger = logging.getLogger(__name__)
 
 _WATCH_SECONDS = 300.0
+_STREAM_SECONDS = 60.0  # for a whole list; pages take the place of a stream that lasts longer
+_NO_WATCH_LIST = frozenset({400, 422})  # HTTP; the server does not allow such a request
 _SHORT_WATCH = 1.0  # seconds; a watch that ended sooner without a word counts as a failure
 
 
@@ -39,7 +42,8 @@ class Reflector(Background):
 
     `synced` is set once the first list was delivered; `problem` is why nothing is followed right
     now, None while a watch is open. `wait(seconds)` sleeps, and returns True when the reflector
-    was stopped; `clock` is monotonic seconds. The handler is told what `keep` gives of an object.
+    was stopped; `clock` is monotonic seconds. The handler is told objects as `decoder` gives them.
+    A `streamed` list is one stream (WatchList) where the server has that, else it comes in pages.
     """
 
     def __init__(
@@ -51,7 +55,8 @@ class Reflector(Background):
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
-        keep: Keep = whole,
+        decoder: Decoder = WHOLE,
+        streamed: bool = False,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -63,7 +68,8 @@ class Reflector(Background):
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
-        self._keep = keep
+        self._decoder = decoder
+        self._streamed = streamed
         self._backoff = backoff or Backoff()
         self._clock = clock
         self._watch: Watch | None = None
@@ -100,36 +106,71 @@ class Reflector(Background):
 
     def _list(self) -> None:
         with no_collection():
-            listing = self._api.list(
-                self._resource,
-                namespace=self._namespace,
-                label_selector=self._label_selector,
-                field_selector=self._field_selector,
-                keep=self._keep,
-            )
+            listing = self._stream() if self._streamed else None
+            if listing is None:
+                listing = self._api.list(
+                    self._resource,
+                    namespace=self._namespace,
+                    label_selector=self._label_selector,
+                    field_selector=self._field_selector,
+                    decoder=self._decoder,
+                )
             self._handler.on_replace(listing.items)
         self._version = listing.resource_version
         self.synced.set()
+
+    def _stream(self) -> Listing | None:
+        """The list as a stream (WatchList), which the server sends from its watch cache; None
+        where it has no WatchList, or ends the stream before its end, as a proxy may."""
+        items: dict[str, Object] = {}
+        try:
+            self._watch = watch = self._open("", _STREAM_SECONDS, initial_events=True)
+        except KubeError as error:
+            if error.status not in _NO_WATCH_LIST:
+                raise
+            logger.info("the list of %s is read in pages: %s", self._resource.plural, error)
+            return None
+        try:
+            for event in () if self._stopped.is_set() else watch:
+                metadata = event.object["metadata"]
+                if event.ends_initial_events():
+                    return Listing(tuple(items.values()), metadata["resourceVersion"])
+                if event.change is Change.DELETED:
+                    items.pop(metadata["uid"], None)
+                elif event.change is not Change.BOOKMARK:
+                    items[metadata["uid"]] = event.object
+        except Unavailable as error:
+            logger.info("the stream of %s broke: %s", self._resource.plural, error)
+        finally:
+            self._watch = None
+            watch.close()
+        logger.info("the stream of %s ended early", self._resource.plural)
+        return None
+
+    def _open(self, version: str, timeout: float, *, initial_events: bool = False) -> Watch:
+        return self._api.watch(
+            self._resource,
+            resource_version=version,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            decoder=self._decoder,
+            timeout=timeout,
+            initial_events=initial_events,
+        )
 
     def _follow(self) -> bool:
         """Watch until the server ends it; False where that was at once and without a word."""
         begun = self._clock()
         seen = False
-        self._watch = watch = self._api.watch(
-            self._resource,
-            resource_version=self._version,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            timeout=_WATCH_SECONDS,
-        )
+        self._watch = watch = self._open(self._version, _WATCH_SECONDS)
         self.problem = None
         try:
             if self._stopped.is_set():  # stop() may have come before there was a watch to close
                 return True
             for event in watch:
                 if event.change is not Change.BOOKMARK:
-                    self._handler.on_event(event.change, self._keep(event.object))
+                    self._handler.on_event(event.change, event.object)
                 self._version = event.object["metadata"]["resourceVersion"]
                 if not seen:
                     seen = True

@@ -97,6 +97,11 @@ def reserved_for(claim: Mapping[str, Any]) -> tuple[Object, ...]:
     return tuple((claim.get("status") or {}).get("reservedFor") or ())
 
 
+def is_in_use(claim: Mapping[str, Any]) -> bool:
+    """Whether somebody has reserved the claim's allocation."""
+    return allocation(claim) is not None and bool(reserved_for(claim))
+
+
 def made_for(claim: Mapping[str, Any]) -> str:
     """The UID of the pod for which the claim was made from a template; empty where it was not."""
     for owner in claim["metadata"].get("ownerReferences") or ():

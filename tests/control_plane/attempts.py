@@ -146,9 +146,11 @@ class Stage:
         namespace = self.namespace if resource.namespaced else ""
         self.thief.delete(resource, name, namespace=namespace)
 
-    def watch(self, resource: Resource, **selectors: str) -> None:
+    def watch(self, resource: Resource, *, field_selector: str = "") -> None:
         """Ends at once where it is refused; at its first event, or in a second, where not."""
-        watch = self.thief.watch(resource, resource_version="0", timeout=1.0, **selectors)
+        watch = self.thief.watch(
+            resource, resource_version="0", timeout=1.0, field_selector=field_selector
+        )
         watch.close()
 
 

@@ -16,13 +16,15 @@ from prometheus_client import CollectorRegistry
 
 from controller.allocator.policy import Policy
 from controller.cache.cache import WATCHED
-from controller.informers.kept import Kept
+from controller.informers.decoders import decoders
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, Replaced, ResourceEvent
 from controller.reconcile.release import MANAGER
 from controller.settings import ControllerSettings
 from controller.wiring import Ports, wire
-from dra_driver.kube.api import NOTHING, Api, Change, Keep, Listing, whole
+from dra_driver.kube.api import NOTHING, Api, Change, Listing
+from dra_driver.kube.decode import WHOLE, Decoder
+from dra_driver.kube.encode import encode
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.events import EventType, Note
 from dra_driver.kube.resources import (
@@ -130,18 +132,20 @@ class Port:
         }
         return self.keep(resource, obj | {"metadata": changed})
 
-    def list(self, resource: Resource, *, keep: Keep = whole, **_: str) -> Listing:
+    def list(self, resource: Resource, *, decoder: Decoder = WHOLE, **_: str) -> Listing:
         self.lists.append(resource.plural)
-        return self._listed(resource, lambda obj: keep(copy.deepcopy(obj)))
+        return self._listed(resource, lambda obj: decoder.decode(encode(obj)))
 
-    def list_metadata(self, resource: Resource, *, keep: Keep = whole) -> Listing:
+    def list_metadata(self, resource: Resource, *, decoder: Decoder = WHOLE) -> Listing:
         self.lists.append(f"{resource.plural} metadata")
-        return self._listed(resource, lambda obj: keep({"metadata": dict(obj["metadata"])}))
+        return self._listed(
+            resource, lambda obj: decoder.decode(encode({"metadata": obj["metadata"]}))
+        )
 
-    def _listed(self, resource: Resource, keep: Keep) -> Listing:
+    def _listed(self, resource: Resource, decode: Callable[[Object], Object]) -> Listing:
         if self.refuse_lists:
             raise self.refuse_lists.pop(0)
-        found = [keep(obj) for (kind, _), obj in self.live.items() if kind is resource]
+        found = [decode(obj) for (kind, _), obj in self.live.items() if kind is resource]
         listing = Listing(tuple(found), str(self.version))
         self.after_list()
         return listing
@@ -227,7 +231,7 @@ class World:
         self.look_takes = 0.0  # seconds that pass with each look at the clock within a decision
         self.port = port or Port()
         self.ears = Ears()
-        self.kept = Kept()
+        self._decoders = decoders()
         self.inbox = EventQueue(lambda: self.time)
         self.fence = Fence(lambda: self.time)
         self.lead()
@@ -248,7 +252,6 @@ class World:
             self._registry,
             events=self.inbox,
             fence=self.fence,
-            kept=self.kept,
             selectors=_SELECTORS,
         )
         self.queue, self.backoff = context.queue, context.backoff
@@ -268,8 +271,7 @@ class World:
         ):
             if resource in listed:
                 listed_ones = [self.port.keep(resource, _with_uid(each)) for each in items]
-                keep = self.kept.of(resource)
-                self.inbox.put(Replaced(resource, [keep(each) for each in listed_ones]))
+                self.inbox.put(Replaced(resource, [self._seen(resource, e) for e in listed_ones]))
         self.worker.run_once(0)  # it leads, and begins its term
 
     def look(self) -> float:
@@ -286,7 +288,7 @@ class World:
         known = (resource, obj["metadata"]["name"]) in self.port.live
         stored = self.hide(resource, obj)
         change = Change.MODIFIED if known else Change.ADDED
-        self.inbox.put(ResourceEvent(resource, change, self.kept.of(resource)(stored)))
+        self.inbox.put(ResourceEvent(resource, change, self._seen(resource, stored)))
         return stored
 
     def hide(self, resource: Resource, obj: Object) -> Object:
@@ -295,7 +297,11 @@ class World:
 
     def remove(self, resource: Resource, name: str) -> None:
         gone = self.port.live.pop((resource, name))
-        self.inbox.put(ResourceEvent(resource, Change.DELETED, self.kept.of(resource)(gone)))
+        self.inbox.put(ResourceEvent(resource, Change.DELETED, self._seen(resource, gone)))
+
+    def _seen(self, resource: Resource, obj: Object) -> Object:
+        """The object as a watch decodes it."""
+        return self._decoders[resource].decode(encode(obj))
 
     def metric(self, name: str) -> float:
         found = self._registry.get_sample_value(name)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
-from dra_driver.kube.api import Change, Keep, Listing, WatchEvent, whole
+from dra_driver.kube.api import Change, Listing, WatchEvent
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
@@ -48,23 +47,25 @@ class FakeApi:
         self._watches = watches
         self.calls: list[str] = []
 
-    def list(self, resource: Resource, *, keep: Keep = whole, **selectors: str) -> Listing:
+    def list(self, resource: Resource, **_: object) -> Listing:
         self.calls.append("list")
-        found = self._lists()
-        return replace(found, items=tuple(map(keep, found.items)))
+        return self._lists()
 
     def watch(self, resource: Resource, *, resource_version: str, **more: object) -> FakeWatch:
-        self.calls.append(f"watch {resource_version}")
+        self.calls.append(f"watch {resource_version or 'the list'}")
         return self._watches(resource_version)
 
 
 def pod(name: str, version: int) -> Object:
-    return {"metadata": {"name": name, "resourceVersion": str(version)}}
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}}
 
 
 def added(name: str, version: int) -> WatchEvent:
     return WatchEvent(Change.ADDED, pod(name, version))
 
 
-def bookmark(version: int) -> WatchEvent:
-    return WatchEvent(Change.BOOKMARK, {"metadata": {"resourceVersion": str(version)}})
+def bookmark(version: int, *, ends_list: bool = False) -> WatchEvent:
+    metadata: Object = {"resourceVersion": str(version)}
+    if ends_list:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    return WatchEvent(Change.BOOKMARK, {"metadata": metadata})

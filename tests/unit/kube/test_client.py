@@ -100,8 +100,9 @@ def test_a_list_of_metadata_asks_for_nothing_else_on_each_page() -> None:
         {"metadata": {"resourceVersion": "7"}, "items": items[1:]},
     )
     client = Client(cast("Connections", pages), effects=Effects(), user_agent="tests/1")
-    listed = client.list_metadata(RESOURCE_CLAIMS, keep=lambda each: each["metadata"])
-    assert listed == Listing(({"name": "a"}, {"name": "b"}), "7")
+    listed = client.list_metadata(RESOURCE_CLAIMS)
+    version = {"apiVersion": "resource.k8s.io/v1"}
+    assert listed == Listing((items[0] | version, items[1] | version), "7")
     path = "/apis/resource.k8s.io/v1/resourceclaims?limit=500"
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     assert pages.asked == [(path, accept), (f"{path}&continue=next", accept)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
-from dra_driver.kube.decode import decode
+from dra_driver.kube.decode import Typed, decode, decode_event, decode_page
+from dra_driver.model.claim import Object
 
 
 def nested(levels: int) -> str:
@@ -64,3 +65,64 @@ def depth(value: Any) -> int:
     if not isinstance(value, dict | list):
         return 0
     return 1 + max(map(depth, children), default=0)
+
+
+class _Meta(TypedDict, total=False):
+    name: str
+
+
+class _Named(TypedDict, total=False):
+    metadata: _Meta
+
+
+NAMED = Typed(_Named)
+NAMED_A = b'{"metadata": {"name": "a", "more": 1}, "spec": {"n": [1]}}'
+
+
+def test_only_declared_fields_are_decoded() -> None:
+    assert NAMED.decode(NAMED_A) == NAMED.convert(decode(NAMED_A)) == {"metadata": {"name": "a"}}
+
+
+def in_a_page(odd: bytes) -> Object:
+    """The object, listed between two others."""
+    page = b'{"metadata": {"resourceVersion": "7"}, "items": [%s, %s, %s]}'
+    (first, found, last), metadata = decode_page(page % (NAMED_A, odd, NAMED_A), NAMED)
+    assert first == last == {"metadata": {"name": "a"}}
+    assert metadata["resourceVersion"] == "7"
+    assert decode_event(b'{"type": "ADDED", "object": %s}' % odd, NAMED) == ("ADDED", found)
+    return found
+
+
+@pytest.mark.parametrize("levels", [140, 990, 5000])
+def test_what_is_nested_too_deep_costs_no_other_object_of_its_page(levels: int) -> None:
+    odd = b'{"metadata": {"name": "b"}, "parameters": %s}' % nested(levels).encode()
+    assert in_a_page(odd) == {"metadata": {"name": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(b"a\xff", "a\ufffd"), (b"\\ud800", "\ud800")],
+    ids=["no characters", "half a character"],
+)
+def test_a_text_that_msgspec_refuses_costs_no_other_object_of_its_page(
+    text: bytes, name: str
+) -> None:
+    assert in_a_page(b'{"metadata": {"name": "%s", "n": 1}}' % text) == {"metadata": {"name": name}}
+    assert in_a_page(b'{"metadata": {}, "spec": {"%s": "%s"}}' % (text, text)) == {"metadata": {}}
+
+
+def test_another_type_than_declared_is_handed_on_with_all_fields() -> None:
+    odd = {"metadata": {"name": 1, "more": 2}, "spec": 3}
+    page = json.dumps({"metadata": {}, "items": [odd]}).encode()
+    assert decode_page(page, NAMED)[0] == [odd]
+
+
+@pytest.mark.parametrize("kind", ["BOOKMARK", "ERROR"])
+def test_what_is_no_object_of_the_kind_has_all_its_fields(kind: str) -> None:
+    line = b'{"type": "%s", "object": %s}' % (kind.encode(), NAMED_A)
+    assert decode_event(line, NAMED) == (kind, json.loads(NAMED_A))
+
+
+def test_a_page_without_objects() -> None:
+    for items in (b"null", b"[]"):
+        assert decode_page(b'{"metadata": {}, "items": %s}' % items, NAMED) == ([], {})

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from dra_driver.kube.api import Api, Keep, Listing, whole
+from dra_driver.kube.api import Api, Listing
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound, Unavailable
 from dra_driver.kube.optional_watch import RETRY, OptionalReflector
@@ -33,7 +33,7 @@ class Versions:
         self.watches: list[FakeWatch | KubeError] = []
         self.calls: list[str] = []
 
-    def list(self, resource: Resource, *, keep: Keep = whole, **_: str) -> Listing:
+    def list(self, resource: Resource, **_: object) -> Listing:
         self.calls.append(f"list {resource.version}")
         answer = self.answers.get(resource.version, NotFound("no such kind"))
         if isinstance(answer, KubeError):

@@ -8,9 +8,16 @@ from typing import cast
 
 import pytest
 
-from dra_driver.kube.api import Api, Change, Keep, Listing, whole
+from dra_driver.kube.api import Api, Change, Listing, WatchEvent
 from dra_driver.kube.backoff import Backoff
-from dra_driver.kube.errors import Forbidden, Gone, KubeError, TooManyRequests, Unavailable
+from dra_driver.kube.errors import (
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeError,
+    TooManyRequests,
+    Unavailable,
+)
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claim import Object
@@ -48,13 +55,13 @@ class Time:
         return False
 
 
-def run(api: FakeApi, told: Told, *, budget: float, keep: Keep = whole) -> Time:
+def run(api: FakeApi, told: Told, *, budget: float, streamed: bool = False) -> Time:
     time = Time(budget)
     reflector = Reflector(
         cast("Api", api),
         PODS,
         told,
-        keep=keep,
+        streamed=streamed,
         backoff=Backoff(first=0.5, longest=30.0, draw=lambda: 0.0),
         wait=time.wait,
         clock=lambda: time.now,
@@ -92,18 +99,38 @@ def test_lists_then_watches_and_goes_on_where_it_was() -> None:
     assert api.calls == ["list", "watch 10", "watch 20", "watch 21"]
 
 
-def test_what_is_kept_of_an_object_is_told() -> None:
-    """A bookmark is none: it is not told, and the next watch goes on from it."""
+def test_a_streamed_list_is_told_as_a_whole_at_its_bookmark() -> None:
+    """Objects may change, and go, before the bookmark."""
     told = Told()
-    api = FakeApi(lambda: listing("a"), scripted(FakeWatch([added("b", 11), bookmark(20)])))
+    gone = WatchEvent(Change.DELETED, pod("b", 12))
+    events = [added("a", 8), added("b", 9), bookmark(11), gone, bookmark(13, ends_list=True)]
+    api = FakeApi(listing, scripted(FakeWatch([*events, added("x", 14)]), FakeWatch([])))
+    run(api, told, budget=0.1, streamed=True)
+    assert told.lines == ["replace a"]
+    assert api.calls == ["watch the list", "watch 13"]
 
-    def keep(obj: Object) -> Object:
-        assert "name" in obj["metadata"]
-        return {"metadata": {"name": obj["metadata"]["name"].upper()}}
 
-    run(api, told, budget=0.1, keep=keep)
-    assert told.lines == ["replace A", "ADDED B"]
-    assert api.calls[:3] == ["list", "watch 10", "watch 20"]
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(Invalid("sendInitialEvents is forbidden", status=422), id="no WatchList"),
+        pytest.param(KubeError("what is sendInitialEvents", status=400), id="unknown"),
+        pytest.param(FakeWatch([added("a", 8)]), id="ended early"),
+        pytest.param(FakeWatch([added("a", 8)], Unavailable("reset by peer")), id="broken"),
+    ],
+)
+def test_what_is_not_streamed_is_listed_in_pages(answer: FakeWatch | KubeError) -> None:
+    told = Told()
+    api = FakeApi(lambda: listing("a", "b"), scripted(answer))
+    run(api, told, budget=0.1, streamed=True)
+    assert told.lines == ["replace a b"]
+    assert api.calls == ["watch the list", "list", "watch 10"]
+
+
+def test_a_stream_that_is_forbidden_is_not_tried_as_a_list() -> None:
+    api = FakeApi(listing, scripted(Forbidden("may not watch", status=403)))
+    run(api, Told(), budget=0.1, streamed=True)
+    assert api.calls == ["watch the list"]
 
 
 def test_an_expired_version_lists_again() -> None:
