@@ -123,7 +123,7 @@ class Pod(TypedDict, total=False):
     status: _PodStatus
 
 
-# Who wrote the allocation: controller/reconcile/field_manager.py.
+# Who wrote the allocation: controller/reconcile/release.py.
 _StatusFields = TypedDict("_StatusFields", {"f:allocation": dict[str, Any]}, total=False)
 _Fields = TypedDict("_Fields", {"f:status": _StatusFields}, total=False)
 
