@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,9 +29,9 @@ class DeviceAllocation:
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceUsage:
     """What is held of one device; one object for equal ones. `shares` counts shares by what each
-    of them consumes, and `consumed` is their sum."""
+    of them consumes, and `consumed` is their sum; `wholes` counts claims that hold all of it."""
 
-    whole: bool
+    wholes: int
     shares: Mapping[Share, int]
     consumed: Mapping[str, int]
 
@@ -54,25 +53,25 @@ class AllocatedDevices:
 
     def __init__(self) -> None:
         self._watchers: list[set[DeviceId]] = []
-        self._held: dict[str, dict[str, Counter[Share | None]]] = {}
+        self._held: dict[str, dict[str, DeviceUsage]] = {}
 
     def add(self, hold: DeviceAllocation) -> None:
-        held = self._held.setdefault(hold.device.pool, {})
-        held.setdefault(hold.device.name, Counter())[_share(hold.consumed)] += 1
+        pool, name = hold.device
+        held = self._held.setdefault(pool, {})
+        held[name] = _changed(held.get(name, _UNUSED), _share(hold.consumed), 1)
         self._tell(hold.device)
 
     def remove(self, hold: DeviceAllocation) -> None:
         """Take back what was added."""
         pool, name = hold.device
-        share = _share(hold.consumed)
-        shares = self._held[pool][name]
-        shares[share] -= 1
-        if not shares[share]:
-            del shares[share]
-        if not shares:
-            del self._held[pool][name]
-        if not self._held[pool]:
-            del self._held[pool]
+        held = self._held[pool]
+        left = _changed(held[name], _share(hold.consumed), -1)
+        if left.wholes or left.shares:
+            held[name] = left
+        else:
+            del held[name]
+            if not held:
+                del self._held[pool]
         self._tell(hold.device)
 
     def watch(self, changed: set[DeviceId]) -> None:
@@ -81,25 +80,26 @@ class AllocatedDevices:
 
     def use(self, device: DeviceId) -> DeviceUsage | None:
         """What is held of the device; None where nothing is."""
-        held = self._names(device.pool).get(device.name)
-        return None if held is None else _use(frozenset(held.items()))
+        return self._held.get(device.pool, _NOTHING).get(device.name)
 
     def holds(self, device: DeviceId) -> bool:
-        return device.name in self._names(device.pool)
+        return device.name in self._held.get(device.pool, _NOTHING)
 
     def names_of_card(self, pool: str, card: str) -> Iterator[str]:
         """Names of held devices that name the card, be they published or not."""
-        return (name for name in self._names(pool) if DeviceId(pool, name).card_by_name == card)
+        return (
+            name
+            for name in self._held.get(pool, _NOTHING)
+            if DeviceId(pool, name).card_by_name == card
+        )
 
     def _tell(self, device: DeviceId) -> None:
         for changed in self._watchers:
             changed.add(device)
 
-    def _names(self, pool: str) -> Mapping[str, Counter[Share | None]]:
-        return self._held.get(pool, _NOTHING)
 
-
-_NOTHING: Final[Mapping[str, Counter[Share | None]]] = MappingProxyType({})
+_NOTHING: Final[Mapping[str, DeviceUsage]] = MappingProxyType({})
+_UNUSED: Final = DeviceUsage(0, {}, {})
 
 
 # Tens of thousands of claims consume in a few ways: each has one object.
@@ -122,11 +122,19 @@ def _share_of(consumed: tuple[tuple[str, int], ...]) -> Share:
 
 
 @lru_cache(4096)
-def _use(held: frozenset[tuple[Share | None, int]]) -> DeviceUsage:
-    shares = {share: count for share, count in held if share is not None}
+def _changed(use: DeviceUsage, share: Share | None, by: int) -> DeviceUsage:
+    """With one more such share, or one less; with one whole more or less for None."""
+    if share is None:
+        return _use(use.wholes + by, frozenset(use.shares.items()))
+    shares = {**use.shares, share: use.shares.get(share, 0) + by}
+    return _use(use.wholes, frozenset(each for each in shares.items() if each[1]))
+
+
+@lru_cache(4096)
+def _use(wholes: int, shares: frozenset[tuple[Share, int]]) -> DeviceUsage:
     consumed: dict[str, int] = {}
-    for share, count in shares.items():
+    for share, count in shares:
         for name, amount in share:
             consumed[name] = consumed.get(name, 0) + count * amount
-    whole = len(shares) < len(held)
-    return DeviceUsage(whole, shares, {name: amount for name, amount in consumed.items() if amount})
+    used = {name: amount for name, amount in consumed.items() if amount}
+    return DeviceUsage(wholes, dict(shares), used)

@@ -126,7 +126,7 @@ class CardSignature:
         if kind.counters:
             return Verdict.COUNTERS
         if not demand.admin_access:
-            if use is not None and (use.whole or not kind.multiple):
+            if use is not None and (use.wholes or not kind.multiple):
                 return Verdict.HELD
             if self.holder(index):
                 return Verdict.EXCLUDED
@@ -188,7 +188,7 @@ class Signatures:
 
 def _load(kind: DeviceKind, use: DeviceUsage) -> int:
     """At least 1 of a device of which anything is held."""
-    if use.whole or not kind.multiple:
+    if use.wholes or not kind.multiple:
         return WHOLE
     parts = [
         use.consumed.get(name, 0) * WHOLE // each.total.value
