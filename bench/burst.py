@@ -174,9 +174,9 @@ class Bursts:
 
     def _cpu(self, controller: ControllerProcess | None) -> dict[str, float]:
         programs = (SCHEDULER, "kube-apiserver", "etcd")
-        used = {name: _seconds(self._cluster.processes.get(name).pid) for name in programs}
+        used = {name: cpu_seconds(self._cluster.processes.get(name).pid) for name in programs}
         if controller is not None:
-            used["controller"] = _seconds(controller.pid)
+            used["controller"] = cpu_seconds(controller.pid)
         return used
 
     @contextmanager
@@ -200,7 +200,7 @@ class Bursts:
                 process.end()
 
 
-def _seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Processor time of the process so far."""
     _, _, fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
     user, system = fields.split()[11:13]
