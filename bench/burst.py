@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from bench.published import Devices, for_all
 from dra_driver.kube.api import Change
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.kube.watch import Reflector
 from dra_driver.model.claim import allocation
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.cluster.cluster import Cluster
@@ -64,17 +65,17 @@ class Rates:
 
 
 class Seen:
-    """When a watch told that each object was done."""
+    """When each object was done. The API server ends watches while it is busy; the reflector goes
+    on where the watch ended."""
 
     def __init__(self, api: Client, resource: Resource, is_done: Callable[[Object], bool]) -> None:
         self._is_done = is_done
         self._at: dict[str, float] = {}
         self._more = threading.Condition()
-        version = api.list(resource, namespace=NAMESPACE).resource_version
-        self._watch = api.watch(
-            resource, resource_version=version, namespace=NAMESPACE, timeout=2 * SECONDS
-        )
-        threading.Thread(target=self._follow, daemon=True).start()
+        self._reflector = Reflector(api, resource, self, namespace=NAMESPACE)
+        self._reflector.start()
+        if not self._reflector.synced.wait(SECONDS):
+            raise TimeoutError(f"{resource.plural} could not be listed in {SECONDS:g} s")
 
     def last(self, count: int) -> float:
         """The time at which so many were done. Raises TimeoutError."""
@@ -84,14 +85,17 @@ class Seen:
         return max(self._at.values())
 
     def close(self) -> None:
-        self._watch.close()
+        self._reflector.stop(10.0)
 
-    def _follow(self) -> None:
-        for event in self._watch:
-            if event.change is not Change.BOOKMARK and self._is_done(event.object):
-                with self._more:
-                    self._at.setdefault(event.object["metadata"]["name"], time.monotonic())
-                    self._more.notify()
+    def on_replace(self, items: Sequence[Object]) -> None:
+        for each in items:
+            self.on_event(Change.ADDED, each)
+
+    def on_event(self, _change: Change, obj: Object) -> None:
+        if self._is_done(obj):
+            with self._more:
+                self._at.setdefault(obj["metadata"]["name"], time.monotonic())
+                self._more.notify()
 
 
 def _is_bound(pod: Object) -> bool:
