@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--pods", type=int, default=400)
-    parser.add_argument("--writes", type=int, default=16, help="our writes in flight")
+    parser.add_argument("--writes", type=int, default=32, help="our writes in flight")
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument(
         "--curve", type=int, nargs="*", default=[25, 50, 100], help="nodes, ascending"

@@ -114,7 +114,7 @@ class ControllerSettings(Settings):
         description="Seconds after which the pod that is first in line gets a node set aside.",
     )
     writes_in_flight: int = Field(
-        16, ge=1, le=32, description="Most writes to the API server at the same time."
+        32, ge=1, le=64, description="Most writes to the API server at the same time."
     )
 
     @model_validator(mode="after")

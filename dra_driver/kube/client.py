@@ -5,9 +5,8 @@ Objects stay what JSON makes of them: typed models drop fields they do not know,
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlencode
@@ -16,18 +15,17 @@ from dra_driver.kube import exact
 from dra_driver.kube.access import Access, in_pod
 from dra_driver.kube.api import (
     NOTHING,
-    Change,
     Listing,
     PatchType,
     ServerVersion,
-    WatchEvent,
 )
 from dra_driver.kube.connections import Connections
-from dra_driver.kube.decode import WHOLE, Decoder, decode, decode_event, decode_page
+from dra_driver.kube.decode import WHOLE, Decoder, decode, decode_page
 from dra_driver.kube.encode import encode
-from dra_driver.kube.errors import KubeError, NotFound, Unavailable, from_response
+from dra_driver.kube.errors import NotFound, Unavailable, from_response, no_answer
 from dra_driver.kube.resources import Resource
-from dra_driver.kube.wire import FAILURES, Wire
+from dra_driver.kube.watch_stream import WatchStream
+from dra_driver.kube.wire import FAILURES
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects, Point
 
@@ -110,7 +108,7 @@ class Client:
             try:
                 page, metadata = decode_page(text, decoder)
             except ValueError as error:
-                raise _no_answer(f"GET {path}", error) from error
+                raise no_answer(f"GET {path}", error) from error
             # Items of a list carry neither; a watch's objects do, so that both look the same.
             for item in page:
                 item.setdefault("apiVersion", resource.api_version)
@@ -190,7 +188,7 @@ class Client:
         decoder: Decoder = WHOLE,
         timeout: float = 300.0,
         initial_events: bool = False,
-    ) -> ClientWatch:
+    ) -> WatchStream:
         query = _selectors(label_selector, field_selector) | {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -209,8 +207,8 @@ class Client:
                 stream.close()
                 raise error
         except FAILURES as error:
-            raise _no_answer(call, error) from error
-        return ClientWatch(stream, f"watch of {path}", decoder)
+            raise no_answer(call, error) from error
+        return WatchStream(stream, f"watch of {path}", decoder)
 
     def server_version(self) -> ServerVersion:
         return ServerVersion.parse(self._json("GET", "/version"))
@@ -246,7 +244,7 @@ class Client:
         try:
             decoded: Object = decode(answer)
         except ValueError as error:
-            raise _no_answer(f"{method} {path}", error) from error
+            raise no_answer(f"{method} {path}", error) from error
         return decoded
 
     def _send(
@@ -269,7 +267,7 @@ class Client:
         try:
             answer = self._connections.request(method, target, headers, content, _READ_SECONDS)
         except FAILURES as error:
-            raise _no_answer(call, error) from error
+            raise no_answer(call, error) from error
         if answer.status >= 400:
             raise from_response(call, answer.status, answer.body, answer.headers)
         return answer.body
@@ -283,58 +281,6 @@ class Client:
         return {"User-Agent": self._user_agent, "Accept": accept, **bearer}
 
 
-class ClientWatch:
-    """The lines of one watch, decoded as they come."""
-
-    def __init__(self, stream: Wire, name: str, decoder: Decoder = WHOLE) -> None:
-        self._stream = stream
-        self._name = name
-        self._decoder = decoder
-        self._closed = False
-
-    def __iter__(self) -> Iterator[WatchEvent]:
-        try:
-            for line in self._lines():
-                yield self._event(line)
-        except FAILURES as error:
-            # After close() the socket is shut under the reader: whatever that raises is the end.
-            if not self._closed:
-                raise _no_answer(self._name, error) from error
-        finally:
-            self._closed = True
-            self._stream.close()
-
-    def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            self._stream.shutdown()
-        except (RuntimeError, ValueError, OSError):
-            # The response ended by itself in the meantime: nothing is left to interrupt.
-            return
-
-    def _lines(self) -> Iterator[bytes]:
-        rest = b""
-        while not self._closed:
-            chunk = self._stream.read1()
-            if not chunk:
-                return
-            *lines, rest = (rest + chunk).split(b"\n")
-            yield from filter(None, lines)
-
-    def _event(self, line: bytes) -> WatchEvent:
-        kind, found = decode_event(line, self._decoder)
-        if kind == "ERROR":
-            status = int(found.get("code") or 500)
-            raise from_response(self._name, status, json.dumps(found).encode())
-        return WatchEvent(Change(kind), found)
-
-
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
     given = {"labelSelector": label_selector, "fieldSelector": field_selector}
     return {key: value for key, value in given.items() if value}
-
-
-def _no_answer(call: str, error: Exception) -> KubeError:
-    return Unavailable(f"the API server did not answer {call}: {error}")

@@ -147,3 +147,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return min(max(0.0, float(text)), _LONGEST_WAIT)
     except ValueError:  # the header may also be a date, which API servers do not send
         return _USUAL_WAIT
+
+
+def no_answer(call: str, error: Exception) -> Unavailable:
+    """The error of a request that ended in `error` and not in an answer."""
+    return Unavailable(f"the API server did not answer {call}: {error}")

@@ -11,10 +11,11 @@ import pytest
 
 from dra_driver.kube.access import Access, trusting
 from dra_driver.kube.api import Change, Listing
-from dra_driver.kube.client import Client, ClientWatch, connect
+from dra_driver.kube.client import Client, connect
 from dra_driver.kube.connections import Connections
 from dra_driver.kube.errors import Gone, Unavailable
 from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.kube.watch_stream import WatchStream
 from dra_driver.kube.wire import Wire
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
@@ -39,8 +40,8 @@ class Pieces:
         self._pieces = []
 
 
-def watch(*pieces: bytes | Exception) -> ClientWatch:
-    return ClientWatch(cast("Wire", Pieces(*pieces)), "watch of pods")
+def watch(*pieces: bytes | Exception) -> WatchStream:
+    return WatchStream(cast("Wire", Pieces(*pieces)), "watch of pods")
 
 
 def line(change: str, obj: dict[str, object]) -> bytes:
