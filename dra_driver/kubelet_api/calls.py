@@ -1,4 +1,4 @@
-"""What a DRA call does, whatever its version: every claim gets a result, no error escapes."""
+"""What a DRA call does: every claim gets a result, and no error escapes."""
 
 from __future__ import annotations
 

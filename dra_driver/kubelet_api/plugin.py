@@ -11,7 +11,7 @@ from typing import Final
 
 import grpc
 
-from dra_driver.kubelet_api import health_v1, health_v1alpha1, service_v1, service_v1beta1
+from dra_driver.kubelet_api import health_v1, health_v1alpha1, service_v1
 from dra_driver.kubelet_api.calls import Calls
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.feed import STREAMS
@@ -19,7 +19,6 @@ from dra_driver.kubelet_api.generated import (
     dra_health_v1_pb2_grpc,
     dra_health_v1alpha1_pb2_grpc,
     dra_v1_pb2_grpc,
-    dra_v1beta1_pb2_grpc,
     pluginregistration_v1_pb2_grpc,
 )
 from dra_driver.kubelet_api.handler import ClaimHandler
@@ -38,7 +37,6 @@ logger = logging.getLogger(__name__)
 # stands here, from 1.37 on only where it stands here.
 SERVICES: Final = (
     service_v1.SERVICE,
-    service_v1beta1.SERVICE,
     health_v1.SERVICE,
     health_v1alpha1.SERVICE,
 )
@@ -83,9 +81,6 @@ class KubeletPlugin:
 
         def serve(server: grpc.Server) -> None:
             dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(calls), server)
-            dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(
-                service_v1beta1.Servicer(calls), server
-            )
             dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
                 health_v1.Servicer(feed), server
             )

@@ -16,8 +16,6 @@ from dra_driver.kubelet_api.generated import (
     dra_health_v1alpha1_pb2_grpc,
     dra_v1_pb2,
     dra_v1_pb2_grpc,
-    dra_v1beta1_pb2,
-    dra_v1beta1_pb2_grpc,
     pluginregistration_v1_pb2,
     pluginregistration_v1_pb2_grpc,
 )
@@ -66,24 +64,6 @@ def unprepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodeUnprepareResourc
     with dial(path) as channel:
         stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
         request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=claims)
-        return stub.NodeUnprepareResources(request, timeout=PATIENCE)
-
-
-def prepare_v1beta1(path: Path, *refs: ClaimRef) -> dra_v1beta1_pb2.NodePrepareResourcesResponse:
-    claims = [dra_v1beta1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
-    with dial(path) as channel:
-        stub = dra_v1beta1_pb2_grpc.DRAPluginStub(channel)
-        request = dra_v1beta1_pb2.NodePrepareResourcesRequest(claims=claims)
-        return stub.NodePrepareResources(request, timeout=PATIENCE)
-
-
-def unprepare_v1beta1(
-    path: Path, *refs: ClaimRef
-) -> dra_v1beta1_pb2.NodeUnprepareResourcesResponse:
-    claims = [dra_v1beta1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
-    with dial(path) as channel:
-        stub = dra_v1beta1_pb2_grpc.DRAPluginStub(channel)
-        request = dra_v1beta1_pb2.NodeUnprepareResourcesRequest(claims=claims)
         return stub.NodeUnprepareResources(request, timeout=PATIENCE)
 
 

@@ -15,7 +15,6 @@ from dra_driver.kubelet_api.generated import (
     dra_health_v1_pb2,
     dra_health_v1alpha1_pb2,
     dra_v1_pb2,
-    dra_v1beta1_pb2,
     pluginregistration_v1_pb2,
     podresources_v1_pb2,
 )
@@ -32,25 +31,22 @@ TYPES = {
 }
 
 
-def dra_messages(*share_id: tuple[int, str, str]) -> dict[str, list[tuple[int, str, str]]]:
-    return {
-        "Claim": [(1, "namespace", "string"), (2, "uid", "string"), (3, "name", "string")],
-        "Device": [
-            (1, "request_names", "repeated string"),
-            (2, "pool_name", "string"),
-            (3, "device_name", "string"),
-            (4, "cdi_device_ids", "repeated string"),
-            *share_id,
-        ],
-        "NodePrepareResourcesRequest": [(1, "claims", "repeated Claim")],
-        "NodePrepareResourcesResponse": [(1, "claims", "map<string, NodePrepareResourceResponse>")],
-        "NodePrepareResourceResponse": [(1, "devices", "repeated Device"), (2, "error", "string")],
-        "NodeUnprepareResourcesRequest": [(1, "claims", "repeated Claim")],
-        "NodeUnprepareResourcesResponse": [
-            (1, "claims", "map<string, NodeUnprepareResourceResponse>")
-        ],
-        "NodeUnprepareResourceResponse": [(1, "error", "string")],
-    }
+DRA_MESSAGES = {
+    "Claim": [(1, "namespace", "string"), (2, "uid", "string"), (3, "name", "string")],
+    "Device": [
+        (1, "request_names", "repeated string"),
+        (2, "pool_name", "string"),
+        (3, "device_name", "string"),
+        (4, "cdi_device_ids", "repeated string"),
+        (5, "share_id", "optional string"),
+    ],
+    "NodePrepareResourcesRequest": [(1, "claims", "repeated Claim")],
+    "NodePrepareResourcesResponse": [(1, "claims", "map<string, NodePrepareResourceResponse>")],
+    "NodePrepareResourceResponse": [(1, "devices", "repeated Device"), (2, "error", "string")],
+    "NodeUnprepareResourcesRequest": [(1, "claims", "repeated Claim")],
+    "NodeUnprepareResourcesResponse": [(1, "claims", "map<string, NodeUnprepareResourceResponse>")],
+    "NodeUnprepareResourceResponse": [(1, "error", "string")],
+}
 
 
 def dra_methods(service: str) -> dict[str, tuple[str, str]]:
@@ -158,7 +154,7 @@ POD_RESOURCES_MESSAGES = {
 }
 
 
-# Copied by hand from k8s.io/kubelet v0.36.3, pkg/apis/{pluginregistration/v1,dra/v1,dra/v1beta1,
+# Copied by hand from k8s.io/kubelet v0.36.3, pkg/apis/{pluginregistration/v1,dra/v1,
 # dra-health/v1alpha1,deviceplugin/v1beta1,podresources/v1}, and from kubernetes 1.37 for
 # dra-health/v1. The last two have fields beside these, which are not used.
 PINNED = [
@@ -186,15 +182,9 @@ PINNED = [
     ),
     pytest.param(
         dra_v1_pb2.DESCRIPTOR,
-        dra_messages((5, "share_id", "optional string")),
+        DRA_MESSAGES,
         dra_methods("k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"),
         id="dra-v1",
-    ),
-    pytest.param(
-        dra_v1beta1_pb2.DESCRIPTOR,
-        dra_messages(),
-        dra_methods("k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"),
-        id="dra-v1beta1",
     ),
     pytest.param(
         dra_health_v1_pb2.DESCRIPTOR, HEALTH_MESSAGES, health_methods("v1"), id="health-v1"
@@ -275,4 +265,4 @@ def test_generating_again_changes_nothing(tmp_path: Path) -> None:
     again = {path.name: path.read_bytes() for path in (tmp_path / GENERATED).iterdir()}
     committed = {path.name: path.read_bytes() for path in (TOP / GENERATED).glob("*_pb2*")}
     assert again == committed
-    assert len(again) == 28
+    assert len(again) == 24

@@ -101,7 +101,6 @@ def test_the_kubelet_registers_the_plugin(plugin: KubeletPlugin, sockets: Socket
     assert (info.type, info.name) == ("DRAPlugin", "gcu.enflame.com")
     assert list(info.supported_versions) == [
         "v1.DRAPlugin",
-        "v1beta1.DRAPlugin",
         "v1.DRAResourceHealth",
         "v1alpha1.DRAResourceHealth",
     ]
@@ -133,21 +132,6 @@ def test_v1_carries_every_field(plugin: KubeletPlugin, handler: Handler, sockets
     (share,) = reply.claims["uid-2"].devices
     assert share.share_id == "share-7"
     assert list(share.cdi_device_ids) == ["a", "b"]
-
-
-def test_v1beta1_answers_the_same_without_shares(
-    plugin: KubeletPlugin, handler: Handler, sockets: Sockets
-) -> None:
-    handler.prepared = {"uid-1": (DEVICE,), "uid-2": Refused("held", remedy="wait")}
-    handler.unprepared = {"uid-1": None, "uid-2": Refused("busy")}
-    reply = fake_kubelet.prepare_v1beta1(sockets.service, ONE, TWO)
-    assert reply.claims["uid-1"].devices[0].device_name == "whole-0000-0d-00-0"
-    assert reply.claims["uid-2"].error == "held; wait"
-    undone = fake_kubelet.unprepare_v1beta1(sockets.service, ONE, TWO)
-    assert {uid: entry.error for uid, entry in undone.claims.items()} == {
-        "uid-1": "",
-        "uid-2": "busy",
-    }
 
 
 @pytest.mark.parametrize(

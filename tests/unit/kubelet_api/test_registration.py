@@ -32,7 +32,7 @@ def registration(clock: Clock) -> Registration:
     return Registration(
         socket=SOCKET,
         endpoint=Path("/var/lib/kubelet/plugins/gcu.enflame.com/dra.sock"),
-        services=("v1.DRAPlugin", "v1beta1.DRAPlugin"),
+        services=("v1.DRAPlugin",),
         silence=30,
         clock=clock,
     )
@@ -73,7 +73,7 @@ def test_a_refusal_is_told_with_the_kubelets_reason(
     ]
     assert registration.problem() == (
         "the kubelet refused to register gcu.enflame.com: no supported version; "
-        "this agent offers v1.DRAPlugin, v1beta1.DRAPlugin"
+        "this agent offers v1.DRAPlugin"
     )
 
 
