@@ -53,7 +53,6 @@ from dra_driver.node.modes import all_modes
 from dra_driver.node.prepare import Preparer
 from dra_driver.node.reconcile import Reconciler
 from dra_driver.node.recovery import Recovery
-from dra_driver.node.residence import DirectoryGone, Residence
 from dra_driver.telemetry.program import Deadline
 
 logger = logging.getLogger(__name__)
@@ -99,7 +98,6 @@ class Agent:
         self._cdi = CdiDirectory(settings.cdi_dir, effects=effects)
         self._journal = Journal(state, effects=effects, damaged=self._on_damage)
         self._locks = Locks(state / "locks")
-        self._residence = Residence(state, effects=effects)
         self._tables = ProfileTables(state, effects=effects)
         hardware = node_hardware(
             settings,
@@ -273,7 +271,6 @@ class Agent:
         )
 
     def _recover(self) -> None:
-        self._enter()
         if not self._journal.open().complete:
             self._caretaker.doubt()
         report = Recovery(
@@ -290,15 +287,6 @@ class Agent:
     def _export_state(self) -> None:
         """Add to the metrics what the journal has, which could not be read before."""
         self.registry.register(NodeCollector(devices=self._devices, ledger=self._journal.snapshot))
-
-    def _enter(self) -> None:
-        try:
-            self._residence.enter()
-        except DirectoryGone:
-            # The next container has the directory that is made then.
-            logger.warning("the agent restarts: its directory was removed after an uninstall")
-            self._end()
-            raise
 
     def _serve(self) -> None:
         """Answer the kubelet for the way that is chosen, and for what is held in either; raises

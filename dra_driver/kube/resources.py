@@ -63,7 +63,6 @@ DEVICE_TAINT_RULES_V1BETA2: Final = Resource(
 )
 PODS: Final = Resource("", "v1", "pods", "Pod", True)
 BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
-DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", True)
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)

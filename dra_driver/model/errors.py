@@ -12,7 +12,6 @@
     │   ├── EfsmiHung         efsmi did not end in time: what it did is unknown
     │   └── DrsError          what can happen to DRS instances (drawn in hardware/drs_errors.py)
     ├── JournalError          the record of what was prepared cannot be read or written
-    │   └── DirectoryGone     its directory was removed while the agent's container started
     ├── CdiError              the folder of CDI files cannot be read or written
     ├── SocketError           a socket for the kubelet cannot be made
     ├── KubeletError          the kubelet did not answer, or recorded what we cannot read

@@ -1,1 +1,1 @@
-"""Asks, before the driver is uninstalled, whether somebody still has GCUs; cleans up after it."""
+"""The check before an uninstall: whether somebody still has GCUs."""

@@ -1,4 +1,4 @@
-"""Which cards pods have that asked for them by limits, as the Nodes tell. Pure."""
+"""Which cards pods have that asked for them by limits, as the Nodes' annotations say. Pure."""
 
 from __future__ import annotations
 
@@ -14,28 +14,32 @@ from dra_driver.model.pci import PciAddress
 
 @dataclass(frozen=True, slots=True, order=True)
 class CardInUse:
-    """`containers` is 0 where the agent has still to clear up after the last one."""
+    """`pods` are the UIDs of the containers' pods, each once; a UID is empty as long as the kubelet
+    has not recorded the container. There is none where the agent has still to clear up."""
 
     node: str
     card: PciAddress
     mode: Mode
-    containers: int
+    pods: tuple[str, ...]
 
-    def __str__(self) -> str:
-        plural = "" if self.containers == 1 else "s"
-        return (
-            f"node {self.node}: card {self.card}, {self.mode}, {self.containers} container{plural}"
+    def line(self, names: Mapping[str, str]) -> str:
+        """For people; `names` has ``namespace/name`` of pods by UID."""
+        users = sorted(
+            {names.get(uid, "a pod that has just started or ended") for uid in self.pods}
         )
+        used = f"used by {', '.join(users)}" if users else "used by no pod any more"
+        return f"node {self.node}: card {self.card}, {self.mode}, {used}"
 
 
 def cards_in_use(nodes: Iterable[Mapping[str, Any]]) -> list[CardInUse]:
-    """By node and card, of Nodes (core/v1) that agents tell of. Raises InvalidValue where what an
-    agent wrote cannot be read."""
+    """By node and card, from Nodes (core/v1). Raises InvalidValue where an agent's annotation
+    cannot be read."""
     found = []
     for node in nodes:
         text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_CARDS)
         for card in parse_cards(text) if text else ():
             if card.mode is not None:
                 name = str(node["metadata"]["name"])
-                found.append(CardInUse(name, card.address, card.mode, len(card.held)))
+                pods = tuple(sorted({hold.pod for hold in card.held}))
+                found.append(CardInUse(name, card.address, card.mode, pods))
     return sorted(found)

@@ -10,21 +10,39 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
-from dra_driver.config.loader import load
+from pydantic import Field
+
+from dra_driver.config.loader import Settings, load
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.errors import NotFound
-from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.program import run_program
 from dra_driver.uninstall.cards import CardInUse, cards_in_use
-from dra_driver.uninstall.holders import Holder, holders, list_of
-from dra_driver.uninstall.settings import CheckSettings
+from dra_driver.uninstall.holders import Holder, holders
 from dra_driver.version import VERSION
 
-_DESCRIPTION = "Fails while ResourceClaims or containers have GCUs of this driver."
+_DESCRIPTION: Final = "Fails while ResourceClaims or containers have GCUs of this driver."
+_MOST_LINES: Final = 40
+
+
+class CheckSettings(Settings):
+    """The program's settings."""
+
+    kubeconfig: Path | None = Field(
+        default=None, description="kubeconfig file; in a pod its service account is used"
+    )
+    release_namespace: str = Field(min_length=1, description="namespace of the Helm release")
+    release: str = Field(min_length=1, description="name of the Helm release")
+    revision: int = Field(ge=1, description="the release's revision")
+    by_limits: bool = Field(
+        default=False, description="pods get GCUs by limits: also read the Nodes' annotations"
+    )
 
 
 def main() -> None:
@@ -47,13 +65,13 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
 def check(api: Api, settings: CheckSettings) -> None:
     """As `run`; what people need to know goes to standard error, and so into helm's output."""
     claims = _claims(api)
-    # Where GCUs are given out by claims, what a Node tells is of the time before.
+    # On a cluster with DRA, annotations of Nodes are from the time before an upgrade.
     cards = cards_in_use(api.list(NODES).items) if settings.by_limits else []
     if claims:
         print(_advice(claims, settings), file=sys.stderr)
         raise Refused("the uninstall is refused while claims have GCUs")
     if cards:
-        print(_advice_of_cards(cards, settings), file=sys.stderr)
+        print(_advice_of_cards(_lines(api, cards), settings), file=sys.stderr)
         raise Refused("the uninstall is refused while containers have GCUs")
 
 
@@ -64,11 +82,31 @@ def _claims(api: Api) -> list[Holder]:
         return []  # a server without DRA
 
 
-def _advice_of_cards(found: Sequence[CardInUse], settings: CheckSettings) -> str:
+def _lines(api: Api, cards: Sequence[CardInUse]) -> list[str]:
+    """A line for each card, and how many there was no room for; only pods of nodes that are shown
+    are read."""
+    shown = cards[:_MOST_LINES]
+    names = {
+        pod["metadata"]["uid"]: f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        for node in sorted({card.node for card in shown})
+        for pod in api.list(PODS, field_selector=f"spec.nodeName={node}").items
+    }
+    return [card.line(names) for card in shown] + _more(cards)
+
+
+def _more(found: Sequence[object]) -> list[str]:
+    return [f"… and {len(found) - _MOST_LINES} more"] if len(found) > _MOST_LINES else []
+
+
+def _indented(lines: Sequence[str]) -> str:
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _advice_of_cards(lines: Sequence[str], settings: CheckSettings) -> str:
     scope = f"--namespace {settings.release_namespace}"
     return f"""\
 Pods have these cards by their limits, and without the driver nobody destroys their DRS instances:
-{list_of(found)}
+{_indented(lines)}
 End those pods, and uninstall half a minute later. Or keep the driver, marked as going by helm:
   helm rollback {settings.release} {settings.revision} {scope}
 Or uninstall all the same; the instances stay until the driver is installed again:
@@ -76,10 +114,11 @@ Or uninstall all the same; the instances stay until the driver is installed agai
 
 
 def _advice(found: Sequence[Holder], settings: CheckSettings) -> str:
+    lines = [str(holder) for holder in found[:_MOST_LINES]] + _more(found)
     scope = f"--namespace {settings.release_namespace}"
     return f"""\
 These claims have GCUs, and without the driver no pod that uses them can end:
-{list_of(found)}
+{_indented(lines)}
 End those pods, and uninstall again. Or keep the driver, which helm has marked as going:
   helm rollback {settings.release} {settings.revision} {scope}
 Or uninstall all the same, and install the driver again before those pods end:

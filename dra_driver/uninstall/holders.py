@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from dra_driver.model.claim import ClaimRef, reserved_for, results
 from dra_driver.model.names import DRIVER
-
-_MOST_LINES: Final = 40
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Holder:
     """A claim that was allocated `devices` devices of ours, from `pools`.
 
-    `consumers` are words such as ``pod train-0``; none where nobody has reserved the claim.
+    `consumers` are words such as ``pod default/train-0``; none where nobody has reserved the claim.
     """
 
     claim: ClaimRef
@@ -40,21 +38,14 @@ def holders(claims: Iterable[Mapping[str, Any]]) -> list[Holder]:
     for claim in claims:
         given = results(claim)
         if given:
+            ref = ClaimRef.of(claim)
             pools = tuple(sorted({result.pool for result in given}))
             consumers = tuple(
-                f"{entry['resource'].removesuffix('s')} {entry['name']}"
+                f"{entry['resource'].removesuffix('s')} {ref.namespace}/{entry['name']}"
                 for entry in reserved_for(claim)
             )
-            found.append(Holder(ClaimRef.of(claim), len(given), pools, consumers))
+            found.append(Holder(ref, len(given), pools, consumers))
     return sorted(found)
-
-
-def list_of(found: Sequence[object]) -> str:
-    """One line for each, and how many there was no room for."""
-    lines = [f"  {holder}" for holder in found[:_MOST_LINES]]
-    if len(found) > _MOST_LINES:
-        lines.append(f"  … and {len(found) - _MOST_LINES} more")
-    return "\n".join(lines)
 
 
 def _used(consumers: Sequence[str]) -> str:

@@ -286,7 +286,7 @@ def test_all_containers_have_the_image_of_the_tag_or_the_digest(
         for pod in pods
         for container in [*pod.get("initContainers", ()), *pod["containers"]]
     ]
-    assert (set(images), len(images)) == ({reference}, 7)
+    assert (set(images), len(images)) == ({reference}, 4)
 
 
 def test_the_agent_alone_has_the_token_as_kubernetes_mounts_it(helm: Helm) -> None:

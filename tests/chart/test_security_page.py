@@ -17,7 +17,6 @@ SIMULATED: Final[Values] = {"simulation": {"enabled": True}}
 DRA_ALONE: Final[Values] = {"mode": "dra", "legacyResources": {"enabled": False}}
 WITHOUT_DRA: Final[Values] = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
 OLD: Final = "--kube-version=1.30.14"
-SWEPT: Final = "path of the sweep after an uninstall"
 # When a row of the mounts holds.
 WHEN: Final = {
     "always": (REAL, RUNTIME, SIMULATED, DRA_ALONE),
@@ -85,10 +84,7 @@ def test_mounts(helm: Helm, values: Values) -> None:
         for row in table("path", "access", "when")
         if values in WHEN[row["when"]]
     }
-    rendered = helm.render(values)
-    assert told == mounts(rendered.agent["containers"])
-    swept = {(row[SWEPT], "write") for row in table(SWEPT)}
-    assert swept == mounts(_pod_of(rendered, "DaemonSet", "-sweep")["initContainers"])
+    assert told == mounts(helm.render(values).agent["containers"])
 
 
 def mounts(containers: list[Object]) -> set[tuple[str, str]]:
@@ -110,15 +106,12 @@ def test_containers(helm: Helm) -> None:
         "simulated machine": (simulated.agent, "initContainers"),
         "controller": (real.controller, "containers"),
         "kube-scheduler of the chart": (scheduler, "containers"),
-        "sweep": (_pod_of(real, "DaemonSet", "-sweep"), "initContainers"),
-        "uninstall Jobs": (_pod_of(real, "Job", "-uninstall"), "containers"),
+        "uninstall Job": (
+            real.one("Job", "-uninstall")["spec"]["template"]["spec"],
+            "containers",
+        ),
     }
-    cleanup = _pod_of(real, "Job", "-cleanup")
-    others = (
-        ("controller", (ours, "containers")),
-        ("sweep", (pods["sweep"][0], "containers")),
-        ("uninstall Jobs", (cleanup, "containers")),
-    )
+    others = (("controller", (ours, "containers")),)
     assert not any(SHARED & set(pod) for pod, _ in pods.values())
     rows = table("setting", *pods)
     for column, (pod, kind) in (*pods.items(), *others):
@@ -184,11 +177,6 @@ def has_token(pod: Object, container: Object) -> bool:
     return any(mount["name"] in tokens for mount in container.get("volumeMounts", ()))
 
 
-def _pod_of(rendered: Rendered, kind: str, name: str) -> Object:
-    pod: Object = rendered.one(kind, name)["spec"]["template"]["spec"]
-    return pod
-
-
 @WAYS
 def test_no_other_pod_is_made(rendered: Rendered) -> None:
     """A new one would need a column of the page."""
@@ -235,7 +223,7 @@ def test_every_account_is_bound_to_its_own_role_only(rendered: Rendered) -> None
         assert role in {binding["metadata"]["name"], subject["name"]} | SCHEDULERS
         program = binding["metadata"]["labels"]["app.kubernetes.io/component"]
         assert programs.setdefault(subject["name"], program) == program
-    assert len(set(programs.values())) == len(programs) == 4
+    assert len(set(programs.values())) == len(programs) == 3
 
 
 @WAYS

@@ -31,6 +31,7 @@ from tests.control_plane.objects import claim, resource_slice, whole
 from tests.kill.grants import Claims, Grant
 
 SECRETS = Resource("", "v1", "secrets", "Secret", namespaced=True)
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", True)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 CARD = PciAddress.parse("0000:0d:00.0")
 

@@ -15,7 +15,6 @@ from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import (
-    DAEMON_SETS,
     DEVICE_CLASSES,
     LEASES,
     NODES,
@@ -27,7 +26,7 @@ from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER, SCHEDULING_GATE
 from tests.cluster.cluster import Cluster
-from tests.control_plane.attempts import CONFIG_MAPS, SECRETS, Stage, staged
+from tests.control_plane.attempts import CONFIG_MAPS, DAEMON_SETS, SECRETS, Stage, staged
 from tests.control_plane.driver import Driver
 from tests.control_plane.objects import resource_slice, whole
 

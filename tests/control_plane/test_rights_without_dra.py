@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +21,6 @@ from dra_driver.kube.resources import BINDINGS, NODES, PODS
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, DRIVER
-from dra_driver.uninstall.cleanup import clean
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -32,7 +30,7 @@ from tests.cluster.versions import OLD_KUBERNETES
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.attempts import Stage, is_refused
-from tests.control_plane.driver import NOWHERE, Driver, rendered
+from tests.control_plane.driver import NOWHERE, Driver
 from tests.unit.device_plugin.test_node_report import view
 
 pytestmark = pytest.mark.control_plane
@@ -117,18 +115,6 @@ def agent(driver: Driver, tmp_path: Path) -> Iterator[Client]:
 
 
 @pytest.fixture
-def cleanup(old_control_plane: Cluster, driver: Driver, tmp_path: Path) -> Iterator[Client]:
-    """Our client with the account that the chart makes after an uninstall."""
-    shown = rendered(old_control_plane, tmp_path, "uninstall/cleanup.yaml", {})
-    made = [each for each in shown if each["kind"] != "Job"]
-    old_control_plane.apply(*made)
-    kubeconfig = driver.kubeconfig("cleanup", tmp_path / "cleanup")
-    client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
-    yield client
-    client.close()
-
-
-@pytest.fixture
 def controller(driver: Driver, tmp_path: Path) -> Iterator[Client]:
     client = connect(
         driver.kubeconfig("controller", tmp_path / "controller"),
@@ -164,27 +150,6 @@ def test_the_label_goes_with_the_cards(
     assert (GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]) is theirs
 
 
-@pytest.mark.parametrize("theirs", [False, True], ids=["ours alone", "somebody else's, too"])
-def test_an_uninstall_takes_away_what_the_agent_told(
-    old_control_plane: Cluster, agent: Client, cleanup: Client, theirs: bool
-) -> None:
-    """And nothing else: others have annotated and labelled the Node, too."""
-    old_control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}-")
-    if theirs:
-        old_control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
-    before = agent.get(NODES, OWN)["metadata"]
-    Reporter(agent, OWN, view=view, recorded=lambda: (), clock=time.monotonic).look()
-    told = agent.get(NODES, OWN)["metadata"]
-    assert told["annotations"].keys() >= CARDS.keys()
-    assert told["labels"][GCUSHARE] == "true"
-    clean(cleanup)
-    after = agent.get(NODES, OWN)["metadata"]
-    left = {key: value for key, value in before["annotations"].items() if key not in CARDS}
-    assert (after["annotations"], after["labels"]) == (left, before["labels"])
-    assert left["rack"] == "one"
-    assert (GCUSHARE in after["labels"]) is theirs
-
-
 @pytest.mark.parametrize(
     ("node", "body", "words"),
     [
@@ -217,31 +182,6 @@ def test_a_token_that_is_bound_to_no_node_tells_nothing(driver: Driver, tmp_path
     with pytest.raises(KubeError, match="on node '' may not write"):
         client.patch(NODES, OWN, told(annotations=CARDS), subresource="status")
     client.close()
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        pytest.param(told(annotations={"rack": "two"}), "changes nothing", id="annotation"),
-        pytest.param(told(annotations={"rack": None}), "and nothing else", id="removed"),
-        pytest.param(told(labels={"rack": None}), "and nothing else", id="label removed"),
-        pytest.param(told(labels={"new": "1"}), "adds nothing", id="label added"),
-        pytest.param({"status": {"capacity": {"cpu": "9"}}}, "changes nothing", id="status"),
-    ],
-)
-def test_the_cleanup_takes_nothing_else_from_nodes(
-    cleanup: Client, body: Object, words: str
-) -> None:
-    numbers = count()
-
-    def is_heeded() -> bool:
-        # Another value each time: a patch that changes nothing passes every policy.
-        tried = told(annotations={"tried": str(next(numbers))})
-        return is_refused(partial(cleanup.patch, NODES, OTHER, tried, subresource="status"))
-
-    wait_until(is_heeded, PATIENCE, "the policy for the cleanup to be heeded")
-    with pytest.raises(KubeError, match=words):
-        cleanup.patch(NODES, OTHER, body, subresource="status")
 
 
 def test_the_controller_writes_what_a_pod_was_given(controller: Client, user: str) -> None:

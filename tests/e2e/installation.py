@@ -19,6 +19,7 @@ from tests.cluster.errors import CommandError, WaitTimeout
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.node import Node
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.e2e.page_steps import page_commands
 
 CHECKOUT = Path(__file__).parents[2]
 CHART = CHECKOUT / "charts" / "gcu-dra-driver"
@@ -107,6 +108,19 @@ class Installation:
         with the same, where it refuses."""
         scope = f"--namespace={DRIVER_NAMESPACE}"
         return self.cluster.helm("uninstall", RELEASE, scope, "--wait", *flags, both=True)
+
+    def clear_nodes(self) -> None:
+        """Run the page's commands that remove from nodes and Nodes what an uninstall leaves."""
+        scope = f"--namespace={DRIVER_NAMESPACE}"
+        wait_until(lambda: not self.cluster.get("pods", scope)["items"], PATIENCE, "no pods")
+        (helm, *_), *commands = page_commands(CHECKOUT / "docs/user/install.md", "Uninstall")
+        assert helm == "helm"
+        for program, *words in commands:
+            if program == "kubectl":
+                self.cluster.kubectl(*words)
+            else:
+                for node in self.cluster.nodes:
+                    node.run([program, *words])
 
     def published(self) -> bool:
         """Whether every node's pool has its cards, each in all modes."""

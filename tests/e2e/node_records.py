@@ -15,8 +15,8 @@ from dra_driver.model.owner import Grant, grant_uid
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.profile import profile_size
 from dra_driver.node.ledger import State
-from dra_driver.node.peek import peek
 from tests.e2e.installation import Installation
+from tests.unit.node.ledger_file import read_ledger
 
 Devices = tuple[PluginDevice, ...]
 
@@ -54,7 +54,7 @@ class Records:
     def read(cls, driver: Installation, node: str) -> Records:
         """As they are."""
         host = driver.cluster.node(node)
-        holdings = peek(host.host_path(_STATE)).holdings.values()
+        holdings = read_ledger(host.host_path(_STATE)).holdings.values()
         prepared = {
             each.owner.devices
             for each in holdings

@@ -1,4 +1,4 @@
-"""The commands of a numbered list in a user's page, for a test that does what it says."""
+"""The commands of a user's page, for a test that does what it says."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ Steps = Mapping[int, tuple[Command, ...]]
 
 def page_steps(page: Path, heading: str) -> Steps:
     """The commands of the shell blocks below a heading; none where a step has no block."""
-    text = page.read_text(encoding="utf-8")
-    section = re.split(r"^## ", text.partition(f"\n## {heading}\n")[2], flags=re.MULTILINE)[0]
+    section = _section(page, heading)
     _, *parts = re.split(r"^(\d+)\. ", section, flags=re.MULTILINE)
     return {
         int(number): tuple(_commands(text))
@@ -23,10 +22,20 @@ def page_steps(page: Path, heading: str) -> Steps:
     }
 
 
+def page_commands(page: Path, heading: str) -> tuple[Command, ...]:
+    """All commands of the shell blocks below a heading."""
+    return tuple(_commands(_section(page, heading)))
+
+
 def filled(command: Command, **values: str) -> Command:
     """The command with these values in place of words such as NODE."""
     names = re.compile(r"\b(" + "|".join(values) + r")\b")
     return tuple(names.sub(lambda found: values[found[1]], word) for word in command)
+
+
+def _section(page: Path, heading: str) -> str:
+    text = page.read_text(encoding="utf-8")
+    return re.split(r"^## ", text.partition(f"\n## {heading}\n")[2], flags=re.MULTILINE)[0]
 
 
 def _commands(text: str) -> list[Command]:

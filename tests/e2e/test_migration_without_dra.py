@@ -114,6 +114,7 @@ def admin(restored: OldInstallation, namespace: str) -> Administrator:
     if restored.is_installed():
         restored.wait_for_rest()
         restored.uninstall()
+        restored.clear_nodes()
     return Administrator(restored, namespace)
 
 
@@ -135,8 +136,8 @@ def vendor(admin: Administrator) -> Iterator[subprocess.Popen[bytes]]:
         admin.machine.efsmi("-i", index, "--drs", "off")
 
 
-def test_an_uninstall_leaves_nothing_on_the_nodes(admin: Administrator) -> None:
-    """Of what agents had and told there, and who chooses nodes by the label finds them no more."""
+def test_the_commands_of_the_page_clear_the_nodes(admin: Administrator) -> None:
+    """Those that install.md has after an uninstall."""
     for node in admin.driver.machines:
         assert admin.driver.traces(admin.cluster.node(node)) == set()
         metadata = admin.metadata(node)

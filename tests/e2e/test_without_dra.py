@@ -232,8 +232,9 @@ def test_an_uninstall_is_refused_while_a_pod_has_a_card(
     with pytest.raises(CommandError) as refusal:
         restored.uninstall()
     told = refusal.value.output.replace("\\n", "\n")  # helm 4 logs what a hook says as one line
-    # Others may have a part of the card.
-    assert f"node {holder['spec']['nodeName']}: card {card}, drs, " in told
+    line = f"node {holder['spec']['nodeName']}: card {card}, drs, used by "
+    [told_of_card] = [each for each in told.splitlines() if line in each]
+    assert f"pod {namespace}/holder" in told_of_card  # others may have a part of the card
     [rollback] = [line.split() for line in told.splitlines() if "helm rollback" in line]
     restored.cluster.helm(*rollback[1:])
     restored.wait_for_agents()

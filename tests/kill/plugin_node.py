@@ -21,7 +21,6 @@ from dra_driver.model.owner import Grant as Holder
 from dra_driver.model.owner import grant_uid
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.node.ledger import State
-from dra_driver.node.peek import peek
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pod
 from tests.kill.grants import CARDS, FOREIGN, Grant, bystanders
@@ -31,6 +30,7 @@ from tests.kill.node import NOTHING, Node
 from tests.kill.plugin_kubelet import PluginKubelet
 from tests.kill.quick_efsmi import QuickEfsmi
 from tests.kill.starter import Starter
+from tests.unit.node.ledger_file import read_ledger
 
 _SECONDS = 60.0
 _KUBELET = "v1.30.14"
@@ -211,7 +211,7 @@ class PluginNode(Node):
         if self.agent.ended():
             raise NoAnswer("the agent has ended before it released anything")
         try:
-            held = peek(self.state).holdings.values()
+            held = read_ledger(self.state).holdings.values()
         except JournalError:  # the agent has not rebuilt a damaged one yet
             return False
         owners = {

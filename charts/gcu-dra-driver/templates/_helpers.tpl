@@ -40,8 +40,6 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gcu.agent.name" -}}{{ include "gcu.fullname" . }}-agent{{- end -}}
 {{- define "gcu.controller.name" -}}{{ include "gcu.fullname" . }}-controller{{- end -}}
 {{- define "gcu.uninstall.name" -}}{{ include "gcu.fullname" . }}-uninstall{{- end -}}
-{{- define "gcu.cleanup.name" -}}{{ include "gcu.fullname" . }}-cleanup{{- end -}}
-{{- define "gcu.sweep.name" -}}{{ include "gcu.fullname" . }}-sweep{{- end -}}
 {{- define "gcu.simulation.name" -}}{{ include "gcu.fullname" . }}-simulation{{- end -}}
 
 {{- define "gcu.cards.name" -}}{{ include "gcu.fullname" . }}-cards{{- end -}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,6 @@ from dra_driver.model.effects import Effects, Point
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi_directory import CdiError
 from dra_driver.node.failures import TRIES
-from dra_driver.node.residence import alone
 from tests.cluster.waiting import wait_until
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.hanging import reads_that_hang, time_is_up_when
@@ -89,7 +87,7 @@ def test_a_state_folder_that_cannot_be_used_is_waited_for(node: Node) -> None:
     node.state.write_text("a file is in the way")
     agent = node.agent()
     agent.start()
-    reason = f"the directory {node.state} cannot be used: Not a directory"
+    reason = f"the journal {node.state} cannot be used: File exists"
     wait_until(lambda: str(agent.ready()).startswith(reason), 60.0, "the reason")
     assert not node.sockets.service.exists()
     assert agent.live() is None
@@ -383,30 +381,3 @@ def test_a_stopped_agent_leaves_no_socket_and_no_thread(node: Node) -> None:
     assert "ended unexpectedly" in str(agent.live())
     node.started()
     fake_kubelet.get_info(node.sockets.registration)
-
-
-def test_nobody_removes_the_state_of_a_node_with_an_agent(node: Node) -> None:
-    """Not that of one that stops either: what it has under way may write to the journal."""
-    agent = node.started()
-    agent.stop()
-    with alone(node.state) as is_alone:
-        assert not is_alone
-
-
-def test_an_agent_whose_directory_was_removed_as_it_came_starts_anew(
-    node: Node, tmp_path: Path
-) -> None:
-    """Its container has mounted what is nowhere on the node any more."""
-    ended = threading.Event()
-    removed = tmp_path / "removed"
-    removed.mkdir()
-    fd = os.open(removed, os.O_RDONLY)
-    removed.rmdir()
-    node.state = Path(f"/proc/self/fd/{fd}")
-    try:
-        agent = node.agent(end=ended.set)
-        agent.start()
-        assert ended.wait(60)
-        agent.stop()
-    finally:
-        os.close(fd)

@@ -9,9 +9,9 @@ import pytest
 
 from dra_driver.model.errors import JournalError
 from dra_driver.node.journal import Journal
-from dra_driver.node.peek import peek
 from tests.unit.node.damage import SMALL, append_torn, open_torn
 from tests.unit.node.journals import CAPACITY, opened, prepared, uids
+from tests.unit.node.ledger_file import read_ledger
 
 # tests/property has every place.
 _FEW = range(0, len(SMALL), 37)
@@ -46,7 +46,7 @@ def test_what_was_there_when_the_file_was_made_is_no_torn_record(tmp_path: Path)
     used = len(content.rstrip(b"\0"))
     (tmp_path / "journal").write_bytes(content[: used - 9].ljust(len(content), b"\0"))
     with pytest.raises(JournalError, match="is damaged"):
-        peek(tmp_path)
+        read_ledger(tmp_path)
     opening = Journal(tmp_path).open()
     assert (opening.set_aside is not None, opening.complete) == (True, False)
 

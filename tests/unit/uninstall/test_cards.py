@@ -18,23 +18,28 @@ SHARED = NodeCard(
     minor=0,
     slices=6,
     mode=Mode.SHARED,
-    held=(Hold("uid-a", "main", 1), Hold("uid-b", "main", 2)),
+    held=(Hold("uid-b", "main", 2), Hold("uid-a", "main", 1), Hold("uid-b", "side", 1)),
 )
 FREE = NodeCard(PciAddress(0, 2, 0, 0), index=1, minor=1, slices=6)
 EMPTYING = NodeCard(PciAddress(0, 3, 0, 0), index=2, minor=2, total=6, mode=Mode.DRS)
+STARTING = NodeCard(
+    PciAddress(0, 4, 0, 0), index=3, minor=3, mode=Mode.WHOLE, held=(Hold("", "", 1),)
+)
+NAMES = {"uid-a": "pod default/a", "uid-b": "pod team/b"}
 
 
 def node(name: str, *cards: NodeCard) -> Object:
     return {"metadata": {"name": name, "annotations": {ANNOTATION_CARDS: render_cards(cards)}}}
 
 
-def test_cards_that_are_in_use_and_those_that_are_not_cleared_up_yet() -> None:
+def test_cards_in_use_are_listed_with_their_pods() -> None:
     found = cards_in_use(
-        [node("b", EMPTYING, FREE), node("a", SHARED), {"metadata": {"name": "c"}}]
+        [node("b", EMPTYING, FREE, STARTING), node("a", SHARED), {"metadata": {"name": "c"}}]
     )
-    assert [str(each) for each in found] == [
-        "node a: card 0000:01:00.0, shared, 2 containers",
-        "node b: card 0000:03:00.0, drs, 0 containers",
+    assert [each.line(NAMES) for each in found] == [
+        "node a: card 0000:01:00.0, shared, used by pod default/a, pod team/b",
+        "node b: card 0000:03:00.0, drs, used by no pod any more",
+        "node b: card 0000:04:00.0, whole, used by a pod that has just started or ended",
     ]
 
 

@@ -9,11 +9,10 @@ import pytest
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api, Listing
 from dra_driver.kube.errors import NotFound, Unavailable
-from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS, Resource
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import GcuError, Refused
-from dra_driver.uninstall.check import check
-from dra_driver.uninstall.settings import CheckSettings
+from dra_driver.uninstall.check import CheckSettings, check
 from tests.unit.uninstall.test_cards import FREE, SHARED, node
 from tests.unit.uninstall.test_holders import NODE_1, claim
 
@@ -21,8 +20,11 @@ SETTINGS = CheckSettings(release="gcu", release_namespace="gcu-system", revision
 BY_LIMITS = SETTINGS.model_copy(update={"by_limits": True})
 
 
+POD = {"metadata": {"namespace": "default", "name": "a", "uid": "uid-a"}}
+
+
 class Claims:
-    """The port `Api` with claims, or an error, and nodes in place of a server."""
+    """The port `Api` with claims, or an error, nodes, and a pod ``default/a`` on node ``n``."""
 
     def __init__(
         self, *claims: Object, error: GcuError | None = None, nodes: tuple[Object, ...] = ()
@@ -31,9 +33,12 @@ class Claims:
         self._error = error
         self._nodes = nodes
 
-    def list(self, resource: Resource) -> Listing:
+    def list(self, resource: Resource, *, field_selector: str = "") -> Listing:
         if resource == NODES:
             return Listing(self._nodes, "1")
+        if resource == PODS:
+            pods = {"spec.nodeName=n": (POD,)}
+            return Listing(pods.get(field_selector, ()), "1")
         assert resource == RESOURCE_CLAIMS
         if self._error is not None:
             raise self._error
@@ -59,7 +64,7 @@ def test_holders_and_what_can_be_done_are_told(capsys: pytest.CaptureFixture[str
     with pytest.raises(Refused, match="while claims have GCUs"):
         check(api(claim("a", NODE_1, pods=("p",)), claim("b", NODE_1)), SETTINGS)
     told = capsys.readouterr().err.splitlines()
-    assert "  claim default/a: 1 device of node-1, used by pod p" in told
+    assert "  claim default/a: 1 device of node-1, used by pod default/p" in told
     assert "  claim default/b: 1 device of node-1, used by no pod yet" in told
     assert "  helm rollback gcu 3 --namespace gcu-system" in told
     assert "  helm uninstall gcu --namespace gcu-system --no-hooks" in told
@@ -72,9 +77,21 @@ def test_cards_of_pods_by_limits_are_told_where_there_is_no_dra(
     with pytest.raises(Refused, match="while containers have GCUs"):
         check(api(error=NO_DRA, nodes=(node("n", SHARED, FREE),)), BY_LIMITS)
     told = capsys.readouterr().err.splitlines()
-    assert "  node n: card 0000:01:00.0, shared, 2 containers" in told
+    users = "a pod that has just started or ended, pod default/a"
+    assert f"  node n: card 0000:01:00.0, shared, used by {users}" in told
     assert "  helm uninstall gcu --namespace gcu-system --no-hooks" in told
     check(api(error=NO_DRA, nodes=(node("n", FREE),)), BY_LIMITS)
+
+
+@pytest.mark.parametrize("by_limits", [False, True], ids=["claims", "cards"])
+def test_a_long_list_is_cut(capsys: pytest.CaptureFixture[str], by_limits: bool) -> None:
+    claims = [] if by_limits else [claim(f"c{number:02}", NODE_1) for number in range(45)]
+    nodes = tuple(node(f"n{number:02}", SHARED) for number in range(45)) if by_limits else ()
+    with pytest.raises(Refused):
+        check(api(*claims, nodes=nodes), BY_LIMITS)
+    told = capsys.readouterr().err.splitlines()
+    assert sum(line.startswith(("  claim", "  node")) for line in told) == 40
+    assert "  … and 5 more" in told
 
 
 def test_where_there_is_dra_nodes_tell_of_the_time_before() -> None:

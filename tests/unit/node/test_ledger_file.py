@@ -1,4 +1,4 @@
-"""What a journal tells one who must not change it."""
+"""Reading a journal without changing it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from dra_driver.model.errors import JournalError
 from dra_driver.node import frames
-from dra_driver.node.peek import peek
 from dra_driver.node.records import CardKind, card_record
 from tests.unit.node.damage import append_torn
 from tests.unit.node.journals import forgotten, opened, prepared
+from tests.unit.node.ledger_file import read_ledger
 from tests.unit.node.world import CARDS
 
 
@@ -20,19 +20,19 @@ def test_it_is_what_an_agent_has_and_nothing_changes(tmp_path: Path) -> None:
     for each in (prepared(1), prepared(2), forgotten(1), card_record(CardKind.DRS_ON, CARDS[3])):
         journal.write(each)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    assert peek(tmp_path) == journal.snapshot()
+    assert read_ledger(tmp_path) == journal.snapshot()
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_where_there_is_none_nothing_is_held(tmp_path: Path) -> None:
-    assert not peek(tmp_path / "nowhere").holdings
+    assert not read_ledger(tmp_path / "nowhere").holdings
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_last_record_that_was_not_written_completely_is_left_out(tmp_path: Path) -> None:
     opened(tmp_path).write(prepared(1))
     append_torn(tmp_path, prepared(2))
-    assert set(peek(tmp_path).holdings) == {"uid-1"}
+    assert set(read_ledger(tmp_path).holdings) == {"uid-1"}
 
 
 HEADLESS = frames.encode(b'{"kind":"drs-off","card":"0000:01:00.0"}')
@@ -52,10 +52,10 @@ HEADLESS = frames.encode(b'{"kind":"drs-off","card":"0000:01:00.0"}')
 def test_one_that_is_damaged_is_told(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal").write_bytes(content)
     with pytest.raises(JournalError, match="is damaged"):
-        peek(tmp_path)
+        read_ledger(tmp_path)
 
 
 def test_one_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
     with pytest.raises(JournalError, match="cannot be read: Is a directory"):
-        peek(tmp_path)
+        read_ledger(tmp_path)

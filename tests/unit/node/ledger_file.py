@@ -1,4 +1,4 @@
-"""What a journal tells one who must not change it: opening it as an agent does writes it anew."""
+"""Reads the ledger from a journal that an agent may have open. `Journal.open` would rewrite it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import decode, is_short
 
 
-def peek(directory: Path) -> Ledger:
+def read_ledger(directory: Path) -> Ledger:
     """All holdings; none where there is no journal. Nobody may be writing to it meanwhile.
 
     A last record that was not written completely is left out. Raises JournalError where the file
