@@ -135,7 +135,6 @@ class Agent:
             metrics=self._metrics,
             offering=lambda: self._is(Way.DEVICE_PLUGIN),
             chosen=lambda: self._choice is not None,
-            reports=self._reports,
             changed=self._wake,
         )
         self._counts_cards = settings.count_cards

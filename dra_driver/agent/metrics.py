@@ -68,11 +68,6 @@ class Metrics:
             buckets=_TOOL_SECONDS,
             registry=registry,
         )
-        self._scattered = Counter(
-            "gcu_agent_scattered_pods",
-            "Pods whose slices, or instances, came to be of several cards of the device plugin's.",
-            registry=registry,
-        )
         self._set_aside = Counter(
             "gcu_agent_journal_set_aside",
             "Damaged journals that were kept for a look and rebuilt.",
@@ -92,9 +87,6 @@ class Metrics:
 
     def efsmi_call(self, command: str, outcome: str, seconds: float) -> None:
         self._efsmi.labels(command, outcome).observe(seconds)
-
-    def pod_scattered(self) -> None:
-        self._scattered.inc()
 
     def journal_set_aside(self) -> None:
         self._set_aside.inc()

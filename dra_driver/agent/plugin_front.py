@@ -9,7 +9,6 @@ from typing import Final
 
 from dra_driver.agent.forms import Devices
 from dra_driver.agent.metrics import Metrics
-from dra_driver.agent.reports import Reports
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.shared import Shared
 from dra_driver.agent.unpublished import UnpublishedDevices
@@ -19,7 +18,6 @@ from dra_driver.device_plugin.granter import Handover
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.device_plugin.reporter import Reporter
-from dra_driver.device_plugin.scattered import Scattered
 from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
@@ -59,15 +57,12 @@ class PluginFront:
         metrics: Metrics,
         offering: Callable[[], bool],
         chosen: Callable[[], bool],
-        reports: Reports,
         changed: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._shared = shared
         self._offering = offering
         self._chosen = chosen
-        self._metrics = metrics
-        self._reports_to = reports
         self._takes_cdi: bool | None = None
         self._devices = UnpublishedDevices(shared)
         here = f"spec.nodeName={settings.node_name}"
@@ -87,7 +82,6 @@ class PluginFront:
             pods=pods,
             pods_lag=self._pods_lag,
             timed=metrics.timed_devices,
-            found_scattered=self._tell_scattered,
             effects=shared.effects,
         )
         folders = Folders.of(settings.kubelet_root)
@@ -169,10 +163,6 @@ class PluginFront:
 
     def _pods_lag(self) -> float:
         return _PODS_LAG if self._pods.problem is None else 0.0
-
-    def _tell_scattered(self, found: Scattered) -> None:
-        self._metrics.pod_scattered()
-        self._reports_to.scattered(found.pod, found.text)
 
     def _view(self) -> NodeView:
         cards = self._shared.by_address()

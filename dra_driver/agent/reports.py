@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dra_driver.kube.events import EventType, Recorder
-from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.node.remade import Remade
 
@@ -25,7 +25,6 @@ CARD_WITHOUT_DRS: Final = "GcuCardWithoutDrs"
 DEVICE_FAILING: Final = "GcuDeviceFailing"
 INSTANCE_REMADE: Final = "GcuInstanceRemade"
 STATUS_REFUSED: Final = "GcuStatusRefused"
-POD_SCATTERED: Final = "GcuPodScattered"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
 
@@ -66,17 +65,6 @@ class Reports:
             _claim(claim),
             kind=EventType.WARNING,
             reason=STATUS_REFUSED,
-            note=note,
-            action="Serve",
-        )
-
-    def scattered(self, pod: Object, note: str) -> None:
-        """The pod's containers came to several cards."""
-        metadata = {key: pod["metadata"][key] for key in ("namespace", "name", "uid")}
-        self._recorder.record(
-            {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata},
-            kind=EventType.WARNING,
-            reason=POD_SCATTERED,
             note=note,
             action="Serve",
         )

@@ -56,11 +56,6 @@ class NodePods:
     def _present(self) -> list[Object]:
         return [pod for pod in (self._pods or {}).values() if not _is_over(pod)]
 
-    def known(self) -> list[Object]:
-        """All that the watch has told of."""
-        with self._lock:
-            return list((self._pods or {}).values())
-
     def waiting(self) -> list[Object]:
         """Those of which no container runs yet, in the order in which they came to the node: so the
         kubelet is told of them, too. Of those that were there before, the oldest first."""

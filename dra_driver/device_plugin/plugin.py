@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dra_driver.device_plugin.granter import Granter, Handover
@@ -12,7 +12,6 @@ from dra_driver.device_plugin.hints import hints, is_requested
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints
 from dra_driver.device_plugin.releaser import DeviceSets, Releaser
-from dra_driver.device_plugin.scattered import Scattered, scattered
 from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler
@@ -54,20 +53,17 @@ class DevicePlugin:
         pods: NodePods | None = None,
         pods_lag: Callable[[], float] = lambda: 0.0,
         timed: Timed = lambda _resource, handler: handler,
-        found_scattered: Callable[[Scattered], None] = lambda _found: None,
         effects: Effects | None = None,
     ) -> None:
         """`pod_uid` is the agent's own pod's: two agents can serve side by side. `patience` is how
         many seconds `announce` may take to come. `pods` are the node's, and `pods_lag` gives how
         many seconds later than the kubelet their watch may be. `timed` gives the handler of a
-        resource, its calls measured. `found_scattered` is called once for each such pod."""
+        resource, its calls measured."""
         effects = effects or Effects()
         folders = Folders.of(kubelet_root)
         self._changed = changed
         self._pods = pods or NodePods()
         self._pods_lag = pods_lag
-        self._found_scattered = found_scattered
-        self._known_scattered: frozenset[str] = frozenset()
         self._checkpoint = folders.checkpoint
         self._record = KubeletRecord(folders.pod_resources, folders.checkpoint, tell=self.tell)
         granter = Granter(
@@ -155,17 +151,7 @@ class DevicePlugin:
 
     def _held(self, devices: DeviceSets) -> DeviceSets:
         found = [each for each in self._record.look() if each.devices in devices]
-        self._look_for_scattered(found)
         return device_sets(self._pods.left(found))
-
-    def _look_for_scattered(self, recorded: Collection[Recorded]) -> None:
-        found = {
-            each.pod["metadata"]["uid"]: each for each in scattered(recorded, self._pods.known())
-        }
-        for uid in sorted(found.keys() - self._known_scattered):
-            logger.warning("pod with UID %s: %s", uid, found[uid].text)
-            self._found_scattered(found[uid])
-        self._known_scattered = frozenset(found)
 
     def _on_change(self) -> None:
         self.tell()

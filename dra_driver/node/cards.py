@@ -1,7 +1,7 @@
 """What giving out devices does to cards, mode by mode, with the records that belong between.
 
-Every method but `knows` is called with the locks of the cards held, and raises GcuError, which
-says what device is to blame.
+Every method is called with the locks of the cards held, and raises GcuError, which says what device
+is to blame.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from dra_driver.hardware.drs_errors import Misplaced
 from dra_driver.model.card import Card
-from dra_driver.model.errors import ForeignCard, GcuError, HardwareError, Refused
+from dra_driver.model.errors import ForeignCard, GcuError, HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.owner import Owner
@@ -41,10 +41,6 @@ class CardWork:
         self._journal = journal
         self._steps = steps
 
-    def knows(self, holds: Holds) -> bool:
-        """Whether this version has steps for all of `holds`."""
-        return all(hold.mode in self._steps for hold in holds)
-
     def survey(self, holds: Holds, cards: Cards) -> Holds:
         """The holds with what must be known before anything is made; raises ForeignCard where a
         card is somebody else's."""
@@ -54,13 +50,15 @@ class CardWork:
                 for problem in cards[hold.card].problems:
                     if problem.taint == TAINT_FOREIGN and not hold.admin_access:
                         raise ForeignCard(f"card {hold.card} is not ours to use: {problem.text}")
-                surveyed.append(self._step(hold).survey(hold))
+                surveyed.append(self._steps[hold.mode].survey(hold))
         return tuple(surveyed)
 
     def totals(self, holds: Holds, cards: Cards) -> dict[str, int]:
         """By device of the surveyed `holds`, how much of its capacity there is, where that is
         counted."""
-        totals = {hold.device: self._step(hold).total(hold, cards[hold.card]) for hold in holds}
+        totals = {
+            hold.device: self._steps[hold.mode].total(hold, cards[hold.card]) for hold in holds
+        }
         return {device: total for device, total in totals.items() if total is not None}
 
     def create(self, owner: Owner, holds: Holds, cards: Cards) -> Holds:
@@ -79,9 +77,7 @@ class CardWork:
 
     def missing(self, holds: Holds) -> frozenset[PciAddress]:
         """The cards on which something of a prepared claim is not as recorded."""
-        return frozenset(
-            hold.card for hold in holds if hold.mode in self._steps and self._find(hold) != hold
-        )
+        return frozenset(hold.card for hold in holds if self._find(hold) != hold)
 
     def remake(self, owner: Owner, holds: Holds, cards: Cards) -> Holds:
         """Make again what of a prepared claim is missing on `cards`, recording each step before
@@ -90,7 +86,7 @@ class CardWork:
         for at, hold in enumerate(holds):
             if hold.card not in cards:
                 continue
-            step, found = self._step(hold), self._find(hold)
+            step, found = self._steps[hold.mode], self._find(hold)
             if found is None:
                 with blame(hold.device):
                     made[at] = step.survey(hold)
@@ -111,7 +107,7 @@ class CardWork:
             try:
                 if hold.card not in failed:
                     with blame(hold.device):
-                        self._step(hold).destroy(hold)
+                        self._steps[hold.mode].destroy(hold)
             except HardwareError as error:
                 failed[hold.card] = error
             if hold.card in failed:
@@ -135,7 +131,7 @@ class CardWork:
 
     def _create(self, owner: Owner, hold: Hold, card: Card) -> Hold:
         try:
-            return self._step(hold).create(hold, card)
+            return self._steps[hold.mode].create(hold, card)
         except Misplaced as error:
             self._account_for(owner, hold, error)
             raise
@@ -156,7 +152,7 @@ class CardWork:
 
     def _try_vacate(self, card: PciAddress) -> bool:
         try:
-            return Mode.DRS in self._steps and self._steps[Mode.DRS].vacate(card)
+            return self._steps[Mode.DRS].vacate(card)
         except GcuError:
             # It stays recorded as switched, and is tried again before anything else is given
             # out of the card, and whenever the node is looked at.
@@ -166,8 +162,7 @@ class CardWork:
     def _leave_drs(self, card: PciAddress) -> None:
         if card not in self._journal.snapshot().switched:
             return
-        if Mode.DRS in self._steps:
-            self.vacate(card)
+        self.vacate(card)
         if card in self._journal.snapshot().switched:
             raise ForeignCard(
                 f"card {card} is still in DRS mode", remedy="it is switched out of it before use"
@@ -175,14 +170,4 @@ class CardWork:
 
     def _find(self, hold: Hold) -> Hold | None:
         with blame(hold.device):
-            return self._step(hold).find(hold)
-
-    def _step(self, hold: Hold) -> ModeSteps:
-        try:
-            return self._steps[hold.mode]
-        except KeyError:
-            raise Refused(
-                f"device {hold.device} was prepared in mode {hold.mode}, which this version of "
-                "the driver does not know",
-                remedy="run the version of the driver that prepared it",
-            ) from None
+            return self._steps[hold.mode].find(hold)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from dra_driver.model.card import Card
 from dra_driver.model.errors import HardwareError, InvalidValue
@@ -25,18 +25,10 @@ class CdiSpecs:
     """The CDI files of owners. Each method is called with the owner's lock held, and raises
     CdiError when the directory does not allow it."""
 
-    def __init__(
-        self,
-        hardware: Hardware,
-        cdi: CdiDirectory,
-        injection: Injection,
-        knows: Callable[[Holds], bool],
-    ) -> None:
-        """`knows` says whether this version knows the modes of all holds."""
+    def __init__(self, hardware: Hardware, cdi: CdiDirectory, injection: Injection) -> None:
         self._hardware = hardware
         self._cdi = cdi
         self._injection = injection
-        self._knows = knows
 
     def write(self, owner: Owner, holds: Holds, cards: Mapping[PciAddress, Card]) -> None:
         """Write the owner's file; `cards` has every card that the holds see."""
@@ -55,9 +47,6 @@ class CdiSpecs:
         """Write a prepared owner's file where it is missing or its cards have other minors by now;
         say whether it was. Raises HardwareError where it is missing, and cannot be written."""
         present = self._cdi.read(held.owner.uid)
-        if present is not None and not self._knows(held.holds):
-            # A newer version wrote it, and knows more of its mode than this one.
-            return False
         try:
             cards = self.read_cards(seen(held.holds), held.holds)
         except HardwareError:

@@ -82,7 +82,7 @@ class Keeper:
         self._failures = failures
         self._tell_remade = remade
         self._work = CardWork(hardware, journal, steps)
-        self._specs = CdiSpecs(hardware, cdi, injection, self._work.knows)
+        self._specs = CdiSpecs(hardware, cdi, injection)
 
     def trying(self, owner: Owner, holds: Holds) -> AbstractContextManager[None]:
         """Around what comes before `prepare` in the same try: it has failed as one of its steps."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +14,12 @@ from dra_driver.model.names import DRIVER
 from dra_driver.node.records import Hold
 
 
-def holds_of(
-    claim: Mapping[str, Any], ref: ClaimRef, *, pool: str, modes: Collection[Mode]
-) -> tuple[Hold, ...]:
+def holds_of(claim: Mapping[str, Any], ref: ClaimRef, *, pool: str) -> tuple[Hold, ...]:
     """What the claim holds here, in the order of its results, `sees` still empty.
 
-    `claim` is the API object, `ref` what the kubelet asked for, `pool` this node's, `modes`
-    those that can be prepared. Raises Refused with the reason in words, InvalidValue for a
-    device name that this driver does not publish, and for configuration that is not understood.
+    `claim` is the API object, `ref` what the kubelet asked for, `pool` this node's. Raises Refused
+    with the reason in words, InvalidValue for a device name that this driver does not publish, and
+    for configuration that is not understood.
     """
     _check_identity(claim, ref)
     found = allocation(claim)
@@ -36,7 +34,7 @@ def holds_of(
         # Nothing of it matters on the node, but what was written must have been meant so.
         read_config(entry, _owner(entry, ref))
     pod = made_for(claim)
-    return tuple(replace(_hold(result, ref, pool, modes), made_for=pod) for result in ours)
+    return tuple(replace(_hold(result, ref, pool), made_for=pod) for result in ours)
 
 
 def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
@@ -55,9 +53,9 @@ def _owner(entry: Mapping[str, Any], ref: ClaimRef) -> str:
     )
 
 
-def _hold(result: Result, ref: ClaimRef, pool: str, modes: Collection[Mode]) -> Hold:
+def _hold(result: Result, ref: ClaimRef, pool: str) -> Hold:
     hold = Hold.of(result)
-    for problem, remedy in _objections(hold, result, pool, modes):
+    for problem, remedy in _objections(hold, result, pool):
         raise Refused(
             f"claim {ref}, request {result.request!r}, device {result.device}: {problem}",
             remedy=remedy,
@@ -65,21 +63,13 @@ def _hold(result: Result, ref: ClaimRef, pool: str, modes: Collection[Mode]) -> 
     return hold
 
 
-def _objections(
-    hold: Hold, result: Result, pool: str, modes: Collection[Mode]
-) -> Iterator[tuple[str, str]]:
+def _objections(hold: Hold, result: Result, pool: str) -> Iterator[tuple[str, str]]:
     if result.pool != pool:
         yield f"it is in pool {result.pool}, and this node has {pool}", "run the pod there"
     if result.admin_access and hold.mode is not Mode.WHOLE:
         yield (
             f"adminAccess is for whole cards, and this is a {hold.mode} device",
             "request a whole card, or drop adminAccess",
-        )
-    if hold.mode not in modes:
-        prepared = ", ".join(sorted(modes))
-        yield (
-            f"a card in mode {hold.mode} cannot be prepared by this version of the driver",
-            f"request a device of one of these types: {prepared}",
         )
     if hold.mode is not Mode.WHOLE and (hold.share_id is None or hold.amount is None):
         yield (

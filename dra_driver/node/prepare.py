@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
-from typing import Final
 
 from dra_driver.kube.errors import NotFound
 from dra_driver.model.claim import ClaimRef, Object
@@ -33,14 +31,12 @@ from dra_driver.node.ports import ClaimReader, Hardware
 from dra_driver.node.reads import Clock, Pause, RetryingReader
 from dra_driver.node.remade import Remade
 from dra_driver.node.renewal import is_renewed
-from dra_driver.node.steps import ModeSteps, WholeCard
+from dra_driver.node.steps import ModeSteps
 from dra_driver.node.usage import Call, with_sight
 
 logger = logging.getLogger(__name__)
 
 Prepared = tuple[PreparedDevice, ...]
-
-WHOLE_ONLY: Final[Mapping[Mode, ModeSteps]] = MappingProxyType({Mode.WHOLE: WholeCard()})
 
 
 class Preparer:
@@ -59,7 +55,7 @@ class Preparer:
         locks: Locks,
         node_name: str,
         injection: Injection,
-        steps: Mapping[Mode, ModeSteps] = WHOLE_ONLY,
+        steps: Mapping[Mode, ModeSteps],
         failures: Failures | None = None,
         lost: Lost | None = None,
         remade: Callable[[Remade], None] = lambda _: None,
@@ -75,7 +71,6 @@ class Preparer:
         self._journal = journal
         self._node = node_name
         self._pool = pool_name(node_name)
-        self._modes = frozenset(steps)
         self.keeper = Keeper(
             hardware=hardware,
             journal=journal,
@@ -151,7 +146,7 @@ class Preparer:
                 call.failed[uid] = _explained(ref, claim)
             else:
                 call.objects[uid] = claim
-                planned = attempt(holds_of, claim, ref, pool=self._pool, modes=self._modes)
+                planned = attempt(holds_of, claim, ref, pool=self._pool)
                 if isinstance(planned, GcuError):
                     call.failed[uid] = planned
                 else:
@@ -179,7 +174,7 @@ class Preparer:
             return
         try:
             claim = self._claims.get_claim(ref.namespace, ref.name)
-            holds = holds_of(claim, ref, pool=self._pool, modes=self._modes)
+            holds = holds_of(claim, ref, pool=self._pool)
             found = lost.found(claim, tuple(replace(each, sees=(each.card,)) for each in holds))
             if found is not None:
                 self._adopt(ref, found)

@@ -69,7 +69,7 @@ def _claims() -> list[Any]:
 def _plan(data: bytes, _: Path) -> object:
     """The claim as the API server gives it; the kubelet asks for a hostile one or for its own."""
     document = json.loads(data)
-    return holds_of(document, ClaimRef.of(document), pool=POOL, modes=set(Mode))
+    return holds_of(document, ClaimRef.of(document), pool=POOL)
 
 
 def _prepare(data: bytes, folder: Path) -> object:

@@ -32,15 +32,6 @@ def test_events_are_about_the_node(kind: EventType) -> None:
     assert recorder.told == [(NODE, kind, "Serve")]
 
 
-def test_a_pod_on_several_cards_is_told_of_on_the_pod() -> None:
-    recorder = ListRecorder()
-    metadata = {"namespace": "team", "name": "a", "uid": "uid-a"}
-    Reports(recorder, "n1").scattered({"metadata": {**metadata, "labels": {}}, "spec": {}}, "why")
-    assert recorder.lines == ["GcuPodScattered why"]
-    regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-    assert recorder.told == [(regarding, EventType.WARNING, "Serve")]
-
-
 @pytest.mark.parametrize(
     ("owner", "regarding"),
     [

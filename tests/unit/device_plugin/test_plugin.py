@@ -11,7 +11,6 @@ import pytest
 
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
-from dra_driver.device_plugin.scattered import Scattered
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.model.card import Problem
@@ -52,7 +51,6 @@ class Node:
         pods: NodePods | None = None,
     ) -> None:
         self.pods = pods
-        self.scattered: list[Scattered] = []
         self.release_interval = release_interval
         self.world = PluginWorld(root / "node", tool=tool(cards))
         self.kubelet = DeviceManager(root, keeps_last=pods is not None)
@@ -79,7 +77,6 @@ class Node:
             release_interval=self.release_interval,
             pods=self.pods,
             pods_lag=lambda: 60.0 if isinstance(self.pods, Late) else 0.0,
-            found_scattered=self.scattered.append,
         )
         self.plugin.start()
         self.kubelet.until(lambda: len(self.kubelet.registered) >= known + 3, "not registered")
@@ -243,29 +240,6 @@ def test_containers_of_a_pod_stay_together_whichever_pod_comes_first(
     finally:
         node.stop()
         node.kubelet.stop()
-
-
-def test_a_pod_on_several_cards_is_told_of_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """It came past the extender, where no card had room for all of it."""
-    metadata = {"namespace": "team", "name": "a", "uid": "uid-a"}
-    there = [{"metadata": metadata, "spec": {"containers": []}}]
-    pods = NodePods(lambda: there)
-    pods.on_replace(there)
-    node = Node(tmp_path_factory.mktemp("k"), pods=pods)
-    try:
-        node.kubelet.admit("a", "c0", SHARED, 4)
-        node.kubelet.admit("a", "c1", SHARED, 4)
-        node.kubelet.until(lambda: bool(node.scattered), "it was not told of")
-        node.kubelet.admit("gone", "c0", SHARED, 2)
-        node.kubelet.end("gone")
-        holdings = node.agent.journal.snapshot
-        node.kubelet.until(lambda: len(holdings().holdings) == 2, "it was not released")
-        [found] = node.scattered  # after two more looks at least
-    finally:
-        node.stop()
-        node.kubelet.stop()
-    assert found.pod["metadata"] == metadata
-    assert f"{SHARED} of cards {ONE}, {TWO}" in found.text
 
 
 def test_an_init_container_hands_its_instance_on(node: Node) -> None:

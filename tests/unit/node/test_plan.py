@@ -7,7 +7,6 @@ import pytest
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, InvalidValue, Refused
-from dra_driver.model.mode import Mode
 from dra_driver.node.plan import holds_of
 from tests.unit.node.world import POOL, claim, hold, result
 
@@ -21,7 +20,7 @@ THEIRS = {"opaque": {"driver": "nic.example.com", "parameters": {}}, "source": "
 
 def planned(object_: dict[str, Any]) -> tuple[object, ...]:
     ref = ClaimRef("team", "one", "uid-one")
-    return holds_of(object_, ref, pool=POOL, modes={Mode.WHOLE})
+    return holds_of(object_, ref, pool=POOL)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def test_a_share_that_does_not_say_what_was_granted(more: dict[str, Any]) -> Non
     ref = ClaimRef("team", "one", "uid-one")
     told = claim("one", result("shared-0000-0d-00-0", **more))
     with pytest.raises(Refused, match="does not say which share"):
-        holds_of(told, ref, pool=POOL, modes=set(Mode))
+        holds_of(told, ref, pool=POOL)
 
 
 UNALLOCATED = {"metadata": {"namespace": "team", "name": "one", "uid": "uid-one"}}
@@ -117,18 +116,6 @@ UNALLOCATED = {"metadata": {"namespace": "team", "name": "one", "uid": "uid-one"
             Refused,
             "adminAccess is for whole cards, and this is a drs device",
             id="administrative access to an instance",
-        ),
-        pytest.param(
-            claim("one", result("shared-0000-0d-00-0", shareID="0b6a-1")),
-            Refused,
-            "a card in mode shared cannot be prepared .* types: whole",
-            id="a share",
-        ),
-        pytest.param(
-            claim("one", result("drs-0000-0d-00-0", shareID="0b6a-1")),
-            Refused,
-            "a card in mode drs cannot be prepared",
-            id="an instance",
         ),
         pytest.param(
             claim("one", result("gcu-0")), InvalidValue, "device 'gcu-0' is not one", id="odd name"

@@ -8,7 +8,7 @@ import pytest
 from dra_driver.model.claim import ClaimRef
 from dra_driver.node import frames
 from dra_driver.node.keeper import Outcome
-from dra_driver.node.records import Kind, decode, encode, record
+from dra_driver.node.records import Kind, encode, record
 from tests.unit.node.world import CARDS, World, claim, hold, result
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
@@ -139,22 +139,6 @@ def test_a_second_agent_starts_beside_the_first(world: World) -> None:
     assert old.held() == new.held() == {"uid-one": "prepared", "uid-two": "prepared"}
     assert old.preparer.unprepare([two]) == {"uid-two": None}
     assert new.held() == {"uid-one": "prepared"}
-
-
-def test_modes_of_a_newer_version_are_kept_as_they_are(world: World) -> None:
-    """After a downgrade: what this version cannot make it neither alters nor takes away."""
-    share = '{"kind":"prepared","claim":{"namespace":"team","name":"s","uid":"uid-s"},"holds":[%s]}'
-    held = (
-        '{"request":"r","pool":"gcu.enflame.com/node-1","device":"drs-0000-0e-00-0",'
-        '"shareID":"a","sees":["0000:0e:00.0"],"profile":"3g"}'
-    )
-    world.start().journal.write(decode((share % held).encode()))
-    file = world.root / "cdi" / "gcu.enflame.com-claim-uid-s.json"
-    file.write_text("made by a newer version")
-    agent = world.start()
-    error = agent.preparer.unprepare([ClaimRef("team", "s", "uid-s")])["uid-s"]
-    assert "does not know" in str(error)
-    assert agent.held()["uid-s"] == "unpreparing"
 
 
 def test_a_file_that_shows_another_card_than_its_own_is_taken_in_for_its_own(world: World) -> None:

@@ -24,7 +24,7 @@ from dra_driver.node.journal import Journal
 from dra_driver.node.locks import Locks, Take, take_lock
 from dra_driver.node.lost import Lost
 from dra_driver.node.ports import Hardware
-from dra_driver.node.prepare import WHOLE_ONLY, Preparer
+from dra_driver.node.prepare import Preparer
 from dra_driver.node.records import Hold
 from dra_driver.node.recovery import Recovery, Report
 from dra_driver.node.remade import Remade
@@ -233,7 +233,9 @@ class World:
     machine: Machine = field(default_factory=Machine)
     api: Api = field(default_factory=Api)
     injection: Injection = Injection.CDI
-    steps: Mapping[Mode, ModeSteps] = field(default_factory=lambda: WHOLE_ONLY)
+    steps: Mapping[Mode, ModeSteps] = field(
+        default_factory=lambda: dict.fromkeys(Mode, WholeCard())
+    )
     failures: Failures = field(default_factory=Failures)
     take: Take = take_lock
     silence: Silence = field(default_factory=Silence)
