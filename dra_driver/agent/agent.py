@@ -48,7 +48,6 @@ from dra_driver.node.examiner import Examiner
 from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.locks import Locks
-from dra_driver.node.lost import Lost
 from dra_driver.node.modes import all_modes
 from dra_driver.node.prepare import Preparer
 from dra_driver.node.reconcile import Reconciler
@@ -236,11 +235,6 @@ class Agent:
                 slice_count=self._slice_count,
             ),
             failures=self._failures,
-            lost=Lost(
-                drs,
-                ledger=self._journal.snapshot,
-                suspected=lambda: self._caretaker.adopt or bool(self._cards.foreign),
-            ),
             remade=self._reports.remade,
         )
 

@@ -169,14 +169,6 @@ class Keeper:
                 self._failures.unprepared(held.owner, held.holds)
             return Outcome.UNDONE if held.state is State.INTENT else Outcome.FINISHED
 
-    def adopt(self, owner: Owner, holds: Holds, *, awaited: Awaited = always) -> None:
-        """Take an owner into the journal of which only the CDI file tells; raises Refused when
-        another one holds its card, or this is not `awaited` any more."""
-        with self._own(owner.uid, holds) as held:
-            if held is None:
-                check_awaited(owner, awaited)
-                self._write(Kind.PREPARED, owner, holds)
-
     def recall(self, uid: str) -> Outcome:
         """Take an owner into the journal of which only the CDI file tells: it proves that all was
         prepared, and a container may be running with it. One that cannot be read serves no runtime

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from dra_driver.kube.errors import NotFound
@@ -24,7 +23,6 @@ from dra_driver.node.journal import Journal
 from dra_driver.node.keeper import Holds, Keeper
 from dra_driver.node.ledger import Holding, Ledger, State
 from dra_driver.node.locks import Locks
-from dra_driver.node.lost import Lost
 from dra_driver.node.others import others_to_read
 from dra_driver.node.plan import holds_of
 from dra_driver.node.ports import ClaimReader, Hardware
@@ -57,14 +55,11 @@ class Preparer:
         injection: Injection,
         steps: Mapping[Mode, ModeSteps],
         failures: Failures | None = None,
-        lost: Lost | None = None,
         remade: Callable[[Remade], None] = lambda _: None,
         clock: Clock = time.monotonic,
         pause: Pause = time.sleep,
     ) -> None:
-        """`lost` finds what claims have of which nothing on the node tells. `remade` as for the
-        `Keeper`. `clock` and `pause` are for reads that are repeated."""
-        self._lost = lost
+        """`remade` as for the `Keeper`. `clock` and `pause` are for reads that are repeated."""
         self._claims = claims
         self._retrying = partial(RetryingReader, claims, clock=clock, pause=pause)
         self._locks = locks
@@ -102,8 +97,8 @@ class Preparer:
         self._sort(call, ledger, reader)
         sighted = self._sight(call, ledger, reader)
         prepare = {
-            uid: partial(self._prepare, call.refs[uid], sighted[uid], call.objects[uid], awaited)
-            for uid in sighted
+            uid: partial(self._prepare, call.refs[uid], holds, awaited)
+            for uid, holds in sighted.items()
         }
         slow = {uid for uid, holds in sighted.items() if _is_slow(holds)}
         answers = attempt_all(prepare, slow)
@@ -117,9 +112,6 @@ class Preparer:
         Works without the API server, where the claim may be long gone. Raises JournalError when
         the journal cannot be read.
         """
-        if self._lost is not None and self._lost.suspected:
-            for ref in refs:
-                self._take_in(ref, self._lost)
         held = self._journal.snapshot().holdings if len(refs) > 1 else {}
         slow = {uid for uid, holding in held.items() if _is_slow(holding.holds)}
         return attempt_all({ref.uid: partial(self.keeper.unprepare, ref) for ref in refs}, slow)
@@ -159,32 +151,8 @@ class Preparer:
             return {}
         return sighted
 
-    def _prepare(self, ref: ClaimRef, holds: Holds, claim: Object, awaited: Awaited) -> Prepared:
-        with self.keeper.trying(ref, holds):
-            found = None if self._lost is None else self._lost.found(claim, holds)
-        if found is not None:
-            self._adopt(ref, found, awaited)
-            return self._keep(ref)
+    def _prepare(self, ref: ClaimRef, holds: Holds, awaited: Awaited) -> Prepared:
         return _devices(ref, self.keeper.prepare(ref, holds, awaited=awaited))
-
-    def _take_in(self, ref: ClaimRef, lost: Lost) -> None:
-        """Learn from the claim what it has, to take it back. It may be gone, and the API server
-        away: then there is nothing to learn, and nothing to wait for."""
-        if ref.uid in self._journal.snapshot().holdings:
-            return
-        try:
-            claim = self._claims.get_claim(ref.namespace, ref.name)
-            holds = holds_of(claim, ref, pool=self._pool)
-            found = lost.found(claim, tuple(replace(each, sees=(each.card,)) for each in holds))
-            if found is not None:
-                self._adopt(ref, found)
-        except GcuError as error:
-            logger.warning("it is not known whether claim %s has an instance: %s", ref, error)
-
-    def _adopt(self, ref: ClaimRef, found: Holds, awaited: Awaited = always) -> None:
-        made = ", ".join(str(hold.instance) for hold in found if hold.instance is not None)
-        logger.warning("claim %s, which was lost, has DRS instance %s", ref, made)
-        self.keeper.adopt(ref, found, awaited=awaited)
 
     def _keep(self, ref: ClaimRef) -> Prepared:
         holds = self.keeper.keep(ref)

@@ -13,7 +13,7 @@ import pytest
 from dra_driver.kube.resources import EVENTS
 from dra_driver.model.names import TAINT_UNHEALTHY
 from tests.cluster.waiting import wait_until
-from tests.kill.grants import CARDS, FOREIGN, FREE, TAKEN, Kind, wanted
+from tests.kill.grants import CARDS, DIVIDED, FOREIGN, FREE, TAKEN, Kind, wanted
 from tests.kill.node import Node
 from tests.kill.outside import await_published, check
 
@@ -193,21 +193,23 @@ def test_a_folder_that_is_lost_under_a_running_agent(node: Node) -> None:
 
 
 def test_all_records_lost_at_once(node: Node) -> None:
-    """Each claim is known again as the kubelet names it."""
+    """No pod waits for it; the instances are foreign, until a person does what the event says."""
     node.serve_others()
-    before = node.files()
     node.down()
     for folder in (node.state, node.cdi):
         for path in folder.iterdir():
             if path.is_file():
                 path.unlink()
     node.up(_LOOKS)
-    for ref in node.held:
-        assert node.kubelet.prepare(ref) == ""
-    await_examined(node)
-    check(node)
-    assert node.files().keys() == before.keys()
+    index = node.machine.card(str(DIVIDED)).efsmi_index
+    await_event(node, "GcuCardForeign", f"`efsmi -i {index} --drs --destroy-instance ID`")
+    [divided] = [ref for ref, grant in node.held.items() if grant.card == DIVIDED]
+    assert f"card {DIVIDED} " in node.kubelet.prepare(divided)
     for ref in list(node.held):
         assert node.kubelet.unprepare(ref) == ""
         del node.held[ref]
+    [left] = node.machine.card(str(DIVIDED)).instances
+    node.by_hand(DIVIDED, "--destroy-instance", str(left.id))
+    node.by_hand(DIVIDED, "off")
+    await_examined(node)
     check(node)

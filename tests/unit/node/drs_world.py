@@ -19,7 +19,6 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.examiner import Examiner
 from dra_driver.node.journal import Journal
-from dra_driver.node.lost import Lost
 from dra_driver.node.modes import all_modes
 from dra_driver.node.reconcile import Findings, Reconciler
 from dra_driver.node.steps import ModeSteps
@@ -72,14 +71,13 @@ class SimulatedCards:
 
 @dataclass
 class DrsWorld(World):
-    """`free` is what the API server says of cards; `now` is the clock, `suspects` whether the
-    agent thinks that something was lost, `indexes` what it knows of cards at its start. Cards are
-    cut into `slices` by the rule, and into `published` as it is known to the API server."""
+    """`free` is what the API server says of cards; `now` is the clock, `indexes` what the agent
+    knows of cards at its start. Cards are cut into `slices` by the rule, and into `published` as it
+    is known to the API server."""
 
     tool: MemoryEfsmi = field(default_factory=tool)
     free: set[PciAddress] = field(default_factory=lambda: set(CARDS))
     now: float = 0.0
-    suspects: bool = False
     slices: int = SLICES
     published: int | None = None
     indexes: Callable[[PciAddress], int | None] = lambda _: None
@@ -103,9 +101,6 @@ class DrsWorld(World):
                 journal.snapshot(), card, published=self.published, rule=self.slices
             ),
         )
-
-    def lost(self, journal: Journal) -> Lost:
-        return Lost(self.drs, ledger=journal.snapshot, suspected=lambda: self.suspects)
 
     def reconcile(self, agent: Agent, **keys: Any) -> Findings:
         reconciler = Reconciler(

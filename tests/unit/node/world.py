@@ -22,7 +22,6 @@ from dra_driver.node.cdi_directory import CdiDirectory
 from dra_driver.node.failures import Failures
 from dra_driver.node.journal import Journal
 from dra_driver.node.locks import Locks, Take, take_lock
-from dra_driver.node.lost import Lost
 from dra_driver.node.ports import Hardware
 from dra_driver.node.prepare import Preparer
 from dra_driver.node.records import Hold
@@ -257,7 +256,6 @@ class World:
             injection=self.injection,
             steps=self.modes(journal, effects),
             failures=self.failures,
-            lost=self.lost(journal),
             remade=self.remade.append,
             clock=lambda: sum(self.pauses),
             pause=self.pauses.append,
@@ -279,11 +277,6 @@ class World:
     def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeSteps]:
         """The steps of an agent with that journal."""
         return self.steps
-
-    def lost(self, journal: Journal) -> Lost | None:
-        """What finds claims of which nothing on the node tells."""
-        del journal
-        return None
 
     def start(self, effects: Effects | None = None) -> Agent:
         """Boot, open the journal and recover."""
