@@ -22,7 +22,6 @@ from dra_driver.hardware.drs_errors import (
     CreateSaidFailed,
     DestroyFailed,
     InstanceUnclear,
-    Misplaced,
     NoProfiles,
     SwitchRefused,
 )
@@ -133,17 +132,15 @@ class Drs:
 
         Raises CreateRefused or CreateMadeNothing when nothing was made, CreateMadeOther when what
         was made had another profile and has been destroyed; CreateSaidFailed, CreateHung or
-        InstanceUnclear when something may have been, which is then the caller's to undo. Raises
-        Misplaced where it may have been another card that was switched, or divided.
+        InstanceUnclear when something may have been, which is then the caller's to undo. Where
+        another card gets the index meanwhile, what is made there is foreign to the caller.
         """
-        index = self._index(address)
-        self._check_place(address, index, made=False)
         failure: HardwareError | None = None
         try:
             self._run(address, "--drs", "--create-instance", str(profile.id))
         except (EfsmiFailed, EfsmiHung) as error:
             failure = error
-        appeared = self._appeared(address, before, index, made=failure is None)
+        appeared = tuple(one for one in self.instances(address) if not one.is_in(before))
         new = tuple(one for one in appeared if one.profile == profile.name)
         what = f"DRS instance {profile.name} on card {address}"
         if isinstance(failure, EfsmiHung):
@@ -193,37 +190,6 @@ class Drs:
                 f"destroyed: {failure or 'efsmi reported success'}",
                 remedy="the agent retries by itself; check which program still uses the card",
             ) from failure
-
-    def _appeared(
-        self, address: PciAddress, before: Instances, index: int, *, made: bool
-    ) -> Instances:
-        """What is listed now and was not `before`; raises Misplaced where that is nothing, and
-        another card has the index by which something was `made`."""
-        try:
-            found = tuple(one for one in self.instances(address) if not one.is_in(before))
-        except CardGone:
-            self._check_place(address, index, made=made)
-            raise
-        if not found and self._index(address) != index:
-            self._check_place(address, index, made=made)
-        return found
-
-    def _check_place(self, address: PciAddress, index: int, *, made: bool) -> None:
-        """Raise Misplaced where another card has the index that the card had."""
-        with self._silence.asking(card_name(address)), self._locks.alone(address) as lock:
-            try:
-                text = self._tool.run("-i", str(index), "-L", inherit=(lock,))
-            except EfsmiFailed:
-                return  # nobody's
-        for card in parse_list(text):
-            if card.address != address:
-                what = "DRS instance of" if made else "DRS mode of"
-                raise Misplaced(
-                    f"`efsmi` calls card {card.address} by index {index}, which was that of card "
-                    f"{address} before: the {what} card {address} may be on it",
-                    stranger=card.address,
-                    made=made,
-                )
 
     def _listing(self, address: PciAddress) -> str:
         """``-i N -L`` of the index that the card has now."""

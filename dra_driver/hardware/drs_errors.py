@@ -7,7 +7,6 @@
         ├── CardGone            efsmi does not list the card
         ├── CardBusy            an earlier call on the card, which was given up, still runs
         ├── CardSilent          the card did not answer a moment ago, and is not asked again yet
-        ├── Misplaced           another card had the index by which a change was asked for
         ├── SwitchRefused       ``--drs on`` or ``off`` failed
         ├── NoProfiles          the card offers none
         ├── CreateRefused       efsmi said no, and nothing was made
@@ -22,7 +21,6 @@
 from __future__ import annotations
 
 from dra_driver.model.errors import HardwareError
-from dra_driver.model.pci import PciAddress
 
 
 class DrsError(HardwareError):
@@ -39,17 +37,6 @@ class CardBusy(DrsError):
 
 class CardSilent(DrsError):
     """The card did not answer a moment ago, and is not asked again yet."""
-
-
-class Misplaced(DrsError):
-    """efsmi's indexes moved, as cards went or came, while a card was being changed. `stranger` had
-    the card's index afterwards, so it may be in DRS mode by this; with `made`, the instance was
-    made there."""
-
-    def __init__(self, what: str, *, stranger: PciAddress, made: bool) -> None:
-        super().__init__(what, remedy="the agent takes it back by itself, and tries again")
-        self.stranger = stranger
-        self.made = made
 
 
 class SwitchRefused(DrsError):

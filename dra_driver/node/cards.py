@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
-from dra_driver.hardware.drs_errors import Misplaced
 from dra_driver.model.card import Card
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError
 from dra_driver.model.mode import Mode
@@ -18,7 +17,6 @@ from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.failures import blame
 from dra_driver.node.journal import Journal
-from dra_driver.node.misplaced import misplaced
 from dra_driver.node.ports import Hardware
 from dra_driver.node.records import CardKind, Hold, Kind, card_record, record
 from dra_driver.node.steps import ModeSteps
@@ -70,7 +68,7 @@ class CardWork:
             with blame(hold.device):
                 if hold.mode is not Mode.DRS:
                     self._leave_drs(hold.card)
-                made[at] = self._create(owner, hold, cards[hold.card])
+                made[at] = self._steps[hold.mode].create(hold, cards[hold.card])
             if made[at] != hold:
                 self._journal.write(record(Kind.INTENT, owner, tuple(made)))
         return tuple(made)
@@ -92,7 +90,7 @@ class CardWork:
                     made[at] = step.survey(hold)
                 self._journal.write(record(Kind.PREPARED, owner, tuple(made)))
                 with blame(hold.device):
-                    found = self._create(owner, made[at], cards[hold.card])
+                    found = step.create(made[at], cards[hold.card])
             if found != made[at]:
                 made[at] = found
                 self._journal.write(record(Kind.PREPARED, owner, tuple(made)))
@@ -128,27 +126,6 @@ class CardWork:
         """Switch a card out of DRS mode and record it."""
         if self._steps[Mode.DRS].vacate(card):
             self._journal.write(card_record(CardKind.DRS_OFF, card))
-
-    def _create(self, owner: Owner, hold: Hold, card: Card) -> Hold:
-        try:
-            return self._steps[hold.mode].create(hold, card)
-        except Misplaced as error:
-            self._account_for(owner, hold, error)
-            raise
-
-    def _account_for(self, owner: Owner, hold: Hold, error: Misplaced) -> None:
-        if self._is_foreign(error.stranger):
-            logger.error("what is on card %s by mistake is left to a person", error.stranger)
-            return
-        self._journal.commit(lambda now: misplaced(now, owner, hold, error))
-
-    def _is_foreign(self, card: PciAddress) -> bool:
-        """Whether what is found on the card may be somebody else's."""
-        try:
-            problems = self._hardware.card(card).problems
-        except HardwareError:
-            return False
-        return any(problem.taint == TAINT_FOREIGN for problem in problems)
 
     def _try_vacate(self, card: PciAddress) -> bool:
         try:

@@ -205,7 +205,7 @@ def test_the_points_of_an_instances_life(fast_path: Path) -> None:
         *written,
         *["efsmi.call"] * 2,  # DRS on, profiles
         *["profiles.write", "profiles.rename"],
-        *["efsmi.call"] * 3,  # its index still, create, list
+        *["efsmi.call"] * 2,  # create, list
         *written,
         *["cdi.write", "cdi.rename"],
         *written,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.node.failures import TRIES
 from dra_driver.simulator.boot import with_ecc
@@ -16,6 +16,8 @@ from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, 
 from tests.unit.node.world import CARDS, Agent
 
 ONE = str(CARDS[0])
+# Their indexes run against their addresses: 2, 1, 0.
+NEIGHBOUR, OURS, OTHER = map(str, CARDS[:3])
 _MORE_THAN_ENOUGH = 40
 
 
@@ -289,3 +291,56 @@ def test_a_card_that_hangs_holds_a_start_up_once_and_not_for_each_claim(tmp_path
     assert world.files() == files
     hung = world.tool.calls[before:]
     assert len(hung) <= 2, hung
+
+
+def goes(world: DrsWorld) -> None:
+    """The neighbour has the index that was ours."""
+    world.tool.set_card(OTHER, lost=True)
+    world.tool.set_card(OURS, efsmi_index=0)
+    world.tool.set_card(NEIGHBOUR, efsmi_index=1)
+
+
+def comes(world: DrsWorld) -> None:
+    """All move up, and nobody has it."""
+    world.tool.set_card(OTHER, efsmi_index=7)
+    world.tool.set_card(OURS, efsmi_index=8)
+    world.tool.set_card(NEIGHBOUR, efsmi_index=9)
+
+
+@pytest.mark.parametrize("move", [goes, comes], ids=lambda move: move.__name__)
+@pytest.mark.parametrize(
+    "neighbour",
+    [None, whole("n", 0), slices("n", 0, 2), instance("n", 0, 3), instance("n", 0, 1)],
+    ids=["empty", "whole", "slices", "drs", "drs of that size"],
+)
+def test_what_lands_on_another_card_as_indexes_move_is_foreign(
+    tmp_path: Path, move: Callable[[DrsWorld], None], neighbour: Object | None
+) -> None:
+    """And what others have there stays."""
+    landed = set()
+    for number in range(_MORE_THAN_ENOUGH):
+        world = DrsWorld(tmp_path / str(number), tool=tool(3))
+        effects = AtCall(-1, lambda world=world: move(world))  # type: ignore[misc]
+        agent = world.start(effects)
+        if neighbour is not None:
+            assert errors(agent, world.api.add(neighbour)) == [""]
+        had = world.tool.instances(NEIGHBOUR)
+        effects.number = effects.seen + number
+        errors(agent, world.api.add(instance("a", 1, 1)))
+        world.reconcile(agent)
+        there = world.tool.instances(NEIGHBOUR)
+        assert set(had) <= set(there), f"moved at call {number}"
+        is_on = world.tool.card(NEIGHBOUR).virtualization == "DRS"
+        foreign = there != had or (is_on and not had)
+        landed.add(foreign)
+        assert set(world.reconcile(agent).foreign) == ({CARDS[0]} if foreign else set())
+        world.tool.set_card(OTHER, lost=False, efsmi_index=5)
+        world.tool.set_card(OURS, efsmi_index=6)
+        assert errors(agent, world.api.add(instance("a", 1, 1))) == [""]
+        assert len(world.tool.instances(OURS)) == 1
+        assert world.tool.instances(NEIGHBOUR) == there
+        agent.journal.close()
+        if not effects.done:
+            assert landed == ({False, True} if move is goes else {False})
+            return
+    pytest.fail("a prepare has no end")
