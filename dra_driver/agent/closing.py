@@ -3,8 +3,7 @@ cannot be taken away, so that pods leave them and none comes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from dra_driver.agent.forms import Devices
@@ -13,11 +12,9 @@ from dra_driver.model.device import parse_device_name, taint
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.failures import FIRST_PAUSE, Failures
+from dra_driver.node.failures import Failures
 from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.remnants import remnant_cards
-
-_PAUSE: Final = timedelta(seconds=FIRST_PAUSE)
 
 LEFT: Final = "left"
 """The taint's value where it is not for a while, but until the agent has cleared up."""
@@ -38,9 +35,6 @@ class OpenDevices:
     allocated of it.
 
     Where it is not `evicting`, the effect is always NoSchedule.
-
-    What an agent that ended had closed is known from the taints that stand `published` (None until
-    the API server has told).
     """
 
     def __init__(
@@ -49,21 +43,15 @@ class OpenDevices:
         failures: Failures,
         *,
         ledger: Callable[[], Ledger],
-        published: Callable[[], Iterable[Object] | None],
         evicting: bool = True,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._source = source
         self._failures = failures
         self._ledger = ledger
-        self._published = published
         self._evicting = evicting
-        self._now = now
-        self._taken_over = False
 
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
         """Raises JournalError."""
-        self._take_over()
         wanted = self._source()
         closed = self._failures.closed()
         ledger = self._ledger()
@@ -86,19 +74,6 @@ class OpenDevices:
             ]
             for card, devices in wanted.items()
         }
-
-    def _take_over(self) -> None:
-        if self._taken_over:
-            return
-        published = self._published()
-        if published is None:
-            return
-        for device in published:
-            for each in device.get("taints", ()):
-                if each["key"] == TAINT_FAILING and each.get("value", "") != LEFT:
-                    left = datetime.fromisoformat(each["timeAdded"]) + _PAUSE - self._now()
-                    self._failures.close(device["name"], left.total_seconds())
-        self._taken_over = True
 
 
 def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:

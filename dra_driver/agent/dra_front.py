@@ -65,7 +65,6 @@ class DraFront:
                 offered,
                 shared.failures,
                 ledger=journal.snapshot,
-                published=lambda: self._publisher.known_devices,
             ),
             held=lambda: claimed_cards(journal.snapshot()),
             evict=settings.evicting,

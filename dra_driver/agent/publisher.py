@@ -93,13 +93,7 @@ class Publisher(Background):
     @property
     def devices(self) -> Devices:
         """The node's devices as they stand on the API server; none until it has told."""
-        return self.known_devices or []
-
-    @property
-    def known_devices(self) -> Devices | None:
-        """The same; None until the API server has told."""
-        slices = self.published.slices
-        return None if slices is None else _devices_of(slices)
+        return _devices_of(self.published.slices or ())
 
     @property
     def problem(self) -> str | None:

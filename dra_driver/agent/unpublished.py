@@ -29,7 +29,6 @@ class UnpublishedDevices:
             ),
             shared.failures,
             ledger=self._ledger,
-            published=lambda: None,
             evicting=False,
         )
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError, InvalidValue
@@ -24,9 +24,7 @@ TRIES: Final = 3
 asks again after 60 to 90 s, as it takes a failed prepare for no error of its own; after 10 to 15 s
 for a failed unprepare (1.36, ``kuberuntime_manager.go`` and ``pod_workers.go``)."""
 
-FIRST_PAUSE: Final = 600.0
-"""Seconds for which a device is closed at first."""
-_LONGEST_PAUSE: Final = 7200.0
+_PAUSE: Final = 600.0  # seconds for which a device is closed
 _FORGET_AFTER: Final = 3600.0  # for an owner that nobody asked for or unprepared
 
 Holds = tuple[Hold, ...]
@@ -43,14 +41,6 @@ class Waiting:
     reason: str
     tries: int
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Closed:
-    """A device that takes nothing new until `until`; `pause` is how long that was."""
-
-    until: float
-    pause: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +68,10 @@ def blame(device: str | None) -> Iterator[None]:
 class Failures:
     """Counts the tries; thread-safe.
 
-    A device is closed after `TRIES` failures for one owner, for ten minutes, and twice as long each
-    time that the first try after it fails again, up to two hours. It is open at once when
-    something could be made, or when another owner has given back what it had of it: there may
-    be room now. `closed` is called with the device and the reason each time that one closes.
+    A device is closed after `TRIES` failures for one owner, for ten minutes, and again when the
+    first try after that fails. It is open at once when something could be made, or when another
+    owner has given back what it had of it: there may be room now. `closed` is called with the
+    device and the reason each time that a device closes.
     """
 
     def __init__(
@@ -95,7 +85,7 @@ class Failures:
         self._clock = clock
         self._lock = threading.Lock()
         self._waiting: dict[str, Waiting] = {}
-        self._closed: dict[str, _Closed] = {}
+        self._closed_until: dict[str, float] = {}
         self._ending: dict[str, _Tries] = {}
 
     @contextmanager
@@ -115,7 +105,7 @@ class Failures:
             self._ending.pop(owner.uid, None)
             waited = self._waiting.pop(owner.uid, None)
             for device in {*made} if waited is None else {*made, waited.device}:
-                self._closed.pop(device, None)
+                self._closed_until.pop(device, None)
 
     def unprepare_failed(self, owner: Owner) -> bool:
         """Count a try to take back what the owner has, which its cards failed. Whether it was the
@@ -146,19 +136,14 @@ class Failures:
             self._ending.pop(owner.uid, None)
             if self._waiting.pop(owner.uid, None) is None:
                 for hold in given_back:
-                    self._reopen(hold.device)
-
-    def close(self, device: str, seconds: float) -> None:
-        """Take over from an agent that ended what it had closed, for what is left of it."""
-        with self._lock:
-            until = self._clock() + min(seconds, FIRST_PAUSE)
-            self._closed.setdefault(device, _Closed(until, FIRST_PAUSE))
+                    if hold.device in self._closed_until:
+                        self._closed_until[hold.device] = self._clock()
 
     def closed(self) -> frozenset[str]:
         """The devices that should take nothing new now."""
         now = self._clock()
         with self._lock:
-            return frozenset(name for name, each in self._closed.items() if now < each.until)
+            return frozenset(name for name, until in self._closed_until.items() if now < until)
 
     def waiting(self) -> Mapping[str, Waiting]:
         """By UID, the owners for which it has failed often enough to be told."""
@@ -166,7 +151,7 @@ class Failures:
             return {
                 uid: each
                 for uid, each in self._waiting.items()
-                if each.tries >= TRIES or each.device in self._closed
+                if each.tries >= TRIES or each.device in self._closed_until
             }
 
     def _failed(self, owner: Owner, holds: Holds, device: str, error: GcuError) -> None:
@@ -178,24 +163,9 @@ class Failures:
             before = self._waiting.get(owner.uid)
             tries = before.tries + 1 if before is not None else 1
             self._waiting[owner.uid] = Waiting(owner, holds, device, str(error), tries, now)
-            closes = self._close_again(device, tries, now)
+            until = self._closed_until.get(device)
+            closes = tries >= TRIES if until is None else now >= until
+            if closes:
+                self._closed_until[device] = now + _PAUSE
         if closes:
             self._tell(device, str(error))
-
-    def _close_again(self, device: str, tries: int, now: float) -> bool:
-        known = self._closed.get(device)
-        if known is None:
-            if tries < TRIES:
-                return False
-            self._closed[device] = _Closed(now + FIRST_PAUSE, FIRST_PAUSE)
-            return True
-        if now < known.until:
-            return False
-        pause = min(2 * known.pause, _LONGEST_PAUSE)
-        self._closed[device] = _Closed(now + pause, pause)
-        return True
-
-    def _reopen(self, device: str) -> None:
-        known = self._closed.get(device)
-        if known is not None:
-            self._closed[device] = replace(known, until=self._clock())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,14 +11,13 @@ from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.failures import FIRST_PAUSE, TRIES, Failures
+from dra_driver.node.failures import TRIES, Failures
 from dra_driver.node.ledger import Ledger
 from dra_driver.node.records import Hold, Kind, record
 from dra_driver.node.remnants import remnant
 from tests.unit.node.test_failures import Counted
 from tests.unit.node.world import CARDS, hold
 
-NOW = datetime(2026, 5, 1, 10, tzinfo=UTC)
 DRS = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
 OWN: Object = {"key": "gcu.enflame.com/allocated-by", "effect": "NoSchedule"}
 
@@ -36,13 +34,10 @@ class Rig:
         self.wanted: Mapping[PciAddress, list[Object]] = WANTED
         self.counted = Counted()
         self.ledger = Ledger()
-        self.published: list[Object] | None = []
         self.devices = OpenDevices(
             lambda: self.wanted,
             self.counted.failures,
             ledger=lambda: self.ledger,
-            published=lambda: self.published,
-            now=lambda: NOW,
         )
 
     def hold(self, name: str, holds: Hold, kind: Kind = Kind.PREPARED) -> None:
@@ -107,31 +102,6 @@ def test_a_neighbour_on_another_device_does_not_matter(rig: Rig) -> None:
     assert rig.effects()[DRS.device] == ["NoExecute"]
 
 
-def test_the_next_agent_goes_on_from_what_is_published(rig: Rig) -> None:
-    rig.published = None
-    assert rig.devices() is WANTED
-    since = NOW - timedelta(seconds=FIRST_PAUSE - 120)
-    taint = {
-        "key": TAINT_FAILING,
-        "effect": "NoExecute",
-        "timeAdded": f"{since:%Y-%m-%dT%H:%M:%SZ}",
-    }
-    rig.published = [device(hold(0)), device(DRS, taint)]
-    assert rig.effects()[DRS.device] == ["NoExecute"]
-    rig.counted.now = 119.0
-    assert rig.effects()[DRS.device] == ["NoExecute"]
-    rig.counted.now = 121.0
-    assert rig.effects()[DRS.device] == []
-
-
-def test_its_own_taint_is_taken_over_once_only(rig: Rig) -> None:
-    """What stands published later is its own, and would close the device for ever."""
-    assert rig.devices() is WANTED
-    taint = {"key": TAINT_FAILING, "effect": "NoExecute", "timeAdded": "2026-05-01T10:00:00Z"}
-    rig.published = [device(DRS, taint)]
-    assert rig.effects()[DRS.device] == []
-
-
 def left_on(rig: Rig, *holds: Hold) -> None:
     for record_of in remnant(rig.ledger, ClaimRef("team", "gone", "uid-gone"), holds):
         rig.ledger = rig.ledger.apply(record_of)
@@ -156,19 +126,6 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
     assert rig.devices() is WANTED
 
 
-def test_what_was_left_is_taken_over_from_the_journal_alone(rig: Rig) -> None:
-    taint = {
-        "key": TAINT_FAILING,
-        "value": "left",
-        "effect": "NoExecute",
-        "timeAdded": f"{NOW:%Y-%m-%dT%H:%M:%SZ}",
-    }
-    rig.published = [device(DRS, taint)]
-    assert rig.devices() is WANTED
-
-
 def test_while_the_cards_are_unknown_so_is_what_to_publish() -> None:
-    devices = OpenDevices(
-        lambda: None, Failures(), ledger=Ledger, published=lambda: None, now=lambda: NOW
-    )
+    devices = OpenDevices(lambda: None, Failures(), ledger=Ledger)
     assert devices() is None

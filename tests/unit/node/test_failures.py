@@ -19,7 +19,7 @@ from dra_driver.model.errors import (
 )
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
-from dra_driver.node.failures import FIRST_PAUSE, TRIES, Failures, blame
+from dra_driver.node.failures import TRIES, Failures, blame
 from dra_driver.simulator.state import Instance
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, whole
 from tests.unit.node.world import CARDS, World, claim, hold, pod
@@ -118,15 +118,12 @@ def test_the_device_stays_closed_when_the_claim_has_gone(counted: Counted) -> No
     assert dict(counted.failures.waiting()) == {}
 
 
-def test_it_opens_by_itself_and_closes_at_the_first_failure_for_twice_as_long(
-    counted: Counted,
-) -> None:
-    pauses = []
-    for name in "abcdef":
+def test_it_opens_by_itself_and_closes_again_at_the_first_failure(counted: Counted) -> None:
+    for name in "abc":
         counted.fail(name, TRIES if name == "a" else 1)
-        pauses.append(counted.closed_for())
-        counted.now += pauses[-1]
-    assert pauses == [600, 1200, 2400, 4800, 7200, 7200]
+        assert counted.closed_for() == 600
+        counted.now += 600
+    assert counted.told == [DEVICE] * 3
 
 
 def test_a_success_opens_it_and_is_no_half_measure(counted: Counted) -> None:
@@ -155,17 +152,6 @@ def test_a_claim_that_nobody_asks_for_any_more_is_forgotten(counted: Counted) ->
     counted.now = 4000.0
     counted.fail("b", TRIES, device=OTHER)
     assert set(counted.failures.waiting()) == {"uid-b"}
-
-
-@pytest.mark.parametrize(("left", "closed"), [(-1.0, 0), (90.0, 120), (1e9, FIRST_PAUSE)])
-def test_what_another_agent_closed_stays_so_for_the_rest(
-    counted: Counted, left: float, closed: float
-) -> None:
-    counted.failures.close(DEVICE, left)
-    assert counted.closed_for() == closed
-    counted.now += closed
-    counted.fail("a")
-    assert counted.closed_for() == 2 * FIRST_PAUSE
 
 
 @pytest.fixture
