@@ -16,7 +16,6 @@ from dra_driver.agent.masters import OtherMasters
 from dra_driver.agent.metrics import Metrics, NodeCollector
 from dra_driver.agent.offers import Offers
 from dra_driver.agent.plugin_front import PluginFront
-from dra_driver.agent.ports import ApiReader
 from dra_driver.agent.reports import (
     DEVICE_FAILING,
     JOURNAL_DAMAGED,
@@ -50,6 +49,7 @@ from dra_driver.node.journal import Journal
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes import all_modes
 from dra_driver.node.prepare import Preparer
+from dra_driver.node.reads import ApiReader
 from dra_driver.node.reconcile import Reconciler
 from dra_driver.node.recovery import Recovery
 from dra_driver.telemetry.program import Deadline

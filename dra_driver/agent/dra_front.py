@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from dra_driver.agent.claim_status import ClaimStatuses
@@ -12,7 +12,6 @@ from dra_driver.agent.health import DeviceHealths
 from dra_driver.agent.later import Later
 from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.offered import OfferedDevices
-from dra_driver.agent.ports import Followed
 from dra_driver.agent.publisher import Publisher
 from dra_driver.agent.reports import Reports
 from dra_driver.agent.settings import AgentSettings
@@ -21,6 +20,7 @@ from dra_driver.agent.sides import claimed_cards, dra_cards
 from dra_driver.agent.turn import Turn
 from dra_driver.kubelet_api.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.model.errors import GcuError
 from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.program import Deadline
@@ -78,9 +78,10 @@ class DraFront:
             waiting=shared.failures.waiting,
             refused=reports.status_refused,
         )
+        self._metrics = metrics
         self._after_calls = Later(changed, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS)
         self._plugin = KubeletPlugin(
-            Followed(metrics.timed(shared.preparer), self._after_calls.ask),
+            shared.preparer,
             DeviceHealths(
                 shared.cards,
                 pool=pool_name(settings.node_name),
@@ -89,6 +90,7 @@ class DraFront:
                 stale=_STALE_AFTER * settings.inventory_interval,
             ),
             Sockets.of(settings.kubelet_root, settings.pod_uid),
+            self,
             silence=settings.registration_timeout,
             effects=shared.effects,
         )
@@ -118,6 +120,15 @@ class DraFront:
         self._after_calls.stop()
         self._statuses.stop(deadline.left())
         self._publisher.stop(deadline.left())
+
+    def on_begin(self, operation: str) -> None:
+        """The kubelet asks for claims: `dra_driver.kubelet_api.claim_service.CallObserver`."""
+        self._metrics.on_begin(operation)
+
+    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
+        """As above."""
+        self._metrics.on_end(operation, seconds, errors)
+        self._after_calls.ask()
 
     def wake(self) -> None:
         """A card has changed, or what is held of one: both are published, and told of claims."""

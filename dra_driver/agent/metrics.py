@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -16,8 +14,7 @@ from prometheus_client.registry import Collector
 
 from dra_driver.agent.forms import Devices
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
-from dra_driver.kubelet_api.handler import ClaimHandler, Prepared
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claim import Object
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue, JournalError
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
@@ -95,9 +92,15 @@ class Metrics:
         """`outcome` is written, conflict or failed."""
         self._publications.labels(outcome).inc()
 
-    def timed(self, handler: ClaimHandler) -> ClaimHandler:
-        """The same handler, its calls measured."""
-        return _Timed(handler, self._durations, self._inflight, self._errors)
+    def on_begin(self, operation: str) -> None:
+        """A call for claims came in: `dra_driver.kubelet_api.claim_service.CallObserver`."""
+        self._inflight.labels(operation).inc()
+
+    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
+        self._inflight.labels(operation).dec()
+        self._durations.labels(operation).observe(seconds)
+        for error in errors:
+            self._errors.labels(operation, type(error).__name__).inc()
 
     def timed_devices(self, resource: str, handler: DeviceHandler) -> DeviceHandler:
         """The same handler of a resource, each Allocate measured."""
@@ -107,51 +110,6 @@ class Metrics:
             self._inflight.labels("allocate"),
             partial(self._refusals.labels, resource),
         )
-
-
-class _Timed:
-    def __init__(
-        self, handler: ClaimHandler, durations: Histogram, inflight: Gauge, errors: Counter
-    ) -> None:
-        self._handler = handler
-        self._durations = durations
-        self._inflight = inflight
-        self._errors = errors
-
-    def prepare(
-        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
-    ) -> Mapping[str, Prepared | GcuError]:
-        with self._measured("prepare", refs) as answered:
-            answers = self._handler.prepare(refs, awaited=awaited)
-            answered.extend(answers.values())
-        return answers
-
-    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
-        with self._measured("unprepare", refs) as answered:
-            answers = self._handler.unprepare(refs)
-            answered.extend(answers.values())
-        return answers
-
-    @contextmanager
-    def _measured(self, operation: str, refs: Sequence[ClaimRef]) -> Iterator[list[object]]:
-        """Takes the answers, or the error of a call as a whole."""
-        if not refs:  # the liveness probe's own call
-            yield []
-            return
-        answers: list[object] = []
-        begun = time.perf_counter()
-        self._inflight.labels(operation).inc()
-        try:
-            yield answers
-        except GcuError as error:
-            answers.append(error)
-            raise
-        finally:
-            self._inflight.labels(operation).dec()
-            self._durations.labels(operation).observe(time.perf_counter() - begun)
-            for answer in answers:
-                if isinstance(answer, GcuError):
-                    self._errors.labels(operation, type(answer).__name__).inc()
 
 
 class _TimedDevices:

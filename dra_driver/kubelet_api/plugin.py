@@ -12,7 +12,7 @@ from typing import Final
 import grpc
 
 from dra_driver.kubelet_api import health_v1, health_v1alpha1, service_v1
-from dra_driver.kubelet_api.calls import Calls
+from dra_driver.kubelet_api.claim_service import CallObserver, ClaimService
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.feed import STREAMS
 from dra_driver.kubelet_api.generated import (
@@ -43,7 +43,8 @@ SERVICES: Final = (
 
 
 class KubeletPlugin:
-    """Serves `handler`, and what `health` says of the devices, to the kubelet.
+    """Serves `handler`, and what `health` says of the devices, to the kubelet; `observer`
+    is told of each call for claims.
 
     `threads` is how many calls are handled at a time even while all streams are open; `silence`
     is after how many seconds without the kubelet a person is told; other agents are looked for
@@ -55,6 +56,7 @@ class KubeletPlugin:
         handler: ClaimHandler,
         health: HealthSource,
         sockets: Sockets,
+        observer: CallObserver,
         *,
         threads: int = 64,
         silence: float = 30.0,
@@ -63,7 +65,7 @@ class KubeletPlugin:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         effects = effects or Effects()
-        calls = Calls(handler, effects)
+        claims = ClaimService(handler, observer, effects)
         feed = HealthFeed(health)
         self._clock = clock
         self._look_every = look_every
@@ -80,7 +82,7 @@ class KubeletPlugin:
         )
 
         def serve(server: grpc.Server) -> None:
-            dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(calls), server)
+            dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(claims), server)
             dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
                 health_v1.Servicer(feed), server
             )

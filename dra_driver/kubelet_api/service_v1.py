@@ -1,4 +1,4 @@
-"""The service `v1.DRAPlugin` over the port."""
+"""The gRPC service `v1.DRAPlugin`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import grpc
 
-from dra_driver.kubelet_api.calls import Calls
+from dra_driver.kubelet_api.claim_service import ClaimService
 from dra_driver.kubelet_api.generated import dra_v1_pb2 as api
 from dra_driver.kubelet_api.generated import dra_v1_pb2_grpc as rpc
 from dra_driver.kubelet_api.handler import Prepared
@@ -18,15 +18,15 @@ SERVICE = "v1.DRAPlugin"
 
 
 class Servicer(rpc.DRAPluginServicer):
-    """Translates between messages and the port; the names are the API's."""
+    """Translates messages; the names are the API's."""
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def __init__(self, claims: ClaimService) -> None:
+        self._claims = claims
 
     def NodePrepareResources(  # noqa: N802 (the API's name)
         self, request: api.NodePrepareResourcesRequest, context: grpc.ServicerContext
     ) -> api.NodePrepareResourcesResponse:
-        results = self._calls.prepare(_refs(request.claims), context)
+        results = self._claims.prepare(_refs(request.claims), context)
         return api.NodePrepareResourcesResponse(
             claims={uid: _prepared(result) for uid, result in results.items()}
         )
@@ -34,7 +34,7 @@ class Servicer(rpc.DRAPluginServicer):
     def NodeUnprepareResources(  # noqa: N802 (the API's name)
         self, request: api.NodeUnprepareResourcesRequest, context: grpc.ServicerContext
     ) -> api.NodeUnprepareResourcesResponse:
-        results = self._calls.unprepare(_refs(request.claims), context)
+        results = self._claims.unprepare(_refs(request.claims), context)
         return api.NodeUnprepareResourcesResponse(
             claims={
                 uid: api.NodeUnprepareResourceResponse(error=str(result or ""))

@@ -3,49 +3,53 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, TypeVar
 
 from dra_driver.model.errors import GcuError
 
 logger = logging.getLogger(__name__)
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 _MOST_AT_ONCE: Final = 16
 
 
-def attempt(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | GcuError:
-    """What `step` returns, or the error that it raises."""
+@contextmanager
+def errors_into(errors: dict[str, GcuError], key: str) -> Iterator[None]:
+    """Around a step: the error that it raises goes into `errors` by `key`."""
     try:
-        return step(*args, **kwargs)
+        yield
     except GcuError as error:
-        return error
+        errors[key] = error
     except Exception as error:
         logger.exception("internal error")
-        return GcuError(
+        errors[key] = GcuError(
             f"internal error of the agent: {error!r}",
             remedy="report it with the stack trace in its log",
         )
 
 
-def attempt_all(
-    steps: Mapping[str, Callable[[], R]], slow: Collection[str]
-) -> dict[str, R | GcuError]:
-    """What each step returns, or its error; those that are `slow` run in parallel."""
-    parallel = [key for key in steps if key in slow]
-    if len(parallel) == len(steps):
-        parallel = parallel[1:]  # the calling thread takes one
-    if not parallel:
-        return {key: attempt(step) for key, step in steps.items()}
-    with ThreadPoolExecutor(min(len(parallel), _MOST_AT_ONCE), thread_name_prefix="claim") as pool:
+def in_parallel(steps: Mapping[str, Callable[[], R]]) -> dict[str, R | GcuError]:
+    """What each step returns, or its error; the calling thread takes one of them."""
+    if len(steps) <= 1:
+        return {key: _attempt(step) for key, step in steps.items()}
+    first, *others = steps
+    with ThreadPoolExecutor(min(len(others), _MOST_AT_ONCE), thread_name_prefix="claim") as pool:
         # The context has the call's identifier, which stands in each line of the log.
         begun = {
-            key: pool.submit(copy_context().run, partial(attempt, steps[key])) for key in parallel
+            key: pool.submit(copy_context().run, partial(_attempt, steps[key])) for key in others
         }
-        done = {key: attempt(step) for key, step in steps.items() if key not in begun}
+        done = {first: _attempt(steps[first])}
         return done | {key: future.result() for key, future in begun.items()}
+
+
+def _attempt(step: Callable[[], R]) -> R | GcuError:
+    errors: dict[str, GcuError] = {}
+    with errors_into(errors, ""):
+        return step()
+    return errors[""]

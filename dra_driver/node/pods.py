@@ -13,7 +13,7 @@ from typing import Any
 from dra_driver.kube.errors import NotFound
 from dra_driver.model.claim import ClaimRef, Object, reserved_for
 from dra_driver.model.errors import GcuError
-from dra_driver.node.attempts import attempt_all
+from dra_driver.node.attempts import in_parallel
 from dra_driver.node.ports import ClaimReader
 
 
@@ -32,7 +32,7 @@ def find_pods(
         for name, uid in sorted(_pods(claims))
     }
     steps = {key: partial(reader.get_pod, *consumer[:2]) for key, consumer in consumers.items()}
-    found = attempt_all(steps, slow=steps)
+    found = in_parallel(steps)
     pods = []
     for key, pod in found.items():
         if isinstance(pod, NotFound):

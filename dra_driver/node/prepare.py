@@ -14,7 +14,7 @@ from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.prepared import PreparedDevice
-from dra_driver.node.attempts import attempt, attempt_all
+from dra_driver.node.attempts import errors_into, in_parallel
 from dra_driver.node.awaited import Awaited, always
 from dra_driver.node.cdi import Injection, device_id
 from dra_driver.node.cdi_directory import CdiDirectory
@@ -87,24 +87,23 @@ class Preparer:
         Raises JournalError when the journal cannot be read.
         """
         call = Call({ref.uid: ref for ref in refs})
+        prepared: dict[str, Prepared | GcuError] = {}
         with self._locks.calls(call.refs):
-            return self._answer(call, awaited)
-
-    def _answer(self, call: Call, awaited: Awaited) -> dict[str, Prepared | GcuError]:
-        """Nobody else prepares one of the claims meanwhile."""
-        reader = self._retrying()
-        ledger = self._journal.snapshot()
-        self._sort(call, ledger, reader)
-        sighted = self._sight(call, ledger, reader)
-        prepare = {
-            uid: partial(self._prepare, call.refs[uid], holds, awaited)
-            for uid, holds in sighted.items()
-        }
-        slow = {uid for uid, holds in sighted.items() if _is_slow(holds)}
-        answers = attempt_all(prepare, slow)
-        for uid in call.held:
-            answers[uid] = attempt(self._keep, call.refs[uid])
-        return answers | call.failed
+            reader = self._retrying()
+            ledger = self._journal.snapshot()
+            self._sort(call, ledger, reader)
+            sighted = self._sight(call, ledger, reader)
+            for uid in call.held:
+                with errors_into(call.failed, uid):
+                    prepared[uid] = self._keep(call.refs[uid])
+            slow: dict[str, Callable[[], Prepared]] = {}
+            for uid, holds in sighted.items():
+                if _is_slow(holds):
+                    slow[uid] = partial(self._prepare, call.refs[uid], holds, awaited)
+                    continue
+                with errors_into(call.failed, uid):
+                    prepared[uid] = self._prepare(call.refs[uid], holds, awaited)
+            return prepared | in_parallel(slow) | call.failed
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
         """Take back what the claims have; by UID None, or why it is still prepared.
@@ -113,8 +112,16 @@ class Preparer:
         the journal cannot be read.
         """
         held = self._journal.snapshot().holdings if len(refs) > 1 else {}
-        slow = {uid for uid, holding in held.items() if _is_slow(holding.holds)}
-        return attempt_all({ref.uid: partial(self.keeper.unprepare, ref) for ref in refs}, slow)
+        failed: dict[str, GcuError] = {}
+        slow: dict[str, Callable[[], None]] = {}
+        for ref in refs:
+            if ref.uid in held and _is_slow(held[ref.uid].holds):
+                slow[ref.uid] = partial(self.keeper.unprepare, ref)
+                continue
+            with errors_into(failed, ref.uid):
+                self.keeper.unprepare(ref)
+        unprepared: dict[str, GcuError | None] = dict.fromkeys(ref.uid for ref in refs)
+        return unprepared | in_parallel(slow) | failed
 
     def _sort(self, call: Call, ledger: Ledger, reader: ClaimReader) -> None:
         """Read the claims, and sort them into those that are prepared and those to prepare."""
@@ -125,10 +132,9 @@ class Preparer:
         }
         is_new = len(held) < len(call.refs)
         others = others_to_read(ledger, call.refs) if is_new else {}
-        steps = {
-            uid: partial(_read, reader, ref) for uid, ref in [*call.refs.items(), *others.items()]
-        }
-        read = attempt_all(steps, slow=steps)
+        read = in_parallel(
+            {uid: partial(_read, reader, ref) for uid, ref in [*call.refs.items(), *others.items()]}
+        )
         call.others = {uid: read[uid] for uid in others}
         for uid, ref in call.refs.items():
             claim = read[uid]
@@ -138,18 +144,15 @@ class Preparer:
                 call.failed[uid] = _explained(ref, claim)
             else:
                 call.objects[uid] = claim
-                planned = attempt(holds_of, claim, ref, pool=self._pool)
-                if isinstance(planned, GcuError):
-                    call.failed[uid] = planned
-                else:
-                    call.planned[uid] = planned
+                with errors_into(call.failed, uid):
+                    call.planned[uid] = holds_of(claim, ref, pool=self._pool)
 
     def _sight(self, call: Call, ledger: Ledger, reader: ClaimReader) -> dict[str, Holds]:
-        sighted = attempt(with_sight, call, reader, ledger, self._node)
-        if isinstance(sighted, GcuError):
-            call.failed |= dict.fromkeys(call.planned, sighted)
-            return {}
-        return sighted
+        failed: dict[str, GcuError] = {}
+        with errors_into(failed, ""):
+            return with_sight(call, reader, ledger, self._node)
+        call.failed |= dict.fromkeys(call.planned, failed[""])
+        return {}
 
     def _prepare(self, ref: ClaimRef, holds: Holds, awaited: Awaited) -> Prepared:
         return _devices(ref, self.keeper.prepare(ref, holds, awaited=awaited))
@@ -191,7 +194,11 @@ def _explained(ref: ClaimRef, error: GcuError) -> GcuError:
 def _is_renewed(claim: Object | GcuError, held: Holding) -> bool:
     """Whether the claim has another allocation by now. Where that cannot be told, or the claim
     is gone, a container that runs with what is held may be what the kubelet asks for."""
-    return not isinstance(claim, GcuError) and attempt(is_renewed, claim, held) is True
+    if isinstance(claim, GcuError):
+        return False
+    with errors_into({}, held.owner.uid):
+        return is_renewed(claim, held)
+    return False
 
 
 def _is_slow(holds: Holds) -> bool:

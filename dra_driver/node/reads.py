@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from dra_driver.kube.api import Api
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.node.ports import ClaimReader
 
 logger = logging.getLogger(__name__)
@@ -20,6 +22,21 @@ _SECONDS: Final = 25.0
 
 Clock = Callable[[], float]
 Pause = Callable[[float], None]
+
+
+class ApiReader:
+    """Claims and pods, each read when it is needed: the agent may not list them."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
+        """As `ClaimReader`."""
+        return self._api.get(RESOURCE_CLAIMS, name, namespace=namespace)
+
+    def get_pod(self, namespace: str, name: str) -> dict[str, Any]:
+        """As `ClaimReader`."""
+        return self._api.get(PODS, name, namespace=namespace)
 
 
 class RetryingReader:

@@ -14,15 +14,17 @@ from prometheus_client.exposition import generate_latest
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.forms import Devices
 from dra_driver.agent.metrics import Metrics, NodeCollector
+from dra_driver.kubelet_api.claim_service import ClaimService
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.handler import Prepared
 from dra_driver.model.claim import ClaimRef
+from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
-from dra_driver.node.awaited import always
 from dra_driver.node.ledger import Ledger, State
 from dra_driver.node.records import Hold, Kind, record
 from tests.unit.agent.node import Node
 from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.kubelet_api.callers import Caller
 from tests.unit.node.world import hold
 
 DOCS = Path(__file__).parents[3] / "docs/user/health.md"
@@ -50,11 +52,11 @@ def registry() -> CollectorRegistry:
 
 
 def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
-    handler = Metrics(registry).timed(Answers())
-    handler.prepare([ref("a"), ref("bad")], awaited=always)
-    handler.prepare([ref("a")], awaited=always)
-    handler.unprepare([ref("bad")])
-    handler.prepare([], awaited=always)  # the liveness probe
+    claims = ClaimService(Answers(), Metrics(registry), Effects())
+    claims.prepare([ref("a"), ref("bad")], Caller().context)
+    claims.prepare([ref("a")], Caller().context)
+    claims.unprepare([ref("bad")], Caller().context)
+    claims.prepare([], Caller().context)  # the liveness probe
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"gcu_agent_{name}", labels)
@@ -103,9 +105,10 @@ def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -
         ) -> Mapping[str, Prepared | GcuError]:
             raise JournalError("the disk is gone")
 
-    handler = Metrics(registry).timed(Broken())
-    with pytest.raises(JournalError):
-        handler.prepare([ref("a")], awaited=always)
+    answers = ClaimService(Broken(), Metrics(registry), Effects()).prepare(
+        [ref("a")], Caller().context
+    )
+    assert isinstance(answers["uid-a"], JournalError)
     labels = {"operation": "prepare"}
     assert registry.get_sample_value("gcu_agent_requests_inflight", labels) == 0
     errors = {"operation": "prepare", "error": "JournalError"}

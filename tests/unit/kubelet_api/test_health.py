@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from dra_driver.kubelet_api import health_v1, health_v1alpha1, service_v1
-from dra_driver.kubelet_api.calls import Calls
+from dra_driver.kubelet_api.claim_service import ClaimService
 from dra_driver.kubelet_api.feed import STREAMS
 from dra_driver.kubelet_api.generated import (
     dra_health_v1_pb2_grpc,
@@ -26,6 +26,7 @@ from dra_driver.kubelet_api.health_feed import HealthFeed
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.kubelet_api.callers import Observer
 from tests.unit.kubelet_api.test_plugin import Handler
 
 TOP = Path(__file__).parents[3]
@@ -53,8 +54,8 @@ class Node:
         self.server.stop(grace)
 
     def _register(self, server: grpc.Server) -> None:
-        calls = Calls(Handler(), Effects())
-        dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(calls), server)
+        claims = ClaimService(Handler(), Observer(), Effects())
+        dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(claims), server)
         dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
             health_v1.Servicer(self.feed), server
         )

@@ -22,6 +22,7 @@ from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.prepared import PreparedDevice
 from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.kubelet_api.callers import Observer
 
 LONG = 3600.0
 ONE = ClaimRef("team", "one", "uid-1")
@@ -90,7 +91,7 @@ def sockets(root: Path) -> Sockets:
 
 @pytest.fixture
 def plugin(handler: Handler, sockets: Sockets, effects: Passing) -> Iterator[KubeletPlugin]:
-    plugin = KubeletPlugin(handler, list, sockets, effects=effects)
+    plugin = KubeletPlugin(handler, list, sockets, Observer(), effects=effects)
     plugin.start()
     yield plugin
     plugin.stop(grace=1)
@@ -229,7 +230,7 @@ def test_a_call_for_no_claim_leaves_no_trace(
 def test_a_start_after_a_kill_takes_over_the_sockets(
     handler: Handler, sockets: Sockets, plugin: KubeletPlugin
 ) -> None:
-    second = KubeletPlugin(handler, list, sockets)
+    second = KubeletPlugin(handler, list, sockets, Observer())
     second.start()
     fake_kubelet.notify(sockets.registration, registered=True)
     assert second.problem() is None
@@ -241,7 +242,7 @@ def test_a_start_after_a_kill_takes_over_the_sockets(
 def test_a_wrong_root_directory_is_told(root: Path, handler: Handler, missing: str) -> None:
     for folder in {"plugins", "plugins_registry"} - {missing}:
         (root / folder).mkdir()
-    plugin = KubeletPlugin(handler, list, Sockets.of(root))
+    plugin = KubeletPlugin(handler, list, Sockets.of(root), Observer())
     with pytest.raises(SocketError, match="kubeletRootDir"):
         plugin.start()
     plugin.stop(grace=0)
@@ -271,8 +272,8 @@ def test_the_health_is_told_again_when_another_agent_leaves(root: Path, handler:
     for folder in ("plugins", "plugins_registry"):
         (root / folder).mkdir()
     one, other = (Sockets.of(root, uid) for uid in ("pod-one", "pod-two"))
-    plugin = KubeletPlugin(handler, list, one, look_every=0.01)
-    leaver = KubeletPlugin(handler, list, other)
+    plugin = KubeletPlugin(handler, list, one, Observer(), look_every=0.01)
+    leaver = KubeletPlugin(handler, list, other, Observer())
     plugin._feed._resend = None  # it does not come by itself
     leaver.start()
     plugin.start()
@@ -295,7 +296,7 @@ class Removing(Effects):
 def test_a_socket_that_cannot_be_removed_holds_no_end_up(
     handler: Handler, sockets: Sockets, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plugin = KubeletPlugin(handler, lambda: (), sockets, effects=Removing())
+    plugin = KubeletPlugin(handler, lambda: (), sockets, Observer(), effects=Removing())
     plugin.start()
     plugin.stop(grace=1)
     for path in (sockets.registration, sockets.service):

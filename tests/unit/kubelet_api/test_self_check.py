@@ -14,6 +14,7 @@ from dra_driver.kubelet_api.self_check import SelfCheck
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import ClaimRef
 from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.kubelet_api.callers import Observer
 from tests.unit.kubelet_api.test_plugin import ONE, Handler
 
 UIDS = ("0b6a1f7e-3f0c-4f3a-9f29-5e7b0a5b6a11", "11111111-3f0c-4f3a-9f29-5e7b0a5b6a11")
@@ -47,7 +48,7 @@ def kubelet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def both(kubelet: Path) -> Iterator[tuple[Sockets, Sockets]]:
     """Two agents side by side."""
     first, second = (Sockets.of(kubelet, uid) for uid in UIDS)
-    plugins = [KubeletPlugin(Handler(), list, sockets) for sockets in (first, second)]
+    plugins = [KubeletPlugin(Handler(), list, sockets, Observer()) for sockets in (first, second)]
     for plugin in plugins:
         plugin.start()
     yield first, second
@@ -90,7 +91,7 @@ def test_who_is_busy_is_given_time(kubelet: Path) -> None:
     """All threads are taken: the call waits for its turn, and counts as unanswered at its end."""
     handler = Slow()
     sockets = Sockets.of(kubelet)
-    plugin = KubeletPlugin(handler, list, sockets, threads=1)
+    plugin = KubeletPlugin(handler, list, sockets, Observer(), threads=1)
     plugin.start()
     callers = [
         threading.Thread(target=fake_kubelet.prepare_v1, args=[sockets.service, ONE])
