@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import Final, TypeVar
@@ -19,19 +18,28 @@ R = TypeVar("R")
 _MOST_AT_ONCE: Final = 16
 
 
-@contextmanager
-def errors_into(errors: dict[str, GcuError], key: str) -> Iterator[None]:
-    """Around a step: the error that it raises goes into `errors` by `key`."""
-    try:
-        yield
-    except GcuError as error:
-        errors[key] = error
-    except Exception as error:
-        logger.exception("internal error")
-        errors[key] = GcuError(
-            f"internal error of the agent: {error!r}",
-            remedy="report it with the stack trace in its log",
-        )
+class ErrorsInto:
+    """Around a step: the error that it raises goes into `errors` by `key`, and no further."""
+
+    def __init__(self, errors: dict[str, GcuError], key: str) -> None:
+        self._errors = errors
+        self._key = key
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object
+    ) -> bool:
+        if isinstance(error, GcuError):
+            self._errors[self._key] = error
+        elif isinstance(error, Exception):
+            logger.error("internal error", exc_info=error)
+            self._errors[self._key] = GcuError(
+                f"internal error of the agent: {error!r}",
+                remedy="report it with the stack trace in its log",
+            )
+        return isinstance(error, Exception)
 
 
 def in_parallel(steps: Mapping[str, Callable[[], R]]) -> dict[str, R | GcuError]:
@@ -50,6 +58,6 @@ def in_parallel(steps: Mapping[str, Callable[[], R]]) -> dict[str, R | GcuError]
 
 def _attempt(step: Callable[[], R]) -> R | GcuError:
     errors: dict[str, GcuError] = {}
-    with errors_into(errors, ""):
+    with ErrorsInto(errors, ""):
         return step()
     return errors[""]

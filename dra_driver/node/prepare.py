@@ -14,7 +14,7 @@ from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.prepared import PreparedDevice
-from dra_driver.node.attempts import errors_into, in_parallel
+from dra_driver.node.attempts import ErrorsInto, in_parallel
 from dra_driver.node.awaited import Awaited, always
 from dra_driver.node.cdi import Injection, device_id
 from dra_driver.node.cdi_directory import CdiDirectory
@@ -94,14 +94,14 @@ class Preparer:
             self._sort(call, ledger, reader)
             sighted = self._sight(call, ledger, reader)
             for uid in call.held:
-                with errors_into(call.failed, uid):
+                with ErrorsInto(call.failed, uid):
                     prepared[uid] = self._keep(call.refs[uid])
             slow: dict[str, Callable[[], Prepared]] = {}
             for uid, holds in sighted.items():
                 if _is_slow(holds):
                     slow[uid] = partial(self._prepare, call.refs[uid], holds, awaited)
                     continue
-                with errors_into(call.failed, uid):
+                with ErrorsInto(call.failed, uid):
                     prepared[uid] = self._prepare(call.refs[uid], holds, awaited)
             return prepared | in_parallel(slow) | call.failed
 
@@ -118,7 +118,7 @@ class Preparer:
             if ref.uid in held and _is_slow(held[ref.uid].holds):
                 slow[ref.uid] = partial(self.keeper.unprepare, ref)
                 continue
-            with errors_into(failed, ref.uid):
+            with ErrorsInto(failed, ref.uid):
                 self.keeper.unprepare(ref)
         unprepared: dict[str, GcuError | None] = dict.fromkeys(ref.uid for ref in refs)
         return unprepared | in_parallel(slow) | failed
@@ -144,12 +144,12 @@ class Preparer:
                 call.failed[uid] = _explained(ref, claim)
             else:
                 call.objects[uid] = claim
-                with errors_into(call.failed, uid):
+                with ErrorsInto(call.failed, uid):
                     call.planned[uid] = holds_of(claim, ref, pool=self._pool)
 
     def _sight(self, call: Call, ledger: Ledger, reader: ClaimReader) -> dict[str, Holds]:
         failed: dict[str, GcuError] = {}
-        with errors_into(failed, ""):
+        with ErrorsInto(failed, ""):
             return with_sight(call, reader, ledger, self._node)
         call.failed |= dict.fromkeys(call.planned, failed[""])
         return {}
@@ -196,7 +196,7 @@ def _is_renewed(claim: Object | GcuError, held: Holding) -> bool:
     is gone, a container that runs with what is held may be what the kubelet asks for."""
     if isinstance(claim, GcuError):
         return False
-    with errors_into({}, held.owner.uid):
+    with ErrorsInto({}, held.owner.uid):
         return is_renewed(claim, held)
     return False
 
