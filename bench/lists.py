@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from bench import fleet
-from controller.reconcile.release import MANAGER
+from controller.cache.claims import MANAGER
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from dra_driver.model.names import FINALIZER
 

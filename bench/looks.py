@@ -119,7 +119,7 @@ class Looks:
         found = self._cluster.decide(SHAPES["mixed"](self._draw))
         assert found is not None
         self._cluster.hold(self._cluster.allocated(*found))
-        self._cluster.state.settle()
+        self._cluster.state.fleet.refresh()
 
 
 def main() -> None:

@@ -80,7 +80,7 @@ def measure(nodes: int) -> dict[str, Any]:
         started = time.thread_time()
         with no_collection():
             cache.replace(kind, items)
-        cache.state().settle()
+        cache.state().fleet.refresh()
         reader.spent += time.thread_time() - started
         rows.append([kind.plural, len(items), _rss_mib() - before])
         del items

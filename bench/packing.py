@@ -26,7 +26,7 @@ from bench.ours import Ours
 from bench.plot import bars
 from bench.report import result, table
 from bench.trace import Job, in_mode, load
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy
 from dra_driver.model.packing import Packing
 
 STATIC_CARDS = 64

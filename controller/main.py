@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from controller.app import Controller
+from controller.cache.claims import MANAGER
 from controller.extender.extender import Extender
-from controller.reconcile.release import MANAGER
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from prometheus_client import CollectorRegistry
 
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy
 from controller.cache.cache import ClusterCache
 from controller.filter.feasible_nodes import NodeFilter
 from controller.leaderelection.fence import Fence, FencedApi

@@ -11,13 +11,12 @@ from operator import or_
 from types import MappingProxyType
 from typing import Final
 
-from controller.allocator.budget import Budget, SearchLimitReached
 from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.device import CardKey
 from controller.allocator.diagnosis import diagnose
 from controller.allocator.node_info import NodeInfo
 from controller.allocator.node_set import NodeSet, numbers
-from controller.allocator.order import Order, Score
+from controller.allocator.order import Order, Policy, Score
 from controller.allocator.plain import (
     PlainRequest,
     Serving,
@@ -25,11 +24,9 @@ from controller.allocator.plain import (
     nodes_for_several,
     plain_request,
 )
-from controller.allocator.policy import Policy
 from controller.allocator.search import NodeSearch
-from controller.allocator.search_state import DeviceAssignments
-from controller.allocator.shapes import Shape
-from controller.allocator.state import State
+from controller.allocator.search_state import Budget, DeviceAssignments, SearchLimitReached
+from controller.allocator.state import Shape, State
 from dra_driver.model.packing import Packing
 
 MOST_STEPS = 100_000
@@ -132,7 +129,7 @@ class _Decision:
         peers: Mapping[CardKey, int] = NO_PEERS,
         steps: int = MOST_STEPS,
     ) -> None:
-        state.settle()
+        state.fleet.refresh()
         self._state = state
         self._wanted = wanted
         self._policy = (policy or Policy()).for_claims(wanted)

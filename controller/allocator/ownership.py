@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from controller.allocator.signature import reads_own
 from controller.allocator.state import State
 from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.errors import Refused
+from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DEVICE_CLASSES, DRIVER
 
 
@@ -15,7 +17,7 @@ def is_ours(claim: Object, state: State) -> bool:
     """Whether this driver is to serve the claim. Raises Refused for a claim that also needs
     another driver, be it as an alternative: no allocator could write its allocation in one
     piece."""
-    state.settle()
+    state.fleet.refresh()
     served = {name: _serves(entry, state) for name, entry in _exact_requests(claim)}
     if not any(served.values()):
         return False
@@ -31,7 +33,7 @@ def is_ours(claim: Object, state: State) -> bool:
 
 def serves_class(name: str, state: State) -> bool:
     """Whether a request of the DeviceClass, without selectors of its own, is ours to serve."""
-    state.settle()
+    state.fleet.refresh()
     return _serves({"deviceClassName": name}, state)
 
 
@@ -62,4 +64,18 @@ def _serves(exactly: Mapping[str, Any], state: State) -> bool:
         return False
     if any(f'"{DRIVER}"' in each or f"'{DRIVER}'" in each for each in expressions):
         return True
-    return state.selects_any(expressions)
+    return _selects_any(expressions, state)
+
+
+def _selects_any(expressions: tuple[str, ...], state: State) -> bool:
+    """Whether any published device satisfies all of the expressions. Raises AllowanceSpent."""
+    selectors, fleet = state.selectors, state.fleet
+    for kind in dict.fromkeys(kind for each in fleet.with_cards for kind in each.kinds):
+        selectors.allowance.check()
+        own = reads_own(expressions, [kind], selectors)
+        given = (each.selector_input for each in fleet.devices_of(kind)) if own else (kind.common,)
+        for each in given:
+            with suppress(InvalidValue):
+                if all(selectors.matches(text, each) for text in expressions):
+                    return True
+    return False

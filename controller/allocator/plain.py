@@ -17,8 +17,7 @@ from controller.allocator.device import DeviceKind
 from controller.allocator.fleet import Fleet
 from controller.allocator.node_info import NodeInfo
 from controller.allocator.node_set import NodeSet, numbers
-from controller.allocator.order import emptiest
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy, emptiest
 from controller.allocator.signature import CardSignature, Fill
 from dra_driver.model.packing import Packing
 from dra_driver.selector.selector import Selectors

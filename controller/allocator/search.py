@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from controller.allocator.budget import Budget
 from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, Request
 from controller.allocator.constraints import Attribute, ConstraintState, MatchAttribute
 from controller.allocator.device import Device
 from controller.allocator.device_request import DeviceRequest
 from controller.allocator.order import Candidate, Order
-from controller.allocator.search_state import Asker, Found, SearchState, Task
+from controller.allocator.search_state import Asker, Budget, Found, SearchState, Task
 from controller.allocator.signature import Verdict
 from controller.allocator.state import State
 

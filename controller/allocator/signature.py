@@ -80,7 +80,7 @@ class CardSignature:
             return self._known[demand]
         except KeyError:
             found = None
-            if not _reads_own(demand, self.kinds, selectors):
+            if not reads_own(demand.selectors, self.kinds, selectors):
                 found = self.select(demand, self.kinds, selectors)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
@@ -203,9 +203,12 @@ def _is_marked(kind: DeviceKind) -> bool:
     return bool(untolerated(kind.taints, ()))
 
 
-def _reads_own(demand: DeviceRequest, kinds: Sequence[DeviceKind], selectors: Selectors) -> bool:
+def reads_own(
+    expressions: Sequence[str], kinds: Sequence[DeviceKind], selectors: Selectors
+) -> bool:
+    """Whether any of the expressions reads what is a card's own."""
     return any(
         not selectors.reads(text, kind.common.shape).isdisjoint(kind.own)
         for kind in kinds
-        for text in demand.selectors
+        for text in expressions
     )

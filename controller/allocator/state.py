@@ -1,73 +1,104 @@
-"""The cluster as the allocator sees it."""
+"""All that a decision reads, and what was found out until now, as long as it is true."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.fleet import Fleet
 from controller.allocator.inventory import Inventory
-from controller.allocator.node_set import NodeNumbers
+from controller.allocator.node_set import NodeNumbers, NodeSet
+from controller.allocator.order import Score
 from controller.allocator.plain import PlainRequests
-from controller.allocator.shapes import Answers, Shapes
 from dra_driver.model.claim import Object
-from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.selector import Selectors
 
+_REMEMBERED: Final = 1024  # shapes that need a search; each knows the nodes that it was searched on
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
+class Shape:
+    """Nodes on which claims of one shape were searched for: those that serve them with the score,
+    those that have `failed`, and those that are `limited`, as the search was stopped there. It
+    holds for this `generation` of the fleet."""
+
+    generation: int
+    scores: dict[int, Score] = field(default_factory=dict)
+    failed: NodeSet = 0
+    limited: NodeSet = 0
+
+
+class Shapes:
+    """Those that were asked for lately."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._epoch = fleet.numbers.epoch
+        self._known: OrderedDict[Hashable, Shape] = OrderedDict()
+
+    def of(self, key: Hashable) -> Shape:
+        """What is known, without the nodes that have changed since."""
+        fleet = self._fleet
+        if self._epoch != fleet.numbers.epoch:
+            self._epoch = fleet.numbers.epoch
+            self._known.clear()
+        shape = self._known.setdefault(key, Shape(fleet.generation))
+        self._known.move_to_end(key)
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        changed = 0
+        for node in fleet.changed_since(shape.generation):
+            changed |= 1 << node.number
+            shape.scores.pop(node.number, None)
+        shape.failed &= ~changed
+        shape.limited &= ~changed
+        shape.generation = fleet.generation
+        return shape
+
+
+class Answers:
+    """Answers to questions that hold as long as nothing of the fleet changes."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._generation = fleet.generation
+        self._known: dict[Hashable, Any] = {}
+
+    def of(self, question: Hashable, find: Callable[[], Any]) -> Any:
+        """What `find` gives, or gave the last time."""
+        if self._generation != self._fleet.generation or len(self._known) >= _REMEMBERED:
+            self._generation = self._fleet.generation
+            self._known.clear()
+        if question not in self._known:
+            self._known[question] = find()
+        return self._known[question]
+
+
 class State:
     """`classes` maps a name to the DeviceClass. `numbers` may be shared by all who make sets of
-    nodes.
+    nodes. All of it may change between two decisions; `fleet.refresh` takes in what changed."""
 
-    All of it may change between two decisions; one State serves them all, and what it found out
-    is kept as long as it is true.
-    """
-
-    inventory: Inventory
-    holdings: AllocatedDevices
-    classes: Mapping[str, Object]
-    selectors: Selectors
-    numbers: NodeNumbers = field(default_factory=NodeNumbers)
-    fleet: Fleet = field(init=False)
-    plain: PlainRequests = field(init=False)
-    shapes: Shapes = field(init=False)
-    diagnoses: Answers = field(init=False)
-
-    def __post_init__(self) -> None:
-        # What is derived stands in fields of its own, which a frozen class sets only like this.
-        fleet = Fleet(self.inventory, self.holdings, self.numbers)
-        object.__setattr__(self, "fleet", fleet)
-        object.__setattr__(self, "plain", PlainRequests(fleet, self.selectors))
-        object.__setattr__(self, "shapes", Shapes(fleet))
-        object.__setattr__(self, "diagnoses", Answers(fleet))
+    def __init__(
+        self,
+        inventory: Inventory,
+        holdings: AllocatedDevices,
+        classes: Mapping[str, Object],
+        selectors: Selectors,
+        numbers: NodeNumbers | None = None,
+    ) -> None:
+        self.inventory = inventory
+        self.holdings = holdings
+        self.classes = classes
+        self.selectors = selectors
+        self.numbers = numbers or NodeNumbers()
+        self.fleet = Fleet(inventory, holdings, self.numbers)
+        self.plain = PlainRequests(self.fleet, selectors)
+        self.shapes = Shapes(self.fleet)
+        self.diagnoses = Answers(self.fleet)
 
     def emptied(self) -> State:
         """The same cluster with nothing held; it follows what is published."""
         return State(self.inventory, AllocatedDevices(), self.classes, self.selectors, self.numbers)
-
-    def settle(self) -> None:
-        """Take in what changed; to be called before each decision."""
-        self.fleet.refresh()
-
-    def selects_any(self, expressions: tuple[str, ...]) -> bool:
-        """Whether any published device satisfies all of the expressions. Raises AllowanceSpent."""
-        self.settle()
-        for kind in dict.fromkeys(kind for each in self.fleet.with_cards for kind in each.kinds):
-            self.selectors.allowance.check()
-            reads_own = any(
-                not self.selectors.reads(text, kind.common.shape).isdisjoint(kind.own)
-                for text in expressions
-            )
-            given = (
-                (each.selector_input for each in self.fleet.devices_of(kind))
-                if reads_own
-                else (kind.common,)
-            )
-            for each in given:
-                with suppress(InvalidValue):
-                    if all(self.selectors.matches(text, each) for text in expressions):
-                        return True
-        return False

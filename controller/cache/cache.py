@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import CardKey
@@ -16,9 +17,7 @@ from controller.allocator.state import State
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.counts import Counts, Name
-from controller.cache.counts import uid_of as _uid
-from controller.cache.keys import Key, Subject
-from controller.cache.tombstones import Tombstones
+from controller.cache.keys import Key, Subject, uid_of
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -49,6 +48,8 @@ RESOURCE_OF = {
 }
 
 
+_REMEMBERED: Final = 16_384  # UIDs: more than a cluster deletes while a write or a list takes
+
 # Ends what fails with an object in it, and lets the program go on.
 Isolate = Callable[[Resource, Object], AbstractContextManager[None]]
 
@@ -68,7 +69,28 @@ class Changed:
 
     def is_gone(self) -> bool:
         """Whether the old object is there no more, though another one may have its name."""
-        return self.old is not None and (self.new is None or _uid(self.old) != _uid(self.new))
+        return self.old is not None and (self.new is None or uid_of(self.old) != uid_of(self.new))
+
+
+class Tombstones:
+    """UIDs of what was deleted lately, so that no late answer or list brings it back."""
+
+    def __init__(self) -> None:
+        self._uids: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, uid: str) -> None:
+        """The object is gone, by the word of its watch."""
+        self._uids[uid] = None
+        self._uids.move_to_end(uid)
+        if len(self._uids) > _REMEMBERED:
+            self._uids.popitem(last=False)
+
+    def discard(self, uid: str) -> None:
+        """It is there after all, by the same word: another label has hidden it."""
+        self._uids.pop(uid, None)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._uids
 
 
 class ClusterCache:
@@ -103,8 +125,8 @@ class ClusterCache:
         listed: dict[str, Object] = {}
         for each in items:
             with self._isolate(resource, each):
-                listed[_uid(each)] = each
-        gone = [each for each in self._objects[resource].values() if _uid(each) not in listed]
+                listed[uid_of(each)] = each
+        gone = [each for each in self._objects[resource].values() if uid_of(each) not in listed]
         changes = [
             change for each in gone if (change := self.apply(resource, Change.DELETED, each))
         ]
@@ -131,14 +153,14 @@ class ClusterCache:
             return self._apply(resource, change, obj)
         # The cluster's other pods are none of our business, but for the room that they take.
         changed = self._apply(PODS, Change.DELETED, obj)
-        self._counts.resources.set_pod(_uid(obj), None if is_deleted else obj)
+        self._counts.resources.set_pod(uid_of(obj), None if is_deleted else obj)
         return changed
 
     def _apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
-        name, uid = _name(obj), _uid(obj)
+        name, uid = _name(obj), uid_of(obj)
         old = self._objects[resource].get(name)
         if change is Change.DELETED:
-            if old is None or _uid(old) != uid:
+            if old is None or uid_of(old) != uid:
                 return None
             new = None
         else:
@@ -150,7 +172,7 @@ class ClusterCache:
         self._store(resource, name, new)
         changed = Changed(resource, old, new)
         if old is not None and changed.is_gone():
-            self._gone.add(_uid(old))
+            self._gone.add(uid_of(old))
         return changed
 
     def assume(self, claim: Object) -> None:

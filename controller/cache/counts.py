@@ -9,11 +9,12 @@ from typing import Final, NamedTuple
 
 from controller.allocator.allocated_devices import DeviceAllocation, allocations_of
 from controller.allocator.device import CardKey
-from controller.allocator.node_selector import selected_name
 from controller.allocator.state import State
 from controller.cache import pods
+from controller.cache.claims import allocated_node
+from controller.cache.keys import uid_of
 from controller.cache.node_resources import NodeResources
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claim import Object
 
 Name = tuple[str, str]  # namespace and name
 _NOBODY: Final[frozenset[Name]] = frozenset()
@@ -92,11 +93,13 @@ class Counts:
         if new is not None:
             pods.urgency(new)  # by which it is lined up
         self.index.replace(name, old, new)
-        try:
-            self._seat(name)
-        except Exception:
-            self.index.replace(name, new, old)
-            raise
+        if new is not None:
+            try:
+                self.resources.set_pod(uid_of(new), new)
+            except Exception:
+                self.index.replace(name, new, old)
+                raise
+        self._seat(name)
         if old is not None and (new is None or uid_of(old) != uid_of(new)):
             self.resources.set_pod(uid_of(old), None)
         self._count_replica(name)
@@ -158,7 +161,7 @@ class Counts:
         pod = self._pods.get(name)
         if pod is not None:
             node = next(filter(None, (held.node for held in self._held_by(pod))), "")
-            self.resources.set_pod(uid_of(pod), pod, awaited_on=node)
+            self.resources.await_pod(uid_of(pod), node)
 
     def _count_replica(self, name: Name) -> None:
         """Count the cards of the pod among its workload's."""
@@ -196,12 +199,3 @@ class Counts:
             claim = self._claims.get((namespace, name))
             if claim is not None:
                 yield self._held.get(uid_of(claim), _NOTHING)
-
-
-def uid_of(obj: Object) -> str:
-    return str(obj["metadata"]["uid"])
-
-
-def allocated_node(claim: Object) -> str | None:
-    """The one node that the claim's allocation is for."""
-    return selected_name((allocation(claim) or {}).get("nodeSelector"))

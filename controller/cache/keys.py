@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from dra_driver.model.claim import Object
 
@@ -33,3 +35,7 @@ class Key:
 
     def __str__(self) -> str:
         return f"{self.subject} {self.namespace}/{self.name}"
+
+
+def uid_of(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"]["uid"])

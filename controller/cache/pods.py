@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controller.cache.keys import Key, Subject
+from controller.cache.keys import Key, Subject, uid_of
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
 
 Pod = Mapping[str, Any]
@@ -14,10 +14,6 @@ _UNALLOCATED = "cannot allocate all claims"  # in kube-scheduler's words
 
 def key_of(pod: Pod) -> Key:
     return Key(Subject.POD, pod["metadata"]["namespace"], pod["metadata"]["name"])
-
-
-def uid_of(pod: Pod) -> str:
-    return str(pod["metadata"]["uid"])
 
 
 def node_name(pod: Pod) -> str:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from controller.cache import pods
+from controller.cache.keys import uid_of
 from controller.extender.held import BoundPod
 from controller.extender.limit_request import LimitRequest, asked_of
 from dra_driver.model.claim import Object
@@ -60,7 +60,7 @@ def assigned(pod: Object, cards: Sequence[NodeCard]) -> Mapping[str, str]:
         hold.container: (card, hold)
         for card in cards
         for hold in card.held
-        if hold.pod == pods.uid_of(pod)
+        if hold.pod == uid_of(pod)
     }
     names = [name for name, _ in asked.containers]
     # An init container's devices, which it hands on, are told of once: they may be told as its own.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.cache import pods
+from controller.cache.keys import uid_of
 from controller.extender.annotations import assigned
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.backoff import Backoff
@@ -55,13 +56,13 @@ class Assignments:
             self.drop(pod)
             return
         with self._lock:
-            self._pods[node][pods.uid_of(pod)] = pod
+            self._pods[node][uid_of(pod)] = pod
             self._changed.add(node)
 
     def drop(self, pod: Object) -> None:
         """The pod is no more, or has ended."""
         with self._lock:
-            self._pods[pods.node_name(pod)].pop(pods.uid_of(pod), None)
+            self._pods[pods.node_name(pod)].pop(uid_of(pod), None)
 
     def keep(self, uids: Collection[str]) -> None:
         """No other pods are there."""
@@ -80,7 +81,7 @@ class Assignments:
         with self._lock:
             changed = {node: list(self._pods[node].values()) for node in self._changed}
             self._changed = set()
-        there = {pods.uid_of(pod) for its in changed.values() for pod in its}
+        there = {uid_of(pod) for its in changed.values() for pod in its}
         self._setbacks = {uid: each for uid, each in self._setbacks.items() if uid in there}
         failed = {node for node, its in changed.items() if its and not self._tell(node, its)}
         with self._lock:
@@ -98,7 +99,7 @@ class Assignments:
         return done
 
     def _attempt(self, pod: Object, wanted: Mapping[str, str]) -> bool:
-        uid = pods.uid_of(pod)
+        uid = uid_of(pod)
         setback = self._setbacks.setdefault(uid, _Setback())
         if self._clock() < setback.due:
             return False

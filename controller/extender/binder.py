@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy
 from controller.cache import pods
+from controller.cache.keys import uid_of
 from controller.extender.annotations import describe
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import place
@@ -88,7 +89,7 @@ class Binder:
 
     def _check(self, pod: Object, call: Bind) -> None:
         who = f"pod {call.namespace}/{call.name}"
-        if pods.uid_of(pod) != call.uid:
+        if uid_of(pod) != call.uid:
             raise Refused(f"{who} is another one by now")
         if not concerns_us(pod):
             raise Refused(f"{who} has no limit for GCUs: its own scheduler binds it")
@@ -127,7 +128,7 @@ class Binder:
 
     def _found(self, pod: Object, doubt: _Doubt) -> None:
         uid = doubt.call.uid
-        if pods.uid_of(pod) != uid:
+        if uid_of(pod) != uid:
             self._gone(uid)
             return
         with self._lock:

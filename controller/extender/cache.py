@@ -15,7 +15,8 @@ from controller.allocator.allocated_devices import AllocatedDevices, DeviceAlloc
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
 from controller.cache import pods
-from controller.cache.tombstones import Tombstones
+from controller.cache.cache import Tombstones
+from controller.cache.keys import uid_of
 from controller.extender.claims import CLASSES
 from controller.extender.devices import slice_of
 from controller.extender.held import BoundPod, held_on
@@ -119,13 +120,13 @@ class ExtenderCache:
     def learn_pod(self, pod: Object) -> None:
         """A pod as it was read beside the watch, which may have told its end meanwhile: then it
         would hold its cards for ever."""
-        if pods.uid_of(pod) not in self._gone:
+        if uid_of(pod) not in self._gone:
             self.put_pod(pod)
 
     def put_pod(self, pod: Object) -> None:
         if not concerns_us(pod):
             return
-        uid, node = pods.uid_of(pod), pods.node_name(pod)
+        uid, node = uid_of(pod), pods.node_name(pod)
         if not node:
             return
         if pods.is_done(pod):
@@ -235,7 +236,7 @@ def _tenant(pod: Object) -> BoundPod | None:
     metadata = pod["metadata"]
     text = (metadata.get("annotations") or {}).get(ANNOTATION_ASSIGNED, "")
     return BoundPod(
-        uid=pods.uid_of(pod),
+        uid=uid_of(pod),
         name=f"{metadata['namespace']}/{metadata['name']}",
         asked=asked,
         cards=tuple(_addresses(text.split(","))) if text else (),

@@ -8,8 +8,8 @@ from typing import Final
 
 from controller.allocator.allocate import FitError, allocate, feasible, rank
 from controller.allocator.diagnosis import diagnose_nodes
-from controller.allocator.policy import Policy
-from controller.cache import pods
+from controller.allocator.order import Policy
+from controller.cache.keys import uid_of
 from controller.extender.cache import ExtenderCache
 from controller.extender.claims import wanted
 from controller.extender.held import BoundPod
@@ -40,7 +40,7 @@ def filter_nodes(view: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence[
         claim = wanted(pod, asked)
     except Refused as error:
         return Filtered((), dict.fromkeys(nodes, str(error)))
-    with view.without(pods.uid_of(pod)):
+    with view.without(uid_of(pod)):
         unfit = {node: problem for node in nodes if (problem := view.problem(node))}
         judged = [node for node in nodes if node not in unfit] if unfit else nodes
         known = view.state.numbers
@@ -83,7 +83,7 @@ def prioritize(
         claim = None
     if claim is None:
         return dict.fromkeys(nodes, 0)
-    with view.without(pods.uid_of(pod)):
+    with view.without(uid_of(pod)):
         best = rank(view.state, [claim], view.state.numbers.set_of(nodes), policy=policy)
     scores = {node: max(0, _HIGHEST - place) for place, node in enumerate(best)}
     return {node: scores.get(node, 0) for node in nodes}
@@ -94,7 +94,7 @@ def place(
 ) -> BoundPod:
     """The pod with the cards of `node` that it is to have. Raises Refused, in words, where the
     node cannot take it."""
-    with view.without(pods.uid_of(pod)):
+    with view.without(uid_of(pod)):
         problem = view.problem(node)
         if problem:
             raise Refused(f"node {node}: {problem}")
@@ -107,7 +107,7 @@ def place(
     granted = [grant.device.card for grant in found.grants[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in granted if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
-    return BoundPod(pods.uid_of(pod), name, asked, tuple(cards))
+    return BoundPod(uid_of(pod), name, asked, tuple(cards))
 
 
 def _of_sizes(view: ExtenderCache, asked: LimitRequest, node: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.assigned import Assignments
 from controller.extender.binder import Binder

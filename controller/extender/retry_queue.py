@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Final
 
 from controller.cache import pods
+from controller.cache.keys import uid_of
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS
@@ -74,7 +75,7 @@ class RetryQueue:
 
     def add(self, pod: Object, nodes: Collection[str]) -> None:
         """No node of `nodes` could take the pod."""
-        uid, now = pods.uid_of(pod), self._clock()
+        uid, now = uid_of(pod), self._clock()
         places = tuple(nodes) if len(nodes) < _ENOUGH else None
         with self._lock:
             known = self._waiters.get(uid)
@@ -131,7 +132,7 @@ class RetryQueue:
         self._change(waiter, lambda known: replace(known, due=due, pause=pause))
 
     def _change(self, waiter: _Waiter, change: Callable[[_Waiter], _Waiter]) -> None:
-        uid = pods.uid_of(waiter.pod)
+        uid = uid_of(waiter.pod)
         with self._lock:
             known = self._waiters.get(uid)
             if known is not None:

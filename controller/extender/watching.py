@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from controller.cache import pods
+from controller.cache.keys import uid_of
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.assigned import Assignments
 from controller.extender.cache import ExtenderCache
@@ -69,13 +70,13 @@ class PodHandler:
 
     def on_replace(self, items: Sequence[Object]) -> None:
         ours = [each for each in items if concerns_us(each)]
-        listed = {pods.uid_of(each) for each in ours}
+        listed = {uid_of(each) for each in ours}
         with self._lock:
             for uid in self._view.pods() - listed:
                 self._view.drop_pod(uid)
             for each in ours:
                 self._view.put_pod(each)
-        self._waiting.keep({pods.uid_of(each) for each in ours if not pods.node_name(each)})
+        self._waiting.keep({uid_of(each) for each in ours if not pods.node_name(each)})
         self._assignments.keep(listed)
         for each in ours:
             self._assignments.put(each)
@@ -83,7 +84,7 @@ class PodHandler:
     def on_event(self, change: Change, obj: Object) -> None:
         if not concerns_us(obj):
             return
-        uid = pods.uid_of(obj)
+        uid = uid_of(obj)
         if change is Change.DELETED or pods.node_name(obj):
             self._waiting.drop(uid)
         if change is Change.DELETED:

@@ -8,8 +8,8 @@ from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Any, NamedTuple
 
-from controller.allocator.node_selector import labels_of, requirement_holds
 from controller.allocator.node_set import NodeNumbers, NodeSet, set_of_numbers
+from controller.cache.nodes import labels_of, requirement_holds
 from dra_driver.model.claim import Object
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from controller.allocator.allocate import Allocation
 from controller.allocator.claim_request import ClaimRequest
+from controller.cache.keys import uid_of
 from dra_driver.model.claim import ClaimRef, Object, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -45,9 +46,9 @@ def check_asked(pod: Object, ours: Mapping[str, Object], wanted: Sequence[ClaimR
                 is_drs = exactly["deviceClassName"] == CLASS_DRS
                 count = int(exactly.get("count", 1))
                 mode = Mode.DRS.value if is_drs else "unknown"
-                asked[Use(_uid(claim), request["name"])] = [mode] * count
+                asked[Use(uid_of(claim), request["name"])] = [mode] * count
             else:
-                asked[Use(_uid(claim), request["name"])] = ["unknown"]
+                asked[Use(uid_of(claim), request["name"])] = ["unknown"]
     _check(pod, ours, asked)
 
 
@@ -60,7 +61,7 @@ def check_allocated(
     devices: defaultdict[Use, list[str]] = defaultdict(list)
     for claim in ours.values():
         for result in results(claim):
-            devices[Use(_uid(claim), result.main_request)].append(result.device.partition("-")[0])
+            devices[Use(uid_of(claim), result.main_request)].append(result.device.partition("-")[0])
     for each, grants in zip(wanted, granted.grants, strict=True):
         for grant in grants:
             mode = grant.device.text(ATTR_TYPE)
@@ -79,9 +80,11 @@ def differs(
     than `pod` does (`ours` and `theirs` are their claims by name in the pod); None where there is
     nothing to tell. The kubelet does not ask again for a claim that is prepared, so nobody can
     refuse the later pod."""
-    shared = {_uid(claim) for claim in ours.values()} & {_uid(claim) for claim in theirs.values()}
+    shared = {uid_of(claim) for claim in ours.values()} & {
+        uid_of(claim) for claim in theirs.values()
+    }
     for name, claim in ours.items():
-        uid = _uid(claim)
+        uid = uid_of(claim)
         if uid in shared and _together(pod, ours, uid) != _together(other, theirs, uid):
             return (
                 f"claim {ClaimRef.of(claim)} ({name!r} here) is in use by pod "
@@ -94,8 +97,8 @@ def differs(
 
 def _together(pod: Object, claims: Mapping[str, Object], uid: str) -> set[UsageSet]:
     """The usage sets of the claim's requests."""
-    names = {name: _uid(claim) for name, claim in claims.items()}
-    requests = {_uid(claim): _requests(claim) for claim in claims.values()}
+    names = {name: uid_of(claim) for name, claim in claims.items()}
+    requests = {uid_of(claim): _requests(claim) for claim in claims.values()}
     try:
         sets = usage_sets(pod, names, requests)
     except Refused:
@@ -104,8 +107,8 @@ def _together(pod: Object, claims: Mapping[str, Object], uid: str) -> set[UsageS
 
 
 def _check(pod: Object, ours: Mapping[str, Object], devices: _Devices) -> None:
-    requests = {_uid(claim): _requests(claim) for claim in ours.values()}
-    names = {name: _uid(claim) for name, claim in ours.items()}
+    requests = {uid_of(claim): _requests(claim) for claim in ours.values()}
+    names = {name: uid_of(claim) for name, claim in ours.items()}
     usage_sets(pod, names, requests)
     users: defaultdict[UsageSet, list[str]] = defaultdict(list)
     for container, used in used_by_containers(pod, names, requests):
@@ -136,7 +139,3 @@ def _requests(claim: Object) -> frozenset[str]:
 def _listed(containers: Sequence[str]) -> str:
     noun = "container" if len(containers) == 1 else "containers"
     return f"{noun} {', '.join(map(repr, containers))}"
-
-
-def _uid(claim: Object) -> str:
-    return str(claim["metadata"]["uid"])

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from controller.cache import pod_requests, pods
+from controller.cache import pods
+from controller.cache.node_resources import is_read
 from controller.informers import models
 from controller.informers.packed_devices import PackedDevices
 from dra_driver.kube.decode import WHOLE, Decoder, Text, Typed
@@ -43,7 +44,7 @@ _POD_SPEC: Final = (
     "volumes",
 )
 _POD_STATUS: Final = ("conditions", "containerStatuses", "initContainerStatuses", "phase")
-# All that counts of a pod which has nothing to do with us: `controller.cache.pod_requests`.
+# All that counts of a pod which has nothing to do with us: `controller.cache.node_resources`.
 _OTHER_META: Final = ("namespace", "name", "uid", "resourceVersion")
 _OTHER_SPEC: Final = ("containers", "initContainers", "nodeName", "overhead", "resources")
 _RESULT: Final = ("consumedCapacity", "device", "driver", "pool", "request")
@@ -87,7 +88,7 @@ def _pod(share: Sharing, pod: Object) -> Object:
         return pod
     metadata, status = _only(pod["metadata"], _OTHER_META), dict(status)
     if status.get("conditions"):
-        status["conditions"] = [each for each in status["conditions"] if pod_requests.is_read(each)]
+        status["conditions"] = [each for each in status["conditions"] if is_read(each)]
     _share(share, metadata, ("namespace",))
     spec = _only(spec, _OTHER_SPEC) if pods.node_name(pod) or pods.nominated_node(pod) else {}
     _share(share, spec, _OTHER_SPEC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -49,11 +49,3 @@ def class_of(
     selectors = [*filter(None, follows), *volumes]
     constraints = pods.node_name(pod), nodes.digest([nodes.demand(pod), selectors])
     return PodClass(tuple(each.shape for each in wanted), constraints, pod, wanted, selectors)
-
-
-def class_names(claims: Iterable[Object]) -> Iterator[str]:
-    """The DeviceClasses that the claims name."""
-    for claim in claims:
-        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-                yield (each or {}).get("deviceClassName", "")

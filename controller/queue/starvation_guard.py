@@ -105,7 +105,7 @@ class StarvationGuard:
 
     def _emptiest(self, pod_class: PodClass, among: NodeSet) -> str | None:
         """Found once for all pods of the class, until something is allocated or published."""
-        self._state.settle()
+        self._state.fleet.refresh()
         versions = self._state.fleet.generation, self._state.numbers.epoch
         found = self._found.get(pod_class)
         if found is None or found.versions != versions or found.among != among:

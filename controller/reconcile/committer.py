@@ -10,14 +10,9 @@ from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.results import allocation_status
 from controller.allocator.search_state import DeviceAssignment
 from controller.cache import pods
-from controller.cache.keys import Key
+from controller.cache.keys import Key, uid_of
 from controller.reconcile.context import Context
-from controller.write.commands import (
-    Answer,
-    SettleUncertain,
-    WriteAllocation,
-    uid_of,
-)
+from controller.write.commands import Answer, SettleUncertain, WriteAllocation
 from dra_driver.kube.errors import Invalid
 from dra_driver.model.claim import Object, allocation
 

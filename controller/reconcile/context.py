@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from controller.allocator.policy import Policy
-from controller.cache import pods
+from controller.allocator.order import Policy
 from controller.cache.cache import ClusterCache
-from controller.cache.keys import Key
+from controller.cache.keys import Key, uid_of
 from controller.queue.backoff import BackoffState
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.reconcile.reporter import Reporter
@@ -34,4 +33,4 @@ class Context:
     def has_pod(self, key: Key, uid: str) -> bool:
         """Whether the pod `key` is there, and still the one with that UID."""
         pod = self.cache.get(key)
-        return pod is not None and pods.uid_of(pod) == uid
+        return pod is not None and uid_of(pod) == uid

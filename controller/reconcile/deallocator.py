@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.cache import pods
-from controller.cache.counts import allocated_node
-from controller.cache.keys import Key
+from controller.cache.claims import allocated_node, is_orphan, is_releasable, is_stranded
+from controller.cache.keys import Key, uid_of
 from controller.reconcile.context import Context
-from controller.reconcile.release import is_orphan, is_releasable, is_stranded
-from controller.write.commands import Answer, ReleaseAllocation, uid_of
+from controller.write.commands import Answer, ReleaseAllocation
 from dra_driver.model.claim import Object, allocation
 
 _TIMES_FOR_AN_OLD_VERDICT = 4
@@ -29,7 +28,7 @@ class Deallocator:
         that the pod fits nowhere, release all of the pod's allocations and try another node."""
         context = self._context
         if pods.node_name(pod):
-            context.backoff.forget_pod(pods.uid_of(pod))
+            context.backoff.forget_pod(uid_of(pod))
             self._follow(key, pod, claims)
             return
         now, verdict = context.clock(), pods.verdict(pod)
@@ -37,7 +36,7 @@ class Deallocator:
             if any(map(is_releasable, claims)):  # other pods wait for them: nobody tells when not
                 context.queue.add(key, now + context.patience)
             return
-        since, before = context.backoff.granted_at(pods.uid_of(pod), now, verdict)
+        since, before = context.backoff.granted_at(uid_of(pod), now, verdict)
         until = since + self._patience(verdict, before)
         if until > now:
             context.queue.add(key, until)
@@ -96,7 +95,7 @@ class Deallocator:
             for claim in claims
             if is_releasable(claim)
             and all(
-                pods.uid_of(user) == pods.uid_of(pod) or _is_aside(user)
+                uid_of(user) == uid_of(pod) or _is_aside(user)
                 for user in self._context.cache.pods_of(claim)
             )
         ]

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.cache import Changed
-from controller.cache.counts import allocated_node
-from controller.cache.keys import Key, Subject
+from controller.cache.claims import allocated_node, given_up
+from controller.cache.keys import Key, Subject, uid_of
 from controller.reconcile.context import Context
-from controller.reconcile.release import given_up
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -68,7 +67,7 @@ class EventHandlers:
         for name in pods.template_names(pod):
             yield Key(Subject.TEMPLATE, pod["metadata"]["namespace"], name)
         if new is None or pods.is_done(new):
-            self._backoff.forget_pod(pods.uid_of(pod))
+            self._backoff.forget_pod(uid_of(pod))
             for name in filter(None, pods.claim_names(pod).values()):
                 yield Key(Subject.CLAIM, pod["metadata"]["namespace"], name)
 
@@ -78,11 +77,11 @@ class EventHandlers:
         if old is not None and allocation(old) is not None and not _is_allocated_still(old, new):
             self._context.queue.on_freed([old])
             if new is not None and allocation(new) is None:
-                self._backoff.released(_uid(claim), now)
+                self._backoff.released(uid_of(claim), now)
         if new is None:
-            self._backoff.forget_claim(_uid(claim))
+            self._backoff.forget_claim(uid_of(claim))
         elif old is None and allocation(new) is None and _was_allocated(new):
-            self._backoff.released(_uid(claim), now)
+            self._backoff.released(uid_of(claim), now)
         yield Key.of_claim(claim)
         # Else it is an annotation or the like, as above, and thousands of pods may name the claim.
         if old is None or new is None or _for_users(old) != _for_users(new):
@@ -94,7 +93,7 @@ class EventHandlers:
         for pod in self._cache.pods_of(claim):
             node = allocated_node(old) if old is not None else None
             if node is not None and given_up(old, new, pod):
-                self._backoff.failed(pods.uid_of(pod), node, now)
+                self._backoff.failed(uid_of(pod), node, now)
             yield pods.key_of(pod)
 
 
@@ -134,13 +133,9 @@ def _is_ours(published: Object | None) -> bool:
 
 
 def _is_allocated_still(old: Object, new: Object | None) -> bool:
-    return new is not None and allocation(new) is not None and _uid(old) == _uid(new)
+    return new is not None and allocation(new) is not None and uid_of(old) == uid_of(new)
 
 
 def _was_allocated(claim: Object) -> bool:
     """The finalizer stays behind when an allocation is cleared (seen on 1.36.3)."""
     return FINALIZER in (claim["metadata"].get("finalizers") or ())
-
-
-def _uid(obj: Object) -> str:
-    return str(obj["metadata"]["uid"])

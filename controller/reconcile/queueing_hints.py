@@ -7,7 +7,7 @@ from typing import Final
 
 from controller.allocator.allocate import can_serve
 from controller.allocator.node_set import NodeSet
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key

@@ -11,15 +11,16 @@ from controller.allocator.device import CardKey
 from controller.allocator.node_set import NodeSet
 from controller.allocator.ownership import is_ours
 from controller.cache import pods
-from controller.cache.keys import Key, Subject
+from controller.cache.claims import class_names
+from controller.cache.keys import Key, Subject, uid_of
 from controller.filter.feasible_nodes import FeasibleNodes, NodeFilter, feasible_nodes
 from controller.filter.usage import check_allocated, check_asked
-from controller.queue.pod_class import PodClass, class_names, class_of
+from controller.queue.pod_class import PodClass, class_of
 from controller.queue.starvation_guard import StarvationGuard
-from controller.reconcile import warnings
 from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Deallocator
+from controller.reconcile.reporter import warnings_about
 from controller.reconcile.templates import TemplateKeeper
 from controller.write.commands import (
     CreateTemplate,
@@ -30,7 +31,6 @@ from controller.write.commands import (
     SettleUncertain,
     WriteAllocation,
     WriteDone,
-    uid_of,
 )
 from controller.write.volumes import VolumeCache
 from dra_driver.kube.events import Note
@@ -116,7 +116,7 @@ class Reconciler:
         if claims is None:
             self.leave_line(key)  # nothing can be kept for it, perhaps for ever
             return  # the claim that is missing brings the pod up again
-        if context.dispatcher.in_flight([pods.uid_of(pod), *map(uid_of, claims.values())]):
+        if context.dispatcher.in_flight([uid_of(pod), *map(uid_of, claims.values())]):
             return
         state = context.cache.state()
         try:
@@ -139,7 +139,7 @@ class Reconciler:
     def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
         context = self._context
         if not pods.node_name(pod):
-            for reason, note in warnings.about_pod(pod, ours, context.cache):
+            for reason, note in warnings_about(pod, ours, context.cache):
                 context.reporter.warn_pod(pod, reason, note)
         if pods.has_our_gate(pod):
             context.dispatcher.dispatch(LiftGate(key, pod))
@@ -169,8 +169,8 @@ class Reconciler:
             context.dispatcher.dispatch(ReadVolumes(key, pod))
             return
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
-        avoided = context.backoff.avoided(pods.uid_of(pod), context.clock())
-        failed = context.backoff.failed_nodes(pods.uid_of(pod))
+        avoided = context.backoff.avoided(uid_of(pod), context.clock())
+        failed = context.backoff.failed_nodes(uid_of(pod))
         # A node that failed is not tried again before every other one was.
         where = self._candidates(pod, allocated, failed, volumes)
         decide = partial(

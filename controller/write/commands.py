@@ -116,20 +116,3 @@ class WriteDone:
 
     command: Command
     answer: Answer
-
-
-def objects_of(command: Command) -> tuple[str, ...]:
-    """What the command is about, by UID: no two commands for one object are in flight."""
-    match command:
-        case WriteAllocation():
-            return uid_of(command.pod), *map(uid_of, command.claims)
-        case ReleaseAllocation() | SettleUncertain():
-            return tuple(map(uid_of, command.claims))
-        case LiftGate() | ReadVolumes():
-            return (uid_of(command.pod),)
-        case CreateTemplate() | DeleteTemplate():
-            return (str(command.key),)  # a new one has no UID before the server's answer
-
-
-def uid_of(obj: Object) -> str:
-    return str(obj["metadata"]["uid"])

@@ -12,8 +12,20 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 
-from controller.cache.keys import Key
-from controller.write.commands import Answer, Command, TakeoverCommand, WriteDone, objects_of
+from controller.cache.keys import Key, uid_of
+from controller.write.commands import (
+    Answer,
+    Command,
+    CreateTemplate,
+    DeleteTemplate,
+    LiftGate,
+    ReadVolumes,
+    ReleaseAllocation,
+    SettleUncertain,
+    TakeoverCommand,
+    WriteAllocation,
+    WriteDone,
+)
 from controller.write.writer import Writer
 
 
@@ -46,7 +58,7 @@ class WriteDispatcher:
     def dispatch(self, command: Command) -> None:
         """Execute it in another thread; its `WriteDone` is an event. None of its objects may be
         in flight."""
-        uids = objects_of(command)
+        uids = _objects_of(command)
         assert not self.in_flight(uids)
         self._commands.add(command)
         self._uids.update(uids)
@@ -55,7 +67,7 @@ class WriteDispatcher:
     def finish(self, command: Command) -> None:
         """The deciding thread has taken the command's answer: its objects are free again."""
         self._commands.discard(command)
-        self._uids.difference_update(objects_of(command))
+        self._uids.difference_update(_objects_of(command))
 
     def execute_all(self, commands: Iterable[TakeoverCommand]) -> list[Answer]:
         """Execute them, several at a time, and wait for all answers, in the order of the
@@ -72,3 +84,16 @@ class WriteDispatcher:
 
     def _execute(self, command: Command) -> None:
         self._on_done(WriteDone(command, self._writer.execute(command)))
+
+
+def _objects_of(command: Command) -> tuple[str, ...]:
+    """What the command is about, by UID: no two commands for one object are in flight."""
+    match command:
+        case WriteAllocation():
+            return uid_of(command.pod), *map(uid_of, command.claims)
+        case ReleaseAllocation() | SettleUncertain():
+            return tuple(map(uid_of, command.claims))
+        case LiftGate() | ReadVolumes():
+            return (uid_of(command.pod),)
+        case CreateTemplate() | DeleteTemplate():
+            return (str(command.key),)  # a new one has no UID before the server's answer

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from controller.cache.keys import Key
-from controller.write.commands import uid_of
+from controller.cache.keys import Key, uid_of
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES

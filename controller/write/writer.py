@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
+from controller.cache.keys import uid_of
 from controller.cache.pods import has_our_gate
 from controller.write.commands import (
     Answer,
@@ -25,7 +26,6 @@ from controller.write.commands import (
     TakeoverCommand,
     WriteAllocation,
     WriteTerm,
-    uid_of,
 )
 from controller.write.volumes import node_selectors
 from dra_driver.kube.api import NOTHING, ObjectApi, PatchType

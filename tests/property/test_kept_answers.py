@@ -12,7 +12,7 @@ from controller.allocator.allocate import FitError, allocate, feasible, rank
 from controller.allocator.allocated_devices import DeviceAllocation, allocations_of
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.diagnosis import diagnose, diagnose_nodes
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy
 from controller.allocator.state import State
 from dra_driver.model.claim import Object
 from dra_driver.model.packing import Packing
@@ -87,7 +87,7 @@ def steps(draw: random.Random) -> Iterator[tuple[list[Object], list[Object]]]:
 def decided(
     found: State, wanted: Sequence[ClaimRequest], nodes: Sequence[str], policy: Policy
 ) -> object:
-    found.settle()  # numbers all nodes by their names: of equally good ones the first is taken
+    found.fleet.refresh()  # numbers nodes by name: of equally good ones the first is taken
     outcome = allocate(found, wanted, found.numbers.set_of(nodes), policy=policy)
     if isinstance(outcome, FitError):
         return outcome.reason
@@ -141,7 +141,7 @@ def test_nodes_of_which_the_same_is_said_are_found_together(claims: list[Object]
     for slices, taken in islice(steps(draw), 10):
         found = state(slices, taken, selectors=SELECTORS)
         everyone = found.numbers.set_of([*NODES, "without-devices"])
-        found.settle()
+        found.fleet.refresh()
         together = {
             name: reason
             for group, reason in diagnose_nodes(found, wanted, everyone)

@@ -14,12 +14,12 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy
 from controller.cache.cache import WATCHED
+from controller.cache.claims import MANAGER
 from controller.informers.decoders import decoders
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, Replaced, ResourceEvent
-from controller.reconcile.release import MANAGER
 from controller.settings import ControllerSettings
 from controller.wiring import Ports, wire
 from dra_driver.kube.api import NOTHING, Api, Change, Listing

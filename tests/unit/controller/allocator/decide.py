@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from controller.allocator.allocate import Allocation, FitError, allocate
 from controller.allocator.claim_request import parse_claim
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy
 from controller.allocator.state import State
 from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors

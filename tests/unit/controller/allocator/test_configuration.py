@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.allocator.claim_request import config_applies, parse_claim
-from controller.allocator.policy import Policy
+from controller.allocator.order import Policy
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue

@@ -104,8 +104,8 @@ def test_sets_follow_the_nodes(seed: int) -> None:
     for _ in range(200):
         changes.make()
         kept, fresh = changes.state, changes.fresh()
-        kept.settle()
-        fresh.settle()
+        kept.fleet.refresh()
+        fresh.fleet.refresh()
         assert as_counted(kept.fleet) == as_they_are(kept.fleet) == as_counted(fresh.fleet)
 
 

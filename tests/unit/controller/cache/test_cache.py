@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.device import DeviceId
-from controller.cache.cache import ClusterCache
+from controller.cache.cache import ClusterCache, Tombstones
 from controller.cache.keys import Key, Subject
-from controller.cache.tombstones import Tombstones
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object

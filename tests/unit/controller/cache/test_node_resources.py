@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from controller.allocator.node_set import NodeNumbers
@@ -25,8 +23,9 @@ def pod(name: str, cpu: str, on: str = "", status: Object | None = None) -> Obje
     return {"metadata": metadata, "spec": spec, "status": status or {}}
 
 
-def put(rooms: NodeResources, found: Object, **more: Any) -> None:
-    rooms.set_pod(found["metadata"]["name"], found, **more)
+def put(rooms: NodeResources, found: Object, awaited_on: str = "") -> None:
+    rooms.set_pod(found["metadata"]["name"], found)
+    rooms.await_pod(found["metadata"]["name"], awaited_on)
 
 
 def roomy(rooms: NodeResources, asking: Object) -> set[str]:

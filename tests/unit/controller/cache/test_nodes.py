@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.node_selector import selected_name, selector_matches
 from controller.cache import nodes
+from controller.cache.nodes import selected_name, selector_matches
 from dra_driver.model.claim import Object
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.allocator.capacity import NANO
-from controller.cache.pod_requests import Room, asked_by
+from controller.cache.node_resources import Room, asked_by
 from dra_driver.model.claim import Object
 
 GIB = 2**30

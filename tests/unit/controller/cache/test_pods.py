@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.cache import pods
+from controller.cache.keys import uid_of
 from dra_driver.model.claim import Object
 
 NAMED = {"name": "a", "resourceClaimName": "claim-a"}
@@ -40,7 +41,7 @@ def test_urgency_is_priority_then_age() -> None:
         }
 
     waiting = [pod("new", 0, "2026-02"), pod("old", 0, "2026-01"), pod("high", 9, "2026-03")]
-    assert [pods.uid_of(each) for each in sorted(waiting, key=pods.urgency)] == [
+    assert [uid_of(each) for each in sorted(waiting, key=pods.urgency)] == [
         "high",
         "old",
         "new",

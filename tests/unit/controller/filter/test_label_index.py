@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from controller.allocator.node_selector import selector_matches
 from controller.allocator.node_set import NodeNumbers, NodeSet
+from controller.cache.nodes import selector_matches
 from controller.filter.feasible_nodes import NodeFilter, feasible_nodes
 from controller.filter.label_index import LabelIndex
 from dra_driver.model.claim import Object

@@ -17,9 +17,10 @@ from controller.allocator.allocated_devices import allocations_of
 from controller.allocator.inventory import Inventory
 from controller.cache import nodes, pods
 from controller.cache.cache import WATCHED
-from controller.cache.pod_requests import Room, asked_by
+from controller.cache.claims import allocated_by_us, is_releasable, writers_of_allocation
+from controller.cache.keys import uid_of
+from controller.cache.node_resources import Room, asked_by
 from controller.informers.decoders import decoders
-from controller.reconcile.release import allocated_by_us, is_releasable, writers_of_allocation
 from controller.reconcile.templates import is_ours, template_for
 from controller.write.volumes import node_selectors
 from dra_driver.kube.api import Api
@@ -143,7 +144,7 @@ def uses(pod: Object) -> object:
     "view",
     [
         pods.key_of,
-        pods.uid_of,
+        uid_of,
         pods.node_name,
         pods.nominated_node,
         pods.concerns_us,
@@ -283,7 +284,7 @@ def test_of_a_pod_without_claims_only_what_it_takes_of_its_node() -> None:
         )
         found = decoded(PODS, pod)
         assert asked_by(found) == asked_by(pod)
-        assert (pods.key_of(found), pods.uid_of(found)) == (pods.key_of(pod), pods.uid_of(pod))
+        assert (pods.key_of(found), uid_of(found)) == (pods.key_of(pod), uid_of(pod))
         assert pods.node_name(found) == pods.node_name(pod)
         assert not {"tolerations", "volumes"} & found["spec"].keys()
         pod["status"]["conditions"].pop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from controller.reconcile.release import MANAGER
+from controller.cache.claims import MANAGER
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import allocated, claim, device, pool

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from controller.cache.cache import ClusterCache
-from controller.reconcile.warnings import MOST_USERS, about_pod
+from controller.reconcile.reporter import MOST_USERS, warnings_about
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors
@@ -32,7 +32,7 @@ CASES = {
 
 @pytest.mark.parametrize(("shared", "is_full"), CASES.values(), ids=CASES)
 def test_crowded_out(shared: Object, is_full: bool) -> None:
-    told = dict(about_pod(POD, {"x": claim_for(), "y": shared}, ClusterCache(Selectors())))
+    told = dict(warnings_about(POD, {"x": claim_for(), "y": shared}, ClusterCache(Selectors())))
     assert list(told) == ["GcuClaimFull"] * is_full
     for note in told.values():
         assert note.startswith("claim default/shared is in use by 256 pods")

@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
+from controller.cache.claims import MANAGER
 from controller.cache.keys import Key
 from controller.leaderelection.fence import NotLeader
 from controller.queue.event_queue import EventQueue
-from controller.reconcile.release import MANAGER
 from controller.write.commands import SettleUncertain, WriteDone
 from controller.write.dispatcher import WriteDispatcher
 from controller.write.writer import Writer

@@ -1,4 +1,5 @@
-"""Which allocations are ours, and which of those are to be taken back. Pure.
+"""Small views on a ResourceClaim (resource.k8s.io/v1) as plain dict: which allocations are ours,
+and which of those are to be taken back.
 
 The API server records who wrote an allocation, in ``managedFields``. An annotation of ours could
 outlive the allocation that it speaks of: kube-scheduler clears one and another allocator may write
@@ -7,11 +8,12 @@ the next. The server's own record cannot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from controller.cache import pods
-from controller.cache.counts import allocated_node
+from controller.cache.keys import uid_of
+from controller.cache.nodes import selected_name
 from dra_driver.model.claim import Object, allocation, reserved_for
 
 # The server takes the manager from the user agent, up to its first slash.
@@ -56,7 +58,7 @@ def is_stranded(claim: Object, users: Sequence[Object]) -> bool:
     node = allocated_node(claim)
     if node is None or claim["metadata"].get("deletionTimestamp") or not allocated_by_us(claim):
         return False
-    bound = {pods.uid_of(user): pods.node_name(user) for user in users}
+    bound = {uid_of(user): pods.node_name(user) for user in users}
     where = {bound.get(each.get("uid", ""), "") for each in reserved_for(claim)}
     return bool(where) and "" not in where and node not in where
 
@@ -68,5 +70,18 @@ def given_up(old: Object | None, new: Object | None, pod: Object) -> bool:
         return False
     if not allocated_by_us(old) or (new.get("status") or {}).get("allocation"):
         return False
-    others = {each.get("uid") for each in reserved_for(old)} - {pods.uid_of(pod)}
+    others = {each.get("uid") for each in reserved_for(old)} - {uid_of(pod)}
     return not others and not pods.node_name(pod)
+
+
+def allocated_node(claim: Object) -> str | None:
+    """The one node that the claim's allocation is for."""
+    return selected_name((allocation(claim) or {}).get("nodeSelector"))
+
+
+def class_names(claims: Iterable[Object]) -> Iterator[str]:
+    """The DeviceClasses that the claims name."""
+    for claim in claims:
+        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+                yield (each or {}).get("deviceClassName", "")
