@@ -27,7 +27,7 @@ from urllib.request import Request, urlopen
 from bench import fleet, lists
 from bench.burst import cpu_seconds
 from bench.report import result, table
-from controller.reconcile.release import MANAGER
+from controller.cache.claims import MANAGER
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
