@@ -59,7 +59,8 @@ class Driver:
         if node:
             pod_of_it = self._pod(program, node)
             bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod_of_it}")
-        scope = ("--namespace", DRIVER_NAMESPACE)
+        # Nobody renews it, and a churn lasts for hours.
+        scope = ("--namespace", DRIVER_NAMESPACE, "--duration=24h")
         token = self._cluster.kubectl("create", "token", account(program), *scope, *bound)
         admin = json.loads(self._cluster.kubectl("config", "view", "--raw", "--output=json"))
         content: dict[str, Any] = {
