@@ -26,9 +26,9 @@ import urllib3
 
 from bench import lists
 from bench.report import percentile, result, table
-from dra_driver.kube.access import Access, trusting
 from dra_driver.kube.client import Client
-from dra_driver.kube.connections import Answer, Connections
+from dra_driver.kube.cluster_config import Access, trusting
+from dra_driver.kube.http.connections import Answer, Connections
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.effects import Effects
 from tests.cluster.pki import Authority

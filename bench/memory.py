@@ -24,7 +24,6 @@ from controller.allocator.claim_request import parse_claim
 from controller.cache.cache import ClusterCache
 from controller.informers.decoders import decoders
 from controller.reconcile.fence_previous_leader import VERSIONS
-from dra_driver.collection import no_collection
 from dra_driver.kube.decode import Decoder, decode_page
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -36,6 +35,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claim import Object
 from dra_driver.selector.selector import Selectors
+from dra_driver.util.collection import no_collection
 
 _DECISIONS = 20  # of each shape
 

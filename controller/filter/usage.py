@@ -1,5 +1,5 @@
 """What a pod may have, checked before anything is allocated. The node side refuses the same as the
-last resort (`dra_driver.node.usage`, `dra_driver.node.plan`). Pure.
+last resort (`dra_driver.node.visibility.visible_cards`, `dra_driver.node.plan`). Pure.
 
 What containers may use together: `dra_driver.model.usage_sets` has the rule and its reason.
 ``TOPS_VISIBLE_DEVICES`` names one DRS instance only, so a container has at most one, and nothing

@@ -16,6 +16,7 @@ from controller.cache.node_resources import is_read
 from controller.informers import models
 from controller.informers.packed_devices import PackedDevices
 from dra_driver.kube.decode import WHOLE, Decoder, Text, Typed
+from dra_driver.kube.interner import Sharing
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -26,7 +27,6 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.kube.sharing import Sharing
 from dra_driver.model.claim import Object, is_in_use
 
 # What many objects have in common.

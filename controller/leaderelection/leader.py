@@ -10,11 +10,11 @@ from math import ceil
 from typing import Final
 
 from controller.leaderelection.fence import Fence, boottime
-from dra_driver.background import Background
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.resources import LEASES
 from dra_driver.model.claim import Object
+from dra_driver.util.background import Background
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from controller.cache.keys import Key
-from dra_driver.kube.backoff import Backoff
+from dra_driver.util.backoff import Backoff
 
 
 class Cause(Enum):

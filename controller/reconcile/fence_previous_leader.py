@@ -21,7 +21,6 @@ from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, ResourceEvent
 from controller.write.commands import ReadClaim, WriteTerm
 from controller.write.dispatcher import WriteDispatcher
-from dra_driver.collection import no_collection
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.decode import Typed
 from dra_driver.kube.errors import KubeError, NotFound
@@ -30,6 +29,7 @@ from dra_driver.model.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.names import ANNOTATION_TERM
 from dra_driver.selector.allowance import AllowanceSpent
+from dra_driver.util.collection import no_collection
 
 logger = logging.getLogger(__name__)
 

@@ -22,15 +22,15 @@ from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.steps import Steps
 from controller.write.commands import WriteAllocation, WriteDone
-from dra_driver.background import Background
-from dra_driver.collection import no_collection
 from dra_driver.kube.api import Change
-from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import TooManyRequests
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.errors import GcuError
 from dra_driver.selector.allowance import AllowanceSpent
 from dra_driver.telemetry.logs import new_call
+from dra_driver.util.background import Background
+from dra_driver.util.backoff import Backoff
+from dra_driver.util.collection import no_collection
 
 logger = logging.getLogger(__name__)
 

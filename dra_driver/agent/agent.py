@@ -8,50 +8,50 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from dra_driver.agent.caretaker import Caretaker
-from dra_driver.agent.dra_front import DraFront
-from dra_driver.agent.forms import Devices
-from dra_driver.agent.hardware import node_hardware
-from dra_driver.agent.masters import OtherMasters
-from dra_driver.agent.metrics import Metrics, NodeCollector
-from dra_driver.agent.offers import Offers
-from dra_driver.agent.plugin_front import PluginFront
-from dra_driver.agent.reports import (
+from dra_driver.agent.cards.card_config import Offers
+from dra_driver.agent.cards.foreign_plugin import OtherMasters
+from dra_driver.agent.cards.node_hardware import node_hardware
+from dra_driver.agent.context import Shared
+from dra_driver.agent.device_plugin.frontend import PluginFront
+from dra_driver.agent.dra.frontend import DraFront
+from dra_driver.agent.events import (
     DEVICE_FAILING,
     JOURNAL_DAMAGED,
     RECOVERY_FAILED,
     WAY_CHOSEN,
     Reports,
 )
+from dra_driver.agent.lifecycle.mode_handover import has_claims, has_grants
+from dra_driver.agent.lifecycle.readiness import Standing
+from dra_driver.agent.lifecycle.serving_mode import Choice, Way, Ways
+from dra_driver.agent.lifecycle.serving_mode_watcher import WayWatch
+from dra_driver.agent.lifecycle.startup import Startup
+from dra_driver.agent.metrics import Metrics, NodeCollector
+from dra_driver.agent.reconcile_loop import Caretaker
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.shared import Shared
-from dra_driver.agent.sides import has_claims, has_grants
-from dra_driver.agent.slice_totals import slice_total
-from dra_driver.agent.standing import Standing
-from dra_driver.agent.startup import Startup
-from dra_driver.agent.way import Choice, Way, Ways
-from dra_driver.agent.way_watch import WayWatch
+from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.slices.slice_totals import slice_total
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.device_plugin.card_count import CardCount
-from dra_driver.hardware.drs import Drs
-from dra_driver.hardware.profiles import ProfileTables
+from dra_driver.hardware.drs.drs import Drs
+from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi import Injection
-from dra_driver.node.cdi_directory import CdiDirectory
-from dra_driver.node.examiner import Examiner
-from dra_driver.node.failures import Failures
-from dra_driver.node.journal import Journal
+from dra_driver.node.cdi.directory import CdiDirectory
+from dra_driver.node.cdi.spec import Injection
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.claim_reader import ApiReader
+from dra_driver.node.claims.failures import Failures
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes import all_modes
-from dra_driver.node.prepare import Preparer
-from dra_driver.node.reads import ApiReader
-from dra_driver.node.reconcile import Reconciler
-from dra_driver.node.recovery import Recovery
+from dra_driver.node.modes.all_modes import all_modes
+from dra_driver.node.preparer import Preparer
+from dra_driver.node.recovery.profile_prober import Examiner
+from dra_driver.node.recovery.reconciler import Reconciler
+from dra_driver.node.recovery.recovery import Recovery
 from dra_driver.telemetry.program import Deadline
 
 logger = logging.getLogger(__name__)

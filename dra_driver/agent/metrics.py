@@ -12,14 +12,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from dra_driver.agent.forms import Devices
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
 from dra_driver.model.claim import Object
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue, JournalError
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
 from dra_driver.model.owner import Grant
-from dra_driver.node.ledger import Ledger, State
+from dra_driver.node.checkpoint.ledger import Ledger, State
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Metrics:
         self._publications.labels(outcome).inc()
 
     def on_begin(self, operation: str) -> None:
-        """A call for claims came in: `dra_driver.kubelet_api.claim_service.CallObserver`."""
+        """A call for claims came in: `dra_driver.kubelet_api.dra.claim_service.CallObserver`."""
         self._inflight.labels(operation).inc()
 
     def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:

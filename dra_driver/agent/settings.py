@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from dra_driver.agent.way import WayMode
+from dra_driver.agent.lifecycle.serving_mode import WayMode
 from dra_driver.config.loader import Settings
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER

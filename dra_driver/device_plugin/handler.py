@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from dra_driver.device_plugin.granter import Granter
+from dra_driver.device_plugin.allocator import Granter
+from dra_driver.device_plugin.inventory import NodeView, stock
 from dra_driver.device_plugin.preference import Hints, prefer_share, prefer_whole
-from dra_driver.device_plugin.stock import NodeView, stock
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.model.errors import JournalError
 from dra_driver.model.mode import Mode

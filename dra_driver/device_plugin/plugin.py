@@ -6,13 +6,13 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from dra_driver.device_plugin.granter import Granter, Handover
+from dra_driver.device_plugin.allocator import Granter, Handover
+from dra_driver.device_plugin.garbage_collector import DeviceSets, Releaser
 from dra_driver.device_plugin.handler import ModeHandler
 from dra_driver.device_plugin.hints import hints, is_requested
+from dra_driver.device_plugin.inventory import NodeView
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints
-from dra_driver.device_plugin.releaser import DeviceSets, Releaser
-from dra_driver.device_plugin.stock import NodeView
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
@@ -22,7 +22,7 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.plugin_device import RESOURCES
-from dra_driver.node.keeper import Keeper
+from dra_driver.node.claims.manager import Keeper
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dra_driver.device_plugin.stock import Stock
+from dra_driver.device_plugin.inventory import Stock
 from dra_driver.model.card import Card
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from dra_driver.hardware.efsmi import Efsmi
-from dra_driver.hardware.join import Joined, mode_of
-from dra_driver.hardware.query import QueriedCard
-from dra_driver.hardware.survey import Surveyor
+from dra_driver.hardware.efsmi.join import Joined, mode_of
+from dra_driver.hardware.efsmi.query import QueriedCard
+from dra_driver.hardware.efsmi.runner import Efsmi
+from dra_driver.hardware.efsmi.survey import Surveyor
 from dra_driver.hardware.sysfs import GcuFunction, Sysfs
 from dra_driver.model import names
 from dra_driver.model.card import Card, Problem, Virtualization

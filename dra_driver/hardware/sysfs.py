@@ -63,7 +63,7 @@ class Sysfs:
 
         Raises HardwareError when the card is no longer on the bus.
         """
-        folder = f"{self._devices}/{address}"  # no Path, as in `dra_driver.node.cdi_directory`
+        folder = f"{self._devices}/{address}"  # no Path, as in `dra_driver.node.cdi.directory`
         remedy = "look at the kernel log; the card may have fallen off or been removed"
         with _told(folder, remedy):
             minor = self._minor(folder)

@@ -111,8 +111,8 @@ class ObjectApi(Protocol):
         annotations: Mapping[str, str] = NOTHING,
     ) -> Object:
         """PUT the stored object with these besides its own finalizers and annotations, whatever
-        its opaque parts are (see `dra_driver.kube.exact`). Raises Conflict unless `obj` has the
-        current resourceVersion."""
+        its opaque parts are (see `dra_driver.kube.protobuf_metadata`). Raises Conflict unless
+        `obj` has the current resourceVersion."""
 
     def patch(
         self,

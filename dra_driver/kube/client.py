@@ -11,21 +11,21 @@ from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlencode
 
-from dra_driver.kube import exact
-from dra_driver.kube.access import Access, in_pod
+from dra_driver.kube import protobuf_metadata as exact
 from dra_driver.kube.api import (
     NOTHING,
     Listing,
     PatchType,
     ServerVersion,
 )
-from dra_driver.kube.connections import Connections
+from dra_driver.kube.cluster_config import Access, in_pod
 from dra_driver.kube.decode import WHOLE, Decoder, decode, decode_page
 from dra_driver.kube.encode import encode
 from dra_driver.kube.errors import NotFound, Unavailable, from_response, no_answer
+from dra_driver.kube.http.connection import FAILURES
+from dra_driver.kube.http.connections import Connections
 from dra_driver.kube.resources import Resource
 from dra_driver.kube.watch_stream import WatchStream
-from dra_driver.kube.wire import FAILURES
 from dra_driver.model.claim import Object
 from dra_driver.model.effects import Effects, Point
 

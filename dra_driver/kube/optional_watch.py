@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dra_driver.background import Wait
 from dra_driver.kube.api import Api
-from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound
 from dra_driver.kube.resources import Resource
 from dra_driver.kube.watch import Handler, Reflector
+from dra_driver.util.background import Wait
+from dra_driver.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 

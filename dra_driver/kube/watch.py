@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dra_driver.background import Background, Wait
-from dra_driver.collection import no_collection
 from dra_driver.kube.api import Api, Change, Listing, Watch
-from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Gone, KubeError, TooManyRequests, Unavailable
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
+from dra_driver.util.background import Background, Wait
+from dra_driver.util.backoff import Backoff
+from dra_driver.util.collection import no_collection
 
 logger = logging.getLogger(__name__)
 

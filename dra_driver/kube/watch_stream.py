@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dra_driver.kube.api import Change, WatchEvent
 from dra_driver.kube.decode import WHOLE, Decoder, decode_event
 from dra_driver.kube.errors import from_response, no_answer
-from dra_driver.kube.wire import FAILURES, Wire
+from dra_driver.kube.http.connection import FAILURES, Wire
 
 
 class WatchStream:

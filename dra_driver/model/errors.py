@@ -33,7 +33,7 @@ class GcuError(Exception):
 
     ``what`` says in one sentence what happened and to what; ``remedy`` says what a person
     can do, and may be empty where only the caller knows. ``device`` is the published device whose
-    card is at fault, where `dra_driver.node.failures.blame` has said so.
+    card is at fault, where `dra_driver.node.claims.failures.blame` has said so.
     """
 
     device: str | None = None

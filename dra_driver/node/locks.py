@@ -17,11 +17,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from dra_driver.hardware.lock_file import open_lock
 from dra_driver.model.errors import JournalError
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.logfile import is_at
+from dra_driver.node.checkpoint.logfile import is_at
+from dra_driver.util.filelock import open_lock
 
 # fcntl(2), struct flock: type, whence, start, length, and a process that must be 0.
 _FLOCK: Final = struct.Struct("@hhqqi")

@@ -11,7 +11,7 @@ from dra_driver.model.claim import ClaimRef, Result, allocation, made_for, resul
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
-from dra_driver.node.records import Hold
+from dra_driver.node.checkpoint.records import Hold
 
 
 def holds_of(claim: Mapping[str, Any], ref: ClaimRef, *, pool: str) -> tuple[Hold, ...]:

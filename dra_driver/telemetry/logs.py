@@ -1,6 +1,6 @@
 """Logs as text, one line an event, with an id that joins all lines of one call.
 
-``2026-01-01T12:00:00.123Z INFO node.prepare [prepare-4f2a-7] claim default/one prepared``
+``2026-01-01T12:00:00.123Z INFO node.preparer [prepare-4f2a-7] claim default/one prepared``
 """
 
 from __future__ import annotations

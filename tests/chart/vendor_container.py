@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.config.loader import load
-from dra_driver.hardware.efsmi import Efsmi
+from dra_driver.hardware.efsmi.runner import Efsmi
 from dra_driver.hardware.vendor_files import VendorMounts
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError

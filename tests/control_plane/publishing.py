@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import cast
 
-from dra_driver.agent.publisher import Publisher, own_slices
+from dra_driver.agent.slices.publisher import Publisher, own_slices
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import RESOURCE_SLICES

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from dra_driver.agent.claim_status import ClaimStatuses
+from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import ClaimRef, Object, allocation, results
-from dra_driver.node.ledger import Ledger
-from dra_driver.node.records import Hold, Kind, record
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import Hold, Kind, record
 from tests.cluster.cluster import Cluster
 from tests.control_plane.conftest import Eyes, Machines
 from tests.control_plane.objects import claim, pod_with, whole

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from dra_driver.agent.slices import dropped_fields
+from dra_driver.agent.slices.slices import dropped_fields
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import Forbidden
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
@@ -20,8 +20,8 @@ from dra_driver.model.device_shares import MAX_SLICES, drs_device, shared_device
 from dra_driver.model.instance import Instance
 from dra_driver.model.names import CLASS_SHARED
 from dra_driver.model.profile import ProfileTable
-from dra_driver.node.records import Hold
-from dra_driver.node.status import device_statuses
+from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.claims.device_status import device_statuses
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod

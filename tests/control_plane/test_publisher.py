@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.publisher import own_slices
-from dra_driver.agent.slices import dropped_fields
+from dra_driver.agent.slices.publisher import own_slices
+from dra_driver.agent.slices.slices import dropped_fields
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import NODES, RESOURCE_SLICES

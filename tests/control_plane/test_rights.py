@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from controller.reconcile.templates import template_for
-from dra_driver.agent.publisher import Publisher, own_slices
+from dra_driver.agent.slices.publisher import Publisher, own_slices
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
 from dra_driver.kube.events import EventRecorder, EventType

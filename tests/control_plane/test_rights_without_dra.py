@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 
-from dra_driver.device_plugin.node_report import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
-from dra_driver.device_plugin.reporter import Reporter
+from dra_driver.device_plugin.node_annotations import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
+from dra_driver.device_plugin.node_annotator import Reporter
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
@@ -31,7 +31,7 @@ from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.attempts import Stage, is_refused
 from tests.control_plane.driver import NOWHERE, Driver
-from tests.unit.device_plugin.test_node_report import view
+from tests.unit.device_plugin.test_node_annotations import view
 
 pytestmark = pytest.mark.control_plane
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller.write.writer import Writer
-from dra_driver.agent.slices import desired_slices
+from dra_driver.agent.slices.slices import desired_slices
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES

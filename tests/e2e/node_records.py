@@ -14,7 +14,7 @@ from dra_driver.model.names import DRIVER
 from dra_driver.model.owner import Grant, grant_uid
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.profile import profile_size
-from dra_driver.node.ledger import State
+from dra_driver.node.checkpoint.ledger import State
 from tests.e2e.installation import Installation
 from tests.unit.node.ledger_file import read_ledger
 

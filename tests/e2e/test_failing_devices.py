@@ -11,7 +11,7 @@ import pytest
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING
-from dra_driver.node.failures import TRIES
+from dra_driver.node.claims.failures import TRIES
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import Installation

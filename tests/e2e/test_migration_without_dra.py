@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.device_plugin.node_report import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
+from dra_driver.device_plugin.node_annotations import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
 from tests.cluster.images import SCHEDULER_IMAGE

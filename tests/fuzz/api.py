@@ -27,7 +27,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.profile import profile_size
 from dra_driver.model.quantity import parse_quantity
-from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.locks import Locks
 from dra_driver.node.plan import holds_of
 from tests.fuzz.engine import Subject

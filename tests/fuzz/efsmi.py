@@ -7,17 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from dra_driver.hardware.drs_rows import (
+from dra_driver.hardware.drs.rows import (
     parse_instances,
     parse_older_instances,
     parse_profiles,
     parse_summary_instances,
 )
-from dra_driver.hardware.join import by_address, mode_of
-from dra_driver.hardware.listing import parse_list
-from dra_driver.hardware.query import parse_query, parse_query_json
-from dra_driver.hardware.shown import last_line
-from dra_driver.hardware.summary import parse_summary
+from dra_driver.hardware.efsmi.join import by_address, mode_of
+from dra_driver.hardware.efsmi.listing import parse_list
+from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
+from dra_driver.hardware.efsmi.sanitize import last_line
+from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError
 from tests.fuzz.engine import Subject
 from tests.fuzz.hostile import Damaged
@@ -51,7 +51,7 @@ _SPLIT: Final = "\f"
 
 
 def _of(text: Callable[[str], object]) -> Callable[[bytes, Path], object]:
-    """A parser of text, which comes decoded as `dra_driver.hardware.efsmi` decodes it."""
+    """A parser of text, which comes decoded as `dra_driver.hardware.efsmi.runner` decodes it."""
     return lambda data, _: text(data.decode("utf-8", "replace"))
 
 

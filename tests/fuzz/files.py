@@ -14,7 +14,7 @@ import yaml
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.config.loader import load
-from dra_driver.hardware.profiles import ProfileTables
+from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kubelet_api.device_plugin.record import parse_checkpoint
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
@@ -23,11 +23,11 @@ from dra_driver.model.names import CDI_KIND
 from dra_driver.model.owner import Grant
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
-from dra_driver.node import frames
-from dra_driver.node.cdi import Injection, read_record, render
-from dra_driver.node.journal import Journal
-from dra_driver.node.ledger import Ledger
-from dra_driver.node.records import CardKind, Kind, card_record, decode, encode, record
+from dra_driver.node.cdi.spec import Injection, read_record, render
+from dra_driver.node.checkpoint import frames
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import CardKind, Kind, card_record, decode, encode, record
 from dra_driver.simulator.load import machine_spec
 from dra_driver.simulator.resolve import first_state
 from tests.fuzz.engine import Subject

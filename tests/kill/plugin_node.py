@@ -20,7 +20,7 @@ from dra_driver.model.names import ANNOTATION_CARDS, CDI_KIND, DRIVER
 from dra_driver.model.owner import Grant as Holder
 from dra_driver.model.owner import grant_uid
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
-from dra_driver.node.ledger import State
+from dra_driver.node.checkpoint.ledger import State
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pod
 from tests.kill.grants import CARDS, FOREIGN, Grant, bystanders

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from dra_driver.device_plugin.hints import hints
+from dra_driver.device_plugin.inventory import Stock
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import prefer_share
-from dra_driver.device_plugin.stock import Stock
 from dra_driver.kube.api import Change
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.claim import Object

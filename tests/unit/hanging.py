@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from dra_driver.hardware import efsmi
-from dra_driver.hardware.output import Output
+from dra_driver.hardware.efsmi import runner as efsmi
+from dra_driver.hardware.efsmi.output import Output
 from dra_driver.simulator.machine import SimulatedMachine
 
 _POLL = 0.01

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed, EfsmiHung
+from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.model.effects import Effects, Point
 from dra_driver.simulator import faults
 from dra_driver.simulator.boot import rebooted

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dra_driver.kube.wire import Wire
+from dra_driver.kube.http.connection import Wire
 from tests.descriptors import readable
 
 ABOVE = 1200

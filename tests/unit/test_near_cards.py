@@ -12,16 +12,16 @@ from controller.allocator.claim_request import parse_claim
 from controller.allocator.order import Policy
 from controller.extender.decide import place
 from controller.extender.limit_request import asked_of
-from dra_driver.agent.forms import card_devices
+from dra_driver.agent.slices.device_layout import card_devices
 from dra_driver.config.card_rules import Offer
-from dra_driver.device_plugin.node_report import node_cards
+from dra_driver.device_plugin.inventory import NodeView, stock
+from dra_driver.device_plugin.node_annotations import node_cards
 from dra_driver.device_plugin.preference import prefer_whole
-from dra_driver.device_plugin.stock import NodeView, stock
 from dra_driver.model.card import Card
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.plugin_device import PluginDevice
-from dra_driver.node.ledger import Ledger
+from dra_driver.node.checkpoint.ledger import Ledger
 from tests.unit.controller.allocator import build as cluster
 from tests.unit.controller.extender import build as extender
 from tests.unit.hardware.doctored import inventory, simulated

@@ -17,7 +17,7 @@ SOURCES: Final = sorted(
     for path in package.rglob("*.py")
 )
 # The only file that starts a program: it gives `efsmi` a list of arguments.
-STARTER: Final = "dra_driver/hardware/efsmi.py"
+STARTER: Final = "dra_driver/hardware/efsmi/runner.py"
 
 SHELLS: Final = frozenset(
     {

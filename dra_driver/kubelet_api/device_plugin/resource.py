@@ -10,10 +10,10 @@ from typing import Final
 
 import grpc
 
+from dra_driver.kubelet_api.broadcaster import STREAMS, Feed
 from dra_driver.kubelet_api.device_plugin.folders import API_VERSION, socket_identity
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler, ListedDevice
 from dra_driver.kubelet_api.device_plugin.service import OPTIONS, Servicer
-from dra_driver.kubelet_api.feed import STREAMS, Feed
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
 from dra_driver.kubelet_api.server import UnixServer

@@ -8,12 +8,12 @@ from functools import partial
 
 import grpc
 
+from dra_driver.kubelet_api.broadcaster import Feed
 from dra_driver.kubelet_api.device_plugin.handler import (
     ContainerEdits,
     DeviceHandler,
     ListedDevice,
 )
-from dra_driver.kubelet_api.feed import Feed
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
 from dra_driver.model.effects import Effects, Point

@@ -12,14 +12,14 @@ import grpc
 import pytest
 from prometheus_client.exposition import generate_latest
 
-from dra_driver.agent import hardware
-from dra_driver.agent.reports import DEVICE_FAILING
+from dra_driver.agent.cards import node_hardware as hardware
+from dra_driver.agent.events import DEVICE_FAILING
 from dra_driver.hardware.vendor_files import VendorMounts
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi_directory import CdiError
-from dra_driver.node.failures import TRIES
+from dra_driver.node.cdi.directory import CdiError
+from dra_driver.node.claims.failures import TRIES
 from tests.cluster.waiting import wait_until
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.hanging import reads_that_hang, time_is_up_when

@@ -12,16 +12,16 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from dra_driver.agent.agent import Agent
-from dra_driver.agent.forms import Devices
 from dra_driver.agent.metrics import Metrics, NodeCollector
-from dra_driver.kubelet_api.claim_service import ClaimService
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
-from dra_driver.kubelet_api.handler import Prepared
+from dra_driver.kubelet_api.dra.claim_service import ClaimService
+from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
-from dra_driver.node.ledger import Ledger, State
-from dra_driver.node.records import Hold, Kind, record
+from dra_driver.node.checkpoint.ledger import Ledger, State
+from dra_driver.node.checkpoint.records import Hold, Kind, record
 from tests.unit.agent.node import Node
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Caller

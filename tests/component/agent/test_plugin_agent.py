@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from dra_driver.agent import plugin_front, way_watch
 from dra_driver.agent.agent import Agent
-from dra_driver.agent.way import WayMode
+from dra_driver.agent.device_plugin import frontend as plugin_front
+from dra_driver.agent.lifecycle import serving_mode_watcher as way_watch
+from dra_driver.agent.lifecycle.serving_mode import WayMode
 from dra_driver.kube.api import Listing, PatchType, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import EVENTS, NODES, Resource

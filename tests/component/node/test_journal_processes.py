@@ -12,8 +12,8 @@ import pytest
 
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
-from dra_driver.node.journal import Journal
-from dra_driver.node.records import Kind, record
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.records import Kind, record
 from tests.unit.node.world import hold
 
 SPAWN = multiprocessing.get_context("spawn")

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.hardware.drs import Drs
-from dra_driver.hardware.drs_locks import DrsLocks
-from dra_driver.hardware.efsmi import Efsmi, EfsmiHung
+from dra_driver.hardware.drs.drs import Drs
+from dra_driver.hardware.drs.locks import DrsLocks
+from dra_driver.hardware.drs.profiles import ProfileTables
+from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiHung
 from dra_driver.hardware.machine import Machine
-from dra_driver.hardware.profiles import ProfileTables
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Card
 from dra_driver.model.claim import ClaimRef
@@ -27,9 +27,9 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.journal import Journal
-from dra_driver.node.modes import all_modes
-from dra_driver.node.steps import ModeSteps
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.modes.all_modes import all_modes
+from dra_driver.node.modes.driver import ModeSteps
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.hanging import first_create_once_made, time_is_up_when
 from tests.unit.memory_efsmi import MemoryEfsmi

@@ -7,18 +7,18 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from dra_driver.agent.claim_status import ClaimStatuses
+from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.kube.api import Api, PatchType
-from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.errors import JournalError
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.failures import Waiting
-from dra_driver.node.ledger import Ledger
-from dra_driver.node.records import Hold, Kind, record
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import Hold, Kind, record
+from dra_driver.node.claims.failures import Waiting
+from dra_driver.util.backoff import Backoff
 from tests.unit.node.world import CARDS, card, claim, hold, result
 
 START = datetime(2026, 5, 1, 10, tzinfo=UTC)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from dra_driver.agent.forms import Devices, card_devices, with_held_forms
+from dra_driver.agent.slices.device_layout import Devices, card_devices, with_held_forms
 from dra_driver.config.card_rules import Offer
 from dra_driver.model.card import Card, Ecc
 from dra_driver.model.mode import Mode

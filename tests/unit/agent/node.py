@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from dra_driver.agent.agent import Agent
+from dra_driver.agent.lifecycle.serving_mode import WayMode
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.way import WayMode
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource

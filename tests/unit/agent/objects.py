@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dra_driver.agent.changes import plan_changes
+from dra_driver.agent.slices.slice_diff import plan_changes
 from dra_driver.model.claim import Object
 
 NODE: Object = {"metadata": {"name": "n1", "uid": "node-uid"}}

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from dra_driver.agent.claim_status import ClaimStatuses
+from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Invalid, KubeError, TooManyRequests, Unavailable
 from dra_driver.model.claim import ClaimRef
-from dra_driver.node.failures import Waiting
-from dra_driver.node.records import Kind
+from dra_driver.node.checkpoint.records import Kind
+from dra_driver.node.claims.failures import Waiting
 from tests.unit.agent.claim_statuses import ILL, Rig
 from tests.unit.node.world import CARDS, card, claim, hold, result
 

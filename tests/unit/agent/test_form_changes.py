@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.agent.forms import card_devices
+from dra_driver.agent.slices.device_layout import card_devices
 from dra_driver.config.card_rules import Offer
 from tests.unit.agent.form_orders import (
     CARD,

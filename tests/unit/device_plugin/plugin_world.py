@@ -7,16 +7,16 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from dra_driver.config.card_rules import Offer
-from dra_driver.device_plugin.granter import Granter, Handover
-from dra_driver.device_plugin.releaser import Releaser
-from dra_driver.device_plugin.stock import NodeView, granted_total
+from dra_driver.device_plugin.allocator import Granter, Handover
+from dra_driver.device_plugin.garbage_collector import Releaser
+from dra_driver.device_plugin.inventory import NodeView, granted_total
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.journal import Journal
-from dra_driver.node.modes import all_modes
-from dra_driver.node.steps import ModeSteps
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.modes.all_modes import all_modes
+from dra_driver.node.modes.driver import ModeSteps
 from tests.unit.node.drs_world import DrsWorld
 from tests.unit.node.world import CARDS, POOL, Agent
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from dra_driver.device_plugin.inventory import Stock
 from dra_driver.device_plugin.preference import prefer_share, prefer_whole
-from dra_driver.device_plugin.stock import Stock
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from tests.unit.node.world import card

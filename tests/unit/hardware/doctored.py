@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dra_driver.hardware.efsmi import Efsmi, EfsmiFailed
+from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed
 from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.effects import Effects

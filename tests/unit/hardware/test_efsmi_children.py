@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.hardware import efsmi as efsmi_module
-from dra_driver.hardware.efsmi import EfsmiHung
-from tests.unit.hardware.test_efsmi import ends, tool
+from dra_driver.hardware.efsmi import runner as efsmi_module
+from dra_driver.hardware.efsmi.runner import EfsmiHung
+from tests.unit.hardware.efsmi.test_runner import ends, tool
 
 LEAVES_A_CHILD = "sleep 600 > /dev/null 2>&1 & echo done"
 
@@ -39,7 +39,7 @@ def test_as_process_1_it_takes_the_dead_that_calls_leave(tmp_path: Path, script:
         "import ctypes, os\n"
         "from contextlib import suppress\n"
         "from pathlib import Path\n"
-        "from dra_driver.hardware.efsmi import Efsmi\n"
+        "from dra_driver.hardware.efsmi.runner import Efsmi\n"
         "from dra_driver.model.effects import Effects\n"
         "from dra_driver.model.errors import HardwareError\n"
         "subreaper = 36  # prctl(2), PR_SET_CHILD_SUBREAPER\n"

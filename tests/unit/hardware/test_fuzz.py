@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dra_driver.hardware.drs_rows import (
+from dra_driver.hardware.drs.rows import (
     parse_instances,
     parse_older_instances,
     parse_summary_instances,
 )
-from dra_driver.hardware.join import by_address, mode_of
-from dra_driver.hardware.listing import parse_list
-from dra_driver.hardware.query import parse_query, parse_query_json
-from dra_driver.hardware.shown import last_line, shown
-from dra_driver.hardware.summary import parse_summary
+from dra_driver.hardware.efsmi.join import by_address, mode_of
+from dra_driver.hardware.efsmi.listing import parse_list
+from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
+from dra_driver.hardware.efsmi.sanitize import last_line, shown
+from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError
 from tests.unit.efsmi_outputs import BANNER, INSTANCES, LIST, OLD_QUERY, QUERY, SUMMARY
 

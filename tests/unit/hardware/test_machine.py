@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.hardware.efsmi import Efsmi
+from dra_driver.hardware.efsmi.runner import Efsmi
 from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Ecc, Virtualization

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.hardware.efsmi import EfsmiFailed
+from dra_driver.hardware.efsmi.runner import EfsmiFailed
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.errors import HardwareError

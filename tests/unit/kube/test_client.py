@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from dra_driver.kube.access import Access, trusting
 from dra_driver.kube.api import Change, Listing
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.connections import Connections
+from dra_driver.kube.cluster_config import Access, trusting
 from dra_driver.kube.errors import Gone, Unavailable
+from dra_driver.kube.http.connection import Wire
+from dra_driver.kube.http.connections import Connections
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.kube.watch_stream import WatchStream
-from dra_driver.kube.wire import Wire
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
 

@@ -10,7 +10,6 @@ from typing import cast
 import pytest
 
 from dra_driver.kube.api import Api, Listing
-from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound, Unavailable
 from dra_driver.kube.optional_watch import RETRY, OptionalReflector
 from dra_driver.kube.resources import (
@@ -18,6 +17,7 @@ from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES_V1BETA2,
     Resource,
 )
+from dra_driver.util.backoff import Backoff
 from tests.unit.kube.fakes import FakeWatch, added, pod
 from tests.unit.kube.test_watch import Time, Told
 

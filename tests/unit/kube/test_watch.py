@@ -9,7 +9,6 @@ from typing import cast
 import pytest
 
 from dra_driver.kube.api import Api, Change, Listing, WatchEvent
-from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.errors import (
     Forbidden,
     Gone,
@@ -21,6 +20,7 @@ from dra_driver.kube.errors import (
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claim import Object
+from dra_driver.util.backoff import Backoff
 from tests.unit.kube.fakes import FakeApi, FakeWatch, added, bookmark, pod
 
 

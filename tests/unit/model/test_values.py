@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver import model
 from dra_driver.model.card import Virtualization
-from dra_driver.model.prepared import PreparedDevice
+from dra_driver.model.claim_device import PreparedDevice
 from tests.unit.model.cards import CARD
 
 

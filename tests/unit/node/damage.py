@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from dra_driver.node import frames
-from dra_driver.node.journal import Journal
-from dra_driver.node.records import Record, encode
+from dra_driver.node.checkpoint import frames
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.records import Record, encode
 from tests.unit.node.journals import CAPACITY, opened, prepared, uids
 
 SMALL: Final = b"".join(

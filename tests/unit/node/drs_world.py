@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dra_driver.agent.slice_totals import slice_total
-from dra_driver.hardware.drs import Drs
-from dra_driver.hardware.drs_locks import DrsLocks
-from dra_driver.hardware.profiles import ProfileTables
+from dra_driver.agent.slices.slice_totals import slice_total
+from dra_driver.hardware.drs.drs import Drs
+from dra_driver.hardware.drs.locks import DrsLocks
+from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card, DeviceNode, Ecc, Problem, Virtualization
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.device import device_name
@@ -17,11 +17,11 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.examiner import Examiner
-from dra_driver.node.journal import Journal
-from dra_driver.node.modes import all_modes
-from dra_driver.node.reconcile import Findings, Reconciler
-from dra_driver.node.steps import ModeSteps
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.modes.all_modes import all_modes
+from dra_driver.node.modes.driver import ModeSteps
+from dra_driver.node.recovery.profile_prober import Examiner
+from dra_driver.node.recovery.reconciler import Findings, Reconciler
 from tests.unit.memory_efsmi import MemoryEfsmi
 from tests.unit.node.world import CARDS, Agent, World, claim, result
 

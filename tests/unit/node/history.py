@@ -18,8 +18,8 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.failures import TRIES
-from dra_driver.node.prepare import Prepared
+from dra_driver.node.claims.failures import TRIES
+from dra_driver.node.preparer import Prepared
 from dra_driver.simulator.drs import new_uuid, place, taken
 from dra_driver.simulator.state import Instance
 from tests.unit.memory_efsmi import MemoryEfsmi

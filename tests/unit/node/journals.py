@@ -6,9 +6,9 @@ from pathlib import Path
 
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects
-from dra_driver.node import frames
-from dra_driver.node.journal import Journal
-from dra_driver.node.records import Kind, Record, decode, record
+from dra_driver.node.checkpoint import frames
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.records import Kind, Record, decode, record
 from tests.unit.node.world import hold
 
 CAPACITY = 1 << 13

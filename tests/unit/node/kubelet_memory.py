@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from dra_driver.model.prepared import PreparedDevice
+from dra_driver.model.claim_device import PreparedDevice
 from tests.unit.node.drs_world import DrsWorld
 
 Answer = tuple[PreparedDevice, ...]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dra_driver.model.errors import InvalidValue, JournalError
-from dra_driver.node import frames
-from dra_driver.node.ledger import Ledger
-from dra_driver.node.records import decode, is_short
+from dra_driver.node.checkpoint import frames
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import decode, is_short
 
 
 def read_ledger(directory: Path) -> Ledger:

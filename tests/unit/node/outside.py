@@ -11,7 +11,7 @@ from dra_driver.model.claim import ClaimRef, Result, results
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi import read_record
+from dra_driver.node.cdi.spec import read_record
 from dra_driver.simulator.drs import place, taken
 from tests.unit.node.drs_world import SLICES, DrsWorld
 from tests.unit.node.world import CARDS

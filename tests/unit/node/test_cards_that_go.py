@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
-from dra_driver.node.failures import TRIES
+from dra_driver.node.claims.failures import TRIES
 from dra_driver.simulator.boot import with_ecc
 from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, whole
 from tests.unit.node.world import CARDS, Agent

@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
-from dra_driver.node.cdi import Injection
+from dra_driver.node.cdi.spec import Injection
 from dra_driver.simulator.state import Instance
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, tool, whole
 from tests.unit.node.world import CARDS, Agent, claim, pod, result

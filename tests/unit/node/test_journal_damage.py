@@ -12,9 +12,9 @@ import pytest
 
 from dra_driver.model.effects import Point
 from dra_driver.model.errors import JournalError
-from dra_driver.node import frames
-from dra_driver.node.journal import Journal
-from dra_driver.node.records import encode
+from dra_driver.node.checkpoint import frames
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.records import encode
 from tests.unit.node.damage import SMALL, ends, open_cut, open_flipped
 from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, uids
 from tests.unit.node.world import Failing

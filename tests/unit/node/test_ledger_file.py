@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dra_driver.model.errors import JournalError
-from dra_driver.node import frames
-from dra_driver.node.records import CardKind, card_record
+from dra_driver.node.checkpoint import frames
+from dra_driver.node.checkpoint.records import CardKind, card_record
 from tests.unit.node.damage import append_torn
 from tests.unit.node.journals import forgotten, opened, prepared
 from tests.unit.node.ledger_file import read_ledger

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.hardware.sysfs import Sysfs
-from dra_driver.node.cdi_directory import CdiDirectory
+from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.locks import Locks
 from tests.unit.node.world import CARDS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.model.claim import ClaimRef
-from dra_driver.node.keeper import Outcome
+from dra_driver.node.claims.manager import Outcome
 from tests.unit.node.damage import damage
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole
 from tests.unit.node.world import CARDS, Agent

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dra_driver.hardware.efsmi import EfsmiHung
-from dra_driver.hardware.silence import EVERYBODY, card_name
+from dra_driver.hardware.breaker import EVERYBODY, card_name
+from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.claim import ClaimRef
-from dra_driver.node.keeper import Outcome
+from dra_driver.node.claims.manager import Outcome
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
 from tests.unit.node.world import CARDS
 

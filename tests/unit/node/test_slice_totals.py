@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.node import frames
-from dra_driver.node.records import decode, encode
+from dra_driver.node.checkpoint import frames
+from dra_driver.node.checkpoint.records import decode, encode
 from tests.unit.node.drs_world import DrsWorld, errors, slices
 
 

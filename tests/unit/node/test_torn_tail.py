@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.model.errors import JournalError
-from dra_driver.node.journal import Journal
+from dra_driver.node.checkpoint.journal import Journal
 from tests.unit.node.damage import SMALL, append_torn, open_torn
 from tests.unit.node.journals import CAPACITY, opened, prepared, uids
 from tests.unit.node.ledger_file import read_ledger

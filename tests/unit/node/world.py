@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dra_driver.hardware.silence import Silence
+from dra_driver.hardware.breaker import Silence
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.model.card import Card, DeviceNode
 from dra_driver.model.claim import ClaimRef
@@ -17,17 +17,17 @@ from dra_driver.model.errors import HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi import Injection
-from dra_driver.node.cdi_directory import CdiDirectory
-from dra_driver.node.failures import Failures
-from dra_driver.node.journal import Journal
+from dra_driver.node.cdi.directory import CdiDirectory
+from dra_driver.node.cdi.spec import Injection
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.claims.failures import Failures
+from dra_driver.node.claims.recreated import Remade
 from dra_driver.node.locks import Locks, Take, take_lock
+from dra_driver.node.modes.driver import ModeSteps, WholeCard
 from dra_driver.node.ports import Hardware
-from dra_driver.node.prepare import Preparer
-from dra_driver.node.records import Hold
-from dra_driver.node.recovery import Recovery, Report
-from dra_driver.node.remade import Remade
-from dra_driver.node.steps import ModeSteps, WholeCard
+from dra_driver.node.preparer import Preparer
+from dra_driver.node.recovery.recovery import Recovery, Report
 
 NODE = "node-1"
 POOL = pool_name(NODE)

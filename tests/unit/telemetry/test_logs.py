@@ -51,7 +51,7 @@ def printed() -> StandardError:
     return stream
 
 
-def formatted(message: str, *args: object, name: str = "dra_driver.node.prepare") -> str:
+def formatted(message: str, *args: object, name: str = "dra_driver.node.preparer") -> str:
     record = logging.LogRecord(name, logging.INFO, __file__, 1, message, args, None)
     record.created, record.msecs = 1767268800.123, 123.0
     return logs.LineFormatter().format(record)
@@ -59,7 +59,7 @@ def formatted(message: str, *args: object, name: str = "dra_driver.node.prepare"
 
 def test_a_line() -> None:
     assert formatted("claim %s prepared", "default/one") == (
-        "2026-01-01T12:00:00.123Z INFO node.prepare [-] claim default/one prepared"
+        "2026-01-01T12:00:00.123Z INFO node.preparer [-] claim default/one prepared"
     )
 
 
@@ -76,7 +76,7 @@ def test_time_is_utc_wherever_the_node_is(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("name", "where"),
     [
-        ("dra_driver.agent.cards", "agent.cards"),
+        ("dra_driver.agent.cards.card_cache", "agent.cards.card_cache"),
         ("controller.reconcile.worker", "controller.reconcile.worker"),
     ],
 )

@@ -1,0 +1,1 @@
+"""The node side without DRA: the kubelet's device plugins."""

@@ -1,0 +1,1 @@
+"""The node side with DRA: the kubelet plugin, claims' status and devices' health."""

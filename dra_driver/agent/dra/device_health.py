@@ -1,0 +1,107 @@
+"""How the devices are, from how the cards are: what the kubelet shows in the pods' statuses."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from dra_driver.agent.cards.card_cache import Cards
+from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
+from dra_driver.model.card import Card
+from dra_driver.model.device import parse_device_name
+from dra_driver.model.errors import InvalidValue, JournalError
+from dra_driver.model.names import TAINT_UNHEALTHY
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.ledger import Ledger
+
+logger = logging.getLogger(__name__)
+
+PoolDevice = tuple[str, str]
+"""A pool and the name of a device in it."""
+
+_NEVER_SEEN: Final = "the card has not been found since the agent began"
+
+
+class DeviceHealths:
+    """The `HealthSource` of the devices that are `published` in `pool`, and of those that claims
+    of the `ledger` hold, which is known without an API server.
+
+    A card's problem is its devices', whichever of them is used. What was seen more than `stale`
+    seconds ago is not vouched for: the list is sent again and again whether the cards can be
+    looked at or not, and the kubelet takes each for news.
+    """
+
+    def __init__(
+        self,
+        cards: Cards,
+        *,
+        pool: str,
+        published: Callable[[], Devices],
+        ledger: Callable[[], Ledger],
+        stale: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`now` is the Unix time in seconds."""
+        self._cards = cards
+        self._pool = pool
+        self._published = published
+        self._ledger = ledger
+        self._stale = stale
+        self._now = now
+
+    def __call__(self) -> list[DeviceHealth]:
+        cards, age, doubt = self._cards.latest, self._cards.age, self._cards.problem
+        if doubt is None and age > self._stale:
+            doubt = f"the cards were last looked at more than {self._stale:g} s ago"
+        return device_healths(
+            {(self._pool, str(device["name"])) for device in self._published()} | self._held(),
+            {card.address: card for card in cards or ()},
+            doubt=doubt,
+            updated=int(self._now() - age) if cards is not None else 0,
+        )
+
+    def _held(self) -> set[PoolDevice]:
+        try:
+            claims = self._ledger().holdings.values()
+        except JournalError as error:
+            logger.warning("the health of devices that only claims know is not told: %s", error)
+            return set()
+        return {(hold.pool, hold.device) for holding in claims for hold in holding.holds}
+
+
+def device_healths(
+    devices: Iterable[PoolDevice],
+    cards: Mapping[PciAddress, Card],
+    *,
+    doubt: str | None,
+    updated: int,
+) -> list[DeviceHealth]:
+    """The health of each device, by name. `cards` are those that were found, or are known to be
+    lost; `doubt` is why that may no longer be true. Pure."""
+    found = []
+    for pool, name in sorted(devices):
+        try:
+            _, address = parse_device_name(name)
+        except InvalidValue:  # published by another version of the driver: not ours to judge
+            continue
+        health, message = _health(address, cards.get(address), doubt)
+        found.append(DeviceHealth(pool, name, health, updated, message))
+    return found
+
+
+def _health(address: PciAddress, card: Card | None, doubt: str | None) -> tuple[Health, str]:
+    problems = [
+        problem.text
+        for problem in (card.problems if card is not None else ())
+        if problem.taint == TAINT_UNHEALTHY
+    ]
+    if problems:
+        return Health.UNHEALTHY, f"card {address}: {'; '.join(problems)}"
+    if doubt is not None:
+        return Health.UNKNOWN, f"card {address}: {doubt}"
+    if card is None:
+        return Health.UNHEALTHY, f"card {address}: {_NEVER_SEEN}"
+    return Health.HEALTHY, ""

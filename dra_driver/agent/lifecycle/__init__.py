@@ -1,0 +1,1 @@
+"""From start to end of the agent: start-up, readiness, and DRA or device plugin by the node."""

@@ -1,0 +1,108 @@
+"""Which writes turn the slices on the server into the desired ones. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dra_driver.agent.slices.slices import Object, desired_slices
+from dra_driver.model.names import pool_name
+
+_TIME = "timeAdded"
+_LAST_GENERATION: Final = 2**63 - 1  # resource.k8s.io/v1, ResourcePool.generation is an int64
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The writes, to be made in this order: delete what is obsolete, then update, then create.
+
+    `desired` is all that should stand on the server afterwards.
+    """
+
+    desired: tuple[Object, ...]
+    delete: tuple[Object, ...] = ()
+    update: tuple[Object, ...] = ()
+    create: tuple[Object, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.delete or self.update or self.create)
+
+
+def plan_changes(
+    node: Mapping[str, Any], devices: Sequence[Object], current: Sequence[Object]
+) -> Changes:
+    """The writes that publish `devices` where `current` (our slices of that node) stand.
+
+    A change of one slice keeps the pool's generation; a change of several, or of their number,
+    takes the next one, so that no reader takes half a change for a pool.
+    """
+    pool = pool_name(node["metadata"]["name"])
+    # The server lets nobody move a slice to another pool, and no generation follows the last one.
+    in_pool = {
+        _name(s): s
+        for s in current
+        if s["spec"]["pool"]["name"] == pool and s["spec"]["pool"]["generation"] < _LAST_GENERATION
+    }
+    generation = max((s["spec"]["pool"]["generation"] for s in in_pool.values()), default=1)
+    desired = desired_slices(node, devices, generation)
+    known = {_name(s): in_pool[_name(s)] for s in desired if _name(s) in in_pool}
+    different = [s for s in desired if not _same(s, known.get(_name(s)))]
+    obsolete = [s for s in current if known.get(_name(s)) is not s]
+    only_one_updated = len(different) == 1 and not obsolete and len(known) == len(desired)
+    if current and (different or obsolete) and not only_one_updated:
+        different = desired = desired_slices(node, devices, generation + 1)
+    return Changes(
+        desired=tuple(desired),
+        delete=tuple(obsolete),
+        update=tuple(_in_place_of(known[_name(s)], s) for s in different if _name(s) in known),
+        create=tuple(s for s in different if _name(s) not in known),
+    )
+
+
+def _name(published: Object) -> str:
+    return str(published["metadata"]["name"])
+
+
+def _same(wanted: Object, found: Object | None) -> bool:
+    if found is None:
+        return False
+    return _comparable(wanted) == _comparable(found)
+
+
+def _comparable(published: Object) -> tuple[Any, Any]:
+    """Spec and owner, without what the server adds by itself (when a taint was put)."""
+    spec = published["spec"]
+    devices = [
+        {**device, "taints": [_timeless(taint) for taint in device.get("taints", ())]}
+        for device in spec.get("devices", ())
+    ]
+    return {**spec, "devices": devices}, published["metadata"].get("ownerReferences")
+
+
+def _timeless(taint: Object) -> Object:
+    return {key: value for key, value in taint.items() if key != _TIME}
+
+
+def _in_place_of(found: Object, wanted: Object) -> Object:
+    """`wanted` as an update of just what was `found`: anything newer is a conflict."""
+    metadata = {key: found["metadata"][key] for key in ("uid", "resourceVersion")}
+    spec = wanted["spec"]
+    if "devices" in spec:
+        before = {device["name"]: device for device in found["spec"].get("devices", ())}
+        devices = [
+            _with_times(device, before.get(device["name"], {})) for device in spec["devices"]
+        ]
+        spec = {**spec, "devices": devices}
+    return {**wanted, "metadata": {**wanted["metadata"], **metadata}, "spec": spec}
+
+
+def _with_times(device: Object, before: Object) -> Object:
+    """The device, its taints with the time since when they are there: left out, the server takes
+    each for new at every update, and pods that tolerate one for a while would do so anew."""
+    known = [taint for taint in before.get("taints", ()) if _TIME in taint]
+    taints = [
+        next((each for each in known if _timeless(each) == _timeless(taint)), taint)
+        for taint in device.get("taints", ())
+    ]
+    return {**device, "taints": taints} if taints else device

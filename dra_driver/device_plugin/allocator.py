@@ -1,0 +1,157 @@
+"""Turns the kubelet's Allocate into a holding: the plan, and what the container is told."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from dra_driver.device_plugin.inventory import NodeView, granted_total, offered_total
+from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits
+from dra_driver.model.device import device_name
+from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, TAINT_UNHEALTHY
+from dra_driver.model.owner import Grant, grant_uid
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import RESOURCES, PluginDevice
+from dra_driver.node.cdi.spec import device_id, environment
+from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
+from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.claims.manager import Keeper
+from dra_driver.node.ports import Hardware
+
+Holds = tuple[Hold, ...]
+
+
+class Handover(Enum):
+    """How a container gets its devices; docs/dev/device-plugin.md says when."""
+
+    CDI_NAMES = "the names of CDI devices"
+    NODES = "variables and device nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Granter:
+    """Thread-safe. `view` gives the node as it is now, `answers` a text that was never given.
+
+    `recorded` gives the IDs that each container has by the kubelet's record, init containers
+    included, and raises GcuError where that is not known.
+    """
+
+    view: Callable[[], NodeView]
+    keeper: Keeper
+    hardware: Hardware
+    recorded: Callable[[], Collection[frozenset[str]]]
+    pool: str
+    handover: Callable[[], Handover]
+    answers: Callable[[], str] = lambda: uuid.uuid4().hex
+
+    def allocate(self, mode: Mode, ids: Sequence[str]) -> ContainerEdits:
+        """Give a container these devices of `mode`. Raises GcuError; then nothing is held, or a
+        record accounts for it."""
+        devices = tuple(sorted({PluginDevice.parse(text) for text in ids}))
+        view = self.view()
+        grant = self._grant(view, mode, devices)
+        holds = holds_of(grant, self.pool)
+        if mode is Mode.DRS:
+            with self.keeper.trying(grant, holds):
+                self._make_room(view.ledger, grant)
+        return self._edits(grant, self.keeper.prepare(grant, holds))
+
+    def _grant(self, view: NodeView, mode: Mode, devices: tuple[PluginDevice, ...]) -> Grant:
+        if any(device.mode is not mode for device in devices):
+            raise InvalidValue(f"{_text(devices)} are not all devices of {RESOURCES[mode]}")
+        known = view.ledger.holdings.get(grant_uid(devices))
+        if known is not None and isinstance(known.owner, Grant) and known.state is State.PREPARED:
+            return Grant(devices, known.owner.total, self.answers())
+        # Made before the rules are asked: that the devices are of one card is the first of them.
+        grant = Grant(devices, 1, self.answers())
+        totals = [self._total(view, card, mode, len(devices)) for card in grant.cards]
+        beyond = [device for device in devices if device.ordinal >= min(totals)]
+        if beyond:
+            raise Refused(
+                f"card {beyond[0].card} has {min(totals)} devices of {RESOURCES[mode]}, and "
+                f"{_text(beyond)} are none of them",
+                remedy="its sliceCount or profiles have changed; delete and recreate the pod",
+            )
+        return Grant(devices, min(totals), grant.answer)
+
+    def _total(self, view: NodeView, address: PciAddress, mode: Mode, size: int) -> int:
+        """How many devices the card has in the mode; raises Refused where it is not offered."""
+        resource = RESOURCES[mode]
+        if not view.offering:
+            raise Refused(
+                f"{resource} is no longer offered: this node serves GCUs through DRA",
+                remedy="request the GCU by a ResourceClaim",
+            )
+        card = self.hardware.card(address)
+        for problem in card.problems:
+            if problem.taint == TAINT_UNHEALTHY:
+                raise Refused(f"card {address} must not be used: {problem.text}")
+        offered = offered_total(view, card, mode)
+        if offered is None:
+            raise Refused(
+                f"card {address} is not offered as {resource}",
+                remedy="see the chart's value cards, and the events of the node",
+            )
+        table = view.table(card)
+        if mode is Mode.DRS and table is not None:
+            table.for_size(size)
+        return granted_total(view.ledger, address, mode) or offered
+
+    def _make_room(self, ledger: Ledger, grant: Grant) -> None:
+        """Destroy the instances of containers that are gone, of which the kubelet gave a part to
+        this one; raises Refused where an init container of this pod has it."""
+        for holding, former in _handed_on(ledger, grant):
+            if frozenset(map(str, former.devices)) in self.recorded():
+                raise Refused(
+                    f"a container requests {RESOURCES[Mode.DRS]} of another size than an init "
+                    f"container of its pod, which has {_text(former.devices)}",
+                    remedy="request the same size in both",
+                )
+            self.keeper.release(holding)
+
+    def _edits(self, grant: Grant, holds: Holds) -> ContainerEdits:
+        if self.handover() is Handover.CDI_NAMES:
+            return ContainerEdits(cdi_names=tuple(device_id(grant, hold) for hold in holds))
+        cards = {address: self.hardware.card(address) for address in grant.cards}
+        variables = {key: value for hold in holds for key, value in environment(hold, cards)}
+        nodes = {node.path: node for card in cards.values() for node in card.nodes}
+        return ContainerEdits(variables, tuple(nodes.values()))
+
+
+def holds_of(grant: Grant, pool: str) -> Holds:
+    """What a grant holds: for each of its cards the device that a claim would have."""
+    amount = str(len(grant.devices))
+    consumed = {
+        Mode.WHOLE: {},
+        Mode.SHARED: {CAPACITY_SLICES: amount},
+        Mode.DRS: {CAPACITY_SIZE: amount},
+    }[grant.mode]
+    return tuple(
+        Hold(
+            request=RESOURCES[grant.mode],
+            pool=pool,
+            device=device_name(grant.mode, card),
+            consumed=consumed,
+            sees=grant.cards,
+        )
+        for card in grant.cards
+    )
+
+
+def _handed_on(ledger: Ledger, grant: Grant) -> list[tuple[Holding, Grant]]:
+    """Other grants that have some of its devices."""
+    return [
+        (holding, holding.owner)
+        for holding, _ in ledger.holders_of(grant.cards[0])
+        if isinstance(holding.owner, Grant)
+        and holding.owner.uid != grant.uid
+        and set(holding.owner.devices) & set(grant.devices)
+    ]
+
+
+def _text(devices: Sequence[PluginDevice]) -> str:
+    return ", ".join(map(str, devices))

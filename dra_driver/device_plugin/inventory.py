@@ -1,0 +1,150 @@
+"""Which devices each card has in each mode, from what the cards are and who holds them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dra_driver.config.card_rules import Offer
+from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
+from dra_driver.model.card import Card
+from dra_driver.model.device import device_name
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_UNHEALTHY
+from dra_driver.model.owner import Grant
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import PluginDevice
+from dra_driver.model.profile import ProfileTable
+from dra_driver.node.checkpoint.ledger import Ledger
+
+_WHOLE_TOTAL: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """All that decides, at one moment.
+
+    `cards` are None while the hardware has not been read. `offering` says whether new containers
+    are served, or only those that have something already. `closed` are names of devices (as DRA
+    has them) on which nothing could be made, try after try.
+    """
+
+    cards: Mapping[PciAddress, Card] | None
+    ledger: Ledger
+    offer: Callable[[PciAddress], Offer]
+    table: Callable[[Card], ProfileTable | None]
+    offering: bool = True
+    closed: frozenset[str] = frozenset()
+
+    @property
+    def addresses(self) -> tuple[PciAddress, ...]:
+        """All cards that are there or that grants hold, ascending."""
+        held = {card for holding in self.ledger.holdings.values() for card in holding.cards}
+        return tuple(sorted(held | set(self.cards or ())))
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """A card's devices of one mode: ordinals below `total`, of which some are `held`.
+
+    The others are there where the card is `offered`, and are for nobody where it is `blocked`.
+    `sick` says that none should be used.
+    """
+
+    card: PciAddress
+    mode: Mode
+    total: int
+    held: frozenset[int]
+    offered: bool
+    blocked: bool
+    sick: bool
+    numa_node: int | None
+
+    @property
+    def free(self) -> int:
+        """How many can be given out."""
+        return self.total - len(self.held) if self.is_usable else 0
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether containers may get devices of it at all."""
+        return self.offered and not self.blocked and not self.sick
+
+    def listed(self) -> list[ListedDevice]:
+        """As the kubelet is told of them. What is held is never left out: after a restart the
+        kubelet fails pods whose devices it does not find healthy."""
+        return [
+            ListedDevice(
+                str(PluginDevice(self.card, self.mode, ordinal)),
+                not self.sick and (ordinal in self.held or not self.blocked),
+                self.numa_node,
+            )
+            for ordinal in range(self.total)
+            if self.offered or ordinal in self.held
+        ]
+
+
+def stock(view: NodeView, mode: Mode) -> tuple[Stock, ...]:
+    """The stock of each card that has any in this mode, by address."""
+    found = (_of_card(view, address, mode) for address in view.addresses)
+    return tuple(each for each in found if each is not None)
+
+
+def granted_total(ledger: Ledger, card: PciAddress, mode: Mode) -> int | None:
+    """How many devices of the mode the card has for as long as containers hold some of them; None
+    where none does."""
+    return max((grant.total for grant in _grants(ledger, card) if grant.mode is mode), default=None)
+
+
+def offered_total(view: NodeView, card: Card, mode: Mode) -> int | None:
+    """How many devices of the mode a free card has; None where it has not got that mode."""
+    offer = view.offer(card.address)
+    if mode not in offer.modes:
+        return None
+    if mode is Mode.WHOLE:
+        return _WHOLE_TOTAL
+    if mode is Mode.SHARED:
+        return offer.slice_count
+    table = view.table(card)
+    return None if table is None else table.total
+
+
+def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Stock | None:
+    holders = [holding.owner for holding, _ in view.ledger.holders_of(address)]
+    grants = _grants(view.ledger, address)
+    # One that a claim holds is served by DRA until the claim ends.
+    if len(grants) < len(holders) or any(grant.mode is not mode for grant in grants):
+        return None
+    card = (view.cards or {}).get(address)
+    offered = offered_total(view, card, mode) if card is not None and view.offering else None
+    total = granted_total(view.ledger, address, mode) or offered
+    if total is None:
+        return None
+    devices = {device for grant in grants for device in grant.devices}
+    sick = _is_sick(view, address)
+    return Stock(
+        card=address,
+        mode=mode,
+        total=total,
+        held=frozenset(device.ordinal for device in devices if device.card == address),
+        offered=offered is not None,
+        blocked=not sick
+        and card is not None
+        and (bool(card.problems) or device_name(mode, address) in view.closed),
+        sick=sick,
+        numa_node=card.numa_node if card is not None else None,
+    )
+
+
+def _is_sick(view: NodeView, address: PciAddress) -> bool:
+    if view.cards is None:
+        return False
+    card = view.cards.get(address)
+    return card is None or any(problem.taint == TAINT_UNHEALTHY for problem in card.problems)
+
+
+def _grants(ledger: Ledger, card: PciAddress) -> list[Grant]:
+    return [
+        holding.owner for holding, _ in ledger.holders_of(card) if isinstance(holding.owner, Grant)
+    ]

@@ -1,0 +1,145 @@
+"""What a Node tells of its cards where there are no ResourceSlices. Pure.
+
+docs/dev/extender.md says what each field is for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from dra_driver.device_plugin.inventory import NodeView, granted_total, offered_total
+from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.model.device import device_name
+from dra_driver.model.instance import Instance
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.node_cards import UNNUMBERED, HeldInstance, Hold, NodeCard, render_cards
+from dra_driver.model.owner import Grant
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import ProfileTable
+from dra_driver.model.topology import format_bridges
+
+# The vendor's (gcushare-device-plugin), which its inspect tool and others read.
+SHARED_CAPACITY: Final = "enflame.com/gcu-shared-capacity"
+DRS_CAPACITY: Final = "enflame.com/gcu-drs-capacity"
+
+GCUSHARE: Final = "enflame.com/gcushare"
+
+
+def node_cards(view: NodeView, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:
+    """All cards, ascending; `recorded` is what the kubelet's checkpoint says, with UIDs of pods."""
+    # In an order of our own: an init container and the one after it can have the same devices, and
+    # the kubelet writes them in another order each time.
+    ordered = sorted(recorded, key=lambda each: (each.pod, each.container))
+    owners = {each.devices: each for each in ordered}
+    return tuple(_card(view, address, owners) for address in view.addresses)
+
+
+def node_annotations(view: NodeView, cards: tuple[NodeCard, ...]) -> Mapping[str, str]:
+    """Ours, and the vendor's two, which say what the cards could be cut into."""
+    numbered = [each for each in cards if each.is_numbered]
+    return {
+        ANNOTATION_CARDS: render_cards(cards),
+        SHARED_CAPACITY: _json({str(each.minor): each.slices for each in numbered if each.slices}),
+        DRS_CAPACITY: _json(
+            {
+                "devices": [
+                    {"index": str(each.index), "minor": str(each.minor), "capacity": each.total}
+                    for each in numbered
+                    if each.total
+                ],
+                "profiles": _profile_ids(view),
+            }
+        ),
+    }
+
+
+def node_labels(cards: Collection[NodeCard]) -> Mapping[str, str]:
+    """The vendor's, by which pods choose nodes that give out parts of cards."""
+    return {GCUSHARE: "true"} if any(each.slices or each.total for each in cards) else {}
+
+
+def _card(
+    view: NodeView, address: PciAddress, owners: Mapping[frozenset[str], Recorded]
+) -> NodeCard:
+    card = (view.cards or {}).get(address)
+    holders = view.ledger.holders_of(address)
+    grants = [
+        (holding.owner, hold.instance)
+        for holding, hold in holders
+        if isinstance(holding.owner, Grant)
+    ]
+    closed = {mode for mode in Mode if device_name(mode, address) in view.closed}
+    # By what is offered, whatever the card is held as: the mode is told apart from it.
+    offered = {
+        mode: offered_total(view, card, mode) or 0
+        if card and view.offering and mode not in closed
+        else 0
+        for mode in Mode
+    }
+    held = {mode: granted_total(view.ledger, address, mode) for mode in Mode}
+    total = {mode: held[mode] or offered[mode] for mode in Mode}
+    table = view.table(card) if card else None
+    present = grants[0][0].mode if grants else None
+    return NodeCard(
+        address=address,
+        index=card.index if card else UNNUMBERED,
+        minor=card.minor if card else UNNUMBERED,
+        whole=bool(total[Mode.WHOLE]),
+        slices=total[Mode.SHARED],
+        profiles=tuple(each.name for each in table) if table and total[Mode.DRS] else (),
+        total=total[Mode.DRS] if table else 0,
+        mode=present,
+        held=tuple(_holds(grants, address, owners, table)),
+        problem=_problem(
+            view, address, claimed=len(grants) < len(holders), failing=present in closed
+        ),
+        bridges=format_bridges(card.pcie_bridges) if card else "",
+        root=card.pcie_root or "" if card else "",
+        numa=card.numa_node if card else None,
+    )
+
+
+def _holds(
+    grants: Collection[tuple[Grant, Instance | None]],
+    card: PciAddress,
+    owners: Mapping[frozenset[str], Recorded],
+    table: ProfileTable | None,
+) -> Iterator[Hold]:
+    """A device that two grants have, as an init container's are handed on, counts once."""
+    counted: set[str] = set()
+    for grant, instance in grants:
+        new = {str(each) for each in grant.devices if each.card == card} - counted
+        counted |= new
+        if new:
+            owner = owners.get(frozenset(map(str, grant.devices)))
+            pod, container = (owner.pod, owner.container) if owner else ("", "")
+            yield Hold(pod, container, len(new), _instance(instance, table))
+
+
+def _instance(instance: Instance | None, table: ProfileTable | None) -> HeldInstance | None:
+    ids = {profile.name: profile.id for profile in table or ()}
+    if instance is None or instance.profile not in ids:
+        return None
+    return HeldInstance(instance.profile, ids[instance.profile], instance.id, instance.uuid or "")
+
+
+def _problem(view: NodeView, address: PciAddress, *, claimed: bool, failing: bool) -> str:
+    if claimed:
+        return "claimed"  # served by DRA until the claim ends
+    card = (view.cards or {}).get(address)
+    if card is None:
+        return "lost"
+    known = (each.value or each.taint.rpartition("/")[2] for each in card.problems)
+    return next(known, "failing" if failing else "")
+
+
+def _profile_ids(view: NodeView) -> dict[str, str]:
+    tables = (view.table(card) for card in (view.cards or {}).values())
+    return {each.name: str(each.id) for table in tables if table for each in table}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

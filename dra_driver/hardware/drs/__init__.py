@@ -1,0 +1,1 @@
+"""DRS instances of a card: profiles, creation and destruction by ``efsmi``."""

@@ -1,0 +1,272 @@
+"""The DRS mode of cards and the instances on them, through ``efsmi``, which alone can change them.
+
+Cards are named by PCI address here; which index the tool has for one is checked by the listing that
+comes before every change. Create's output is never read: what was made is what is listed after
+and was not before.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from dra_driver.hardware.breaker import EVERYBODY, Silence, card_name
+from dra_driver.hardware.drs.errors import (
+    CardGone,
+    CardSilent,
+    CreateHung,
+    CreateMadeNothing,
+    CreateMadeOther,
+    CreateRefused,
+    CreateSaidFailed,
+    DestroyFailed,
+    InstanceUnclear,
+    NoProfiles,
+    SwitchRefused,
+)
+from dra_driver.hardware.drs.locks import DrsLocks
+from dra_driver.hardware.drs.rows import (
+    parse_instances,
+    parse_older_instances,
+    parse_profiles,
+    parse_summary_instances,
+)
+from dra_driver.hardware.efsmi.listing import parse_list
+from dra_driver.hardware.efsmi.runner import EfsmiFailed, EfsmiHung
+from dra_driver.hardware.efsmi.sanitize import last_line
+from dra_driver.hardware.efsmi.summary import SummaryRow, parse_summary
+from dra_driver.model.card import Virtualization
+from dra_driver.model.errors import HardwareError
+from dra_driver.model.instance import Instance
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import Profile, ProfileTable
+
+logger = logging.getLogger(__name__)
+
+Instances = tuple[Instance, ...]
+
+_HEADER: Final = re.compile(r"^(?:GCU|DEV)\s.*\bUUID\s*$", re.MULTILINE)
+
+
+class Tool(Protocol):
+    """``efsmi``: see `dra_driver.hardware.efsmi.runner.Efsmi.run`."""
+
+    def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str: ...
+
+
+class Drs:
+    """Every method may raise DrsError or another HardwareError.
+
+    The caller holds a lock on the card for as long as what it has listed must stay true. Each call
+    on a card waits for those that were given up (`drs_locks`). `indexes` says which index a card
+    probably has: a call of all cards, which would tell, hangs when one of them does. Who did not
+    answer, as `silence` knows, is not asked again (CardSilent).
+    """
+
+    def __init__(
+        self,
+        tool: Tool,
+        locks: DrsLocks,
+        *,
+        indexes: Callable[[PciAddress], int | None] = lambda _: None,
+        silence: Silence | None = None,
+    ) -> None:
+        self._tool = tool
+        self._locks = locks
+        self._silence = silence or Silence()
+        self._probable = indexes
+        self._indexes: dict[PciAddress, int] = {}
+        # Whether ``-L`` of this tool shows instances: known once it has shown one.
+        self._lists_uuids = False
+
+    def instances(self, address: PciAddress) -> Instances:
+        """The card's instances, whoever made them; raises CardGone."""
+        text = self._listing(address)
+        index = self._index(address)
+        found = parse_instances(text, index)
+        if found or self._lists_uuids:
+            self._lists_uuids = True
+            return found
+        return self._older_instances(address)
+
+    def switch_on(self, address: PciAddress) -> None:
+        """DRS mode on; nothing changes where it is on already. Raises SwitchRefused."""
+        try:
+            self._run(address, "--drs", "on")
+        except EfsmiFailed as error:
+            raise SwitchRefused(
+                f"card {address} cannot be switched to DRS mode: {error}",
+                remedy="a card that does not support DRS is used whole or shared only",
+            ) from error
+
+    def switch_off(self, address: PciAddress) -> None:
+        """DRS mode off; the caller has seen that no instance is listed. Whether the tool takes it
+        for a card that is not in DRS mode is not public, so it need not. Raises SwitchRefused."""
+        try:
+            self._run(address, "--drs", "off")
+        except EfsmiFailed as error:
+            if not self.is_on(address):
+                return
+            raise SwitchRefused(
+                f"card {address} cannot be switched out of DRS mode: {error}",
+                remedy="the agent retries by itself; check which program holds the card",
+            ) from error
+
+    def is_on(self, address: PciAddress) -> bool:
+        """Whether the card is in DRS mode, as the summary tells."""
+        index = self._index(address)
+        return self._row(self._run_for_all(), index, address).mode is Virtualization.DRS
+
+    def profiles(self, address: PciAddress) -> ProfileTable:
+        """The card's profile table; it must be in DRS mode. Raises NoProfiles."""
+        text = self._run(address, "--drs", "--list-profile")
+        table = parse_profiles(text, self._index(address))
+        if table is None:
+            raise NoProfiles(f"card {address} offers no DRS profiles")
+        return table
+
+    def create(self, address: PciAddress, profile: Profile, before: Instances) -> Instance:
+        """Make an instance on a card that was just switched on; `before` are those listed then.
+
+        Raises CreateRefused or CreateMadeNothing when nothing was made, CreateMadeOther when what
+        was made had another profile and has been destroyed; CreateSaidFailed, CreateHung or
+        InstanceUnclear when something may have been, which is then the caller's to undo. Where
+        another card gets the index meanwhile, what is made there is foreign to the caller.
+        """
+        failure: HardwareError | None = None
+        try:
+            self._run(address, "--drs", "--create-instance", str(profile.id))
+        except (EfsmiFailed, EfsmiHung) as error:
+            failure = error
+        appeared = tuple(one for one in self.instances(address) if not one.is_in(before))
+        new = tuple(one for one in appeared if one.profile == profile.name)
+        what = f"DRS instance {profile.name} on card {address}"
+        if isinstance(failure, EfsmiHung):
+            raise CreateHung(f"making {what} did not end: {failure}") from failure
+        if failure is not None and new:
+            raise CreateSaidFailed(f"making {what} is reported as failed: {failure}") from failure
+        if failure is not None:
+            raise CreateRefused(f"{what} was not made: {failure}") from failure
+        if not new and len(appeared) == 1:
+            # Success was reported, and this alone appeared: nobody else's create made it. A later
+            # look knows no more than the size that was asked for, and would leave it.
+            self.destroy(address, appeared[0])
+            raise CreateMadeOther(
+                f"`efsmi` made DRS instance {appeared[0]} where {what} was asked for by profile id "
+                f"{profile.id}; it was destroyed",
+                remedy="no action is needed if the card's firmware was changed: the next try uses "
+                "its new profiles",
+            )
+        if not new:
+            raise CreateMadeNothing(f"`efsmi` reports success, but made no {what}")
+        if len(new) > 1:
+            raise InstanceUnclear(
+                f"{len(new)} instances appeared at once where one {what} was made",
+                remedy="make sure that only this driver creates DRS instances on the node",
+            )
+        return new[0]
+
+    def destroy(self, address: PciAddress, instance: Instance) -> None:
+        """Take an instance away; one that is not listed is a success. Raises DestroyFailed."""
+        there = [one for one in self.instances(address) if one.is_same(instance)]
+        if not there:
+            return
+        failure: HardwareError | None = None
+        try:
+            self._run(address, "--drs", "--destroy-instance", str(there[0].id))
+        except EfsmiHung as error:
+            # Not listed once more, which may hang as long: the kubelet waits 45 s in all, and asks
+            # again.
+            raise DestroyFailed(
+                f"destroying DRS instance {instance} of card {address} did not end: {error}"
+            ) from error
+        except EfsmiFailed as error:
+            failure = error
+        if instance.is_in(self.instances(address)):
+            raise DestroyFailed(
+                f"DRS instance {instance} of card {address} is still there after it was "
+                f"destroyed: {failure or 'efsmi reported success'}",
+                remedy="the agent retries by itself; check which program still uses the card",
+            ) from failure
+
+    def _listing(self, address: PciAddress) -> str:
+        """``-i N -L`` of the index that the card has now."""
+        index = self._indexes.get(address, self._probable(address))
+        if index is not None:
+            self._indexes[address] = index
+            try:
+                text = self._run(address, "-L")
+            except EfsmiFailed:
+                # The index may be nobody's by now.
+                text = ""
+            if any(card.address == address for card in parse_list(text)):
+                return text
+        self._indexes[address] = self._find(address)
+        text = self._run(address, "-L")
+        # What does not show the card says nothing about its instances either.
+        if all(card.address != address for card in parse_list(text)):
+            raise HardwareError(
+                f"`efsmi -i {self._indexes[address]} -L` does not show card {address} "
+                f"(it printed: {last_line(text)})"
+            )
+        return text
+
+    def _older_instances(self, address: PciAddress) -> Instances:
+        """As a tool lists them that prints no uuid. No row is no proof, since nothing else in the
+        output tells that it was read right; and whether it works with DRS off is not public. Where
+        the summary, which proves it, hangs with another card, it must do: who lists otherwise than
+        here has listed before."""
+        index = self._index(address)
+        try:
+            text = self._run(address, "--drs", "--list-instance")
+        except EfsmiFailed as error:
+            logger.debug("reading the summary instead: %s", error)
+            text = None
+        found = parse_older_instances(text or "", index)
+        if found:
+            return found
+        try:
+            summary = self._run_for_all()
+        except (EfsmiHung, CardSilent) as error:
+            if text is None:
+                raise
+            logger.warning("card %s is taken to have no DRS instance: %s", address, error)
+            return ()
+        self._row(summary, index, address)
+        return parse_summary_instances(summary, index)
+
+    def _row(self, summary: str, index: int, address: PciAddress) -> SummaryRow:
+        slot = str(address).partition(":")[2]
+        for row in parse_summary(summary):
+            if (row.index, row.slot) == (index, slot):
+                return row
+        raise HardwareError(f"efsmi's summary does not show card {address} at index {index}")
+
+    def _find(self, address: PciAddress) -> int:
+        text = self._run_for_all("-L")
+        for card in parse_list(text):
+            if card.address == address:
+                return card.index
+        self._indexes.pop(address, None)
+        if not _HEADER.search(text):
+            raise HardwareError(f"`efsmi -L` lists nothing (it printed: {last_line(text)})")
+        raise CardGone(
+            f"`efsmi` does not list card {address}",
+            remedy="look at the kernel log; the card may have fallen off the bus",
+        )
+
+    def _run(self, address: PciAddress, *arguments: str) -> str:
+        index = self._index(address)
+        with self._silence.asking(card_name(address)), self._locks.alone(address) as lock:
+            return self._tool.run("-i", str(index), *arguments, inherit=(lock,))
+
+    def _run_for_all(self, *arguments: str) -> str:
+        with self._silence.asking(EVERYBODY):
+            return self._tool.run(*arguments)
+
+    def _index(self, address: PciAddress) -> int:
+        if address not in self._indexes:
+            self._indexes[address] = self._find(address)
+        return self._indexes[address]

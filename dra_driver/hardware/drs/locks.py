@@ -1,0 +1,74 @@
+"""One call of efsmi on a card at a time, also when whoever made the call is gone.
+
+A killed agent's call may still be running, and take effect after its successor has looked. So each
+call inherits an flock(2) on a file of its card, which the kernel gives up when the last process
+that has it ends: whoever can take it knows that what it lists stays so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from dra_driver.hardware.drs.errors import CardBusy
+from dra_driver.model.errors import HardwareError
+from dra_driver.model.pci import PciAddress
+from dra_driver.util.filelock import open_lock
+
+_INTERVAL: Final = 0.02  # seconds between two attempts
+
+
+class DrsLocks:
+    """Lock files in `directory`, which is made when first needed; `patience` is in seconds."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        patience: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._directory = directory
+        self._patience = patience
+        self._clock = clock
+        self._sleep = sleep
+
+    @contextmanager
+    def alone(self, address: PciAddress) -> Iterator[int]:
+        """Give the descriptor for the call to inherit. Raises CardBusy when another call does not
+        end in time, HardwareError where the file cannot be used."""
+        path = self._directory / f"efsmi-{address.slug}.lock"
+        try:
+            lock = open_lock(path)
+        except OSError as error:
+            raise HardwareError(
+                f"the lock {path} cannot be taken: {error.strerror}",
+                remedy="check that the disk is neither full nor failing nor read-only",
+            ) from error
+        try:
+            self._take(lock, address)
+            yield lock
+        finally:
+            # Not unlocked: that would take it from a call that still runs, too.
+            os.close(lock)
+
+    def _take(self, lock: int, address: PciAddress) -> None:
+        deadline = self._clock() + self._patience
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if self._clock() >= deadline:
+                    raise CardBusy(
+                        f"an `efsmi` call on card {address} has not ended for {self._patience:g} s",
+                        remedy="look at the kernel log for a card that hangs",
+                    ) from None
+                self._sleep(_INTERVAL)
+            else:
+                return

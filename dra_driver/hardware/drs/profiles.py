@@ -1,0 +1,187 @@
+"""Which profiles a kind of card offers, kept over restarts.
+
+A card lists its profiles only in DRS mode, so what was read once is kept for all cards of the same
+model, ECC state and memory under the same driver: those four tell one table from another, but for
+a firmware that changes it. So the table says what cards are published with, and an empty card is
+asked again before anything is made on it (`dra_driver.node.modes.drs`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dra_driver.model.card import Card
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.profile import Profile, ProfileTable
+
+logger = logging.getLogger(__name__)
+
+_FORMAT: Final = "gcu-dra-profiles"
+_VERSION: Final = 1
+_MOST_TABLES: Final = 64
+"""Far more than a node's cards and versions of its driver need. A tool that tells another memory
+or driver at each look would add one each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What decides about a card's profile table. `ecc` is None where the card has none."""
+
+    model: str
+    ecc: bool | None
+    memory_mib: int
+    driver: str
+
+    @classmethod
+    def of(cls, card: Card) -> Form:
+        ecc = None if card.ecc is None else card.ecc.current
+        return cls(card.model, ecc, card.memory_mib, card.driver_version)
+
+    def __str__(self) -> str:
+        ecc = {True: " with ECC", False: " without ECC", None: ""}[self.ecc]
+        return f"{self.model}{ecc}, {self.memory_mib} MiB, driver {self.driver}"
+
+
+class ProfileTables:
+    """Tables in ``profiles.json`` of a state directory. Thread-safe; constructing has no effect.
+
+    The file is a cache: one that cannot be read is put aside, and the cards are asked anew; one
+    that cannot be written is told in the log, and the tables stay in memory.
+    """
+
+    def __init__(self, directory: Path, *, effects: Effects | None = None) -> None:
+        self._path = directory / "profiles.json"
+        self._effects = effects or Effects()
+        self._mutex = threading.Lock()
+        self._tables: dict[Form, ProfileTable] | None = None
+
+    def table(self, card: Card) -> ProfileTable | None:
+        """The table of cards like this one, None while it is unknown."""
+        with self._mutex:
+            return self._known().get(Form.of(card))
+
+    def learn(self, card: Card, table: ProfileTable) -> None:
+        """Keep what was read from `card`."""
+        with self._mutex:
+            if self._known().get(Form.of(card)) == table:
+                return
+            # Another agent on the node may have learnt of other cards meanwhile.
+            others = {**self._load(), **self._known()}
+            others.pop(Form.of(card), None)
+            for oldest in list(others)[: 1 - _MOST_TABLES]:
+                del others[oldest]
+            self._tables = {**others, Form.of(card): table}
+            logger.info("profiles of %s: %s", Form.of(card), table.text)
+            try:
+                self._write(self._tables)
+            except OSError:
+                logger.exception("%s cannot be written", self._path)
+
+    def _known(self) -> dict[Form, ProfileTable]:
+        if self._tables is None:
+            self._tables = self._load()
+        return self._tables
+
+    def _load(self) -> dict[Form, ProfileTable]:
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError:
+            logger.exception("%s cannot be read", self._path)
+            return {}
+        try:
+            return _parse(content)
+        except (ValueError, KeyError, TypeError, RecursionError, InvalidValue):
+            aside = self._path.with_name("profiles.damaged.json")
+            logger.exception(
+                "%s is no profile file of this version, it is kept as %s", self._path, aside
+            )
+            self._set_aside(aside)
+            return {}
+
+    def _set_aside(self, aside: Path) -> None:
+        try:
+            self._path.replace(aside)
+        except OSError:
+            logger.exception("%s stays where it is", self._path)
+
+    def _write(self, tables: Mapping[Form, ProfileTable]) -> None:
+        new = self._path.with_name("profiles.json.new")
+        with self._effects(Point.PROFILES_WRITE):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(
+                os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"
+            ) as file:
+                file.write(_format(tables))
+                file.flush()
+                os.fsync(file.fileno())
+        with self._effects(Point.PROFILES_RENAME):
+            new.replace(self._path)
+
+
+def _format(tables: Mapping[Form, ProfileTable]) -> bytes:
+    document = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "tables": [
+            {
+                "model": form.model,
+                "ecc": form.ecc,
+                "memoryMiB": form.memory_mib,
+                "driver": form.driver,
+                "profiles": [
+                    {
+                        "name": profile.name,
+                        "id": profile.id,
+                        "count": profile.count,
+                        "memoryMiB": profile.memory_mib,
+                        "sips": profile.sips,
+                    }
+                    for profile in table
+                ],
+            }
+            for form, table in tables.items()
+        ],
+    }
+    return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def _parse(content: bytes) -> dict[Form, ProfileTable]:
+    document: dict[str, Any] = json.loads(content)
+    if (document["format"], document["version"]) != (_FORMAT, _VERSION):
+        raise InvalidValue(f"version {document['version']} of {document['format']}")
+    return {
+        _form(raw): ProfileTable.of(
+            Profile(
+                str(row["name"]),
+                *(_number(row[key]) for key in ("id", "count", "memoryMiB", "sips")),
+            )
+            for row in raw["profiles"]
+        )
+        for raw in document["tables"]
+    }
+
+
+def _form(raw: Mapping[str, Any]) -> Form:
+    return Form(str(raw["model"]), _ecc(raw["ecc"]), _number(raw["memoryMiB"]), str(raw["driver"]))
+
+
+def _number(value: object) -> int:
+    if type(value) is int:
+        return value
+    raise InvalidValue(f"{value!r} is no whole number")
+
+
+def _ecc(value: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise InvalidValue(f"{value!r} is no ECC state")

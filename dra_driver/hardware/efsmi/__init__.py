@@ -1,0 +1,1 @@
+"""Running ``efsmi``, and reading what it prints."""

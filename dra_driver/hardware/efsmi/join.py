@@ -1,0 +1,92 @@
+"""What efsmi says of each PCI address. Pure; what two cards claim belongs to neither."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from dra_driver.hardware.efsmi.listing import ListedCard
+from dra_driver.hardware.efsmi.query import QueriedCard
+from dra_driver.hardware.efsmi.summary import SummaryRow
+from dra_driver.model.card import Virtualization
+from dra_driver.model.errors import HardwareError
+from dra_driver.model.pci import PciAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Cards by address, all with an address of their own. `refused` says why an address has no
+    card here though efsmi speaks of it, `stray` what it says of cards that have no address."""
+
+    cards: dict[PciAddress, QueriedCard] = field(default_factory=dict)
+    refused: dict[PciAddress, str] = field(default_factory=dict)
+    stray: list[str] = field(default_factory=list)
+
+    def card(self, address: PciAddress) -> QueriedCard:
+        """Raises HardwareError where efsmi does not tell which card it is."""
+        if address in self.cards:
+            return self.cards[address]
+        if address in self.refused:
+            raise HardwareError(self.refused[address])
+        doubts = "".join(f"; {doubt}" for doubt in self.stray)
+        raise HardwareError(f"efsmi does not list card {address}{doubts}")
+
+
+def by_address(queried: Sequence[QueriedCard], listed: Sequence[ListedCard]) -> Joined:
+    """Join the blocks of ``-q`` with addresses; where it prints none, those of ``-L`` are taken,
+    by index."""
+    located = [_located(card, listed) for card in queried]
+    indexes = Counter(card.index for card in queried)
+    addresses = Counter(card.address for card in located)
+    joined = Joined()
+    for card in located:
+        if card.address is None:
+            doubt = "; ".join(card.unclear) or "neither `efsmi -q` nor `-L` tells its address"
+            joined.stray.append(f"of DEV ID {card.index} {doubt}")
+        elif addresses[card.address] > 1:
+            claims = [one.index for one in located if one.address == card.address]
+            joined.refused[card.address] = (
+                f"`efsmi -q` gives PCI address {card.address} to several cards (DEV ID "
+                f"{' and '.join(map(str, claims))})"
+            )
+        elif indexes[card.index] > 1:
+            joined.refused[card.address] = (
+                f"`efsmi -q` prints DEV ID {card.index} for card {card.address} and for another"
+            )
+        else:
+            joined.cards[card.address] = card
+    return joined
+
+
+def mode_of(card: QueriedCard, rows: Sequence[SummaryRow]) -> Virtualization:
+    """The card's mode in the summary, found by index and checked by what the summary tells of
+    the address: indexes can move between two calls. Raises HardwareError unless it is told."""
+    found = [row for row in rows if row.index == card.index]
+    name = f"card {card.address} (index {card.index})"
+    if len(found) != 1:
+        often = "several times" if found else "not at all"
+        raise HardwareError(f"efsmi's summary shows {name} {often}")
+    (row,) = found
+    if row.slot != str(card.address).partition(":")[2]:
+        raise HardwareError(
+            f"efsmi's summary shows {row.slot} at index {card.index}, where card {card.address} "
+            "was a moment ago",
+            remedy="the agent looks again by itself",
+        )
+    if row.mode is None:
+        raise HardwareError(
+            f"efsmi's summary shows no known GCU Virt for {name}, but '{row.word}'",
+            remedy="report this efsmi version; known are Disable, DRS and SRIOV",
+        )
+    return row.mode
+
+
+def _located(card: QueriedCard, listed: Sequence[ListedCard]) -> QueriedCard:
+    # What was printed and not understood is not replaced by what another table says.
+    if card.address is not None or any(doubt.startswith("PCIe Info") for doubt in card.unclear):
+        return card
+    found = [row for row in listed if row.index == card.index]
+    if len(found) != 1:
+        return card
+    return replace(card, address=found[0].address, uuid=card.uuid or found[0].uuid)

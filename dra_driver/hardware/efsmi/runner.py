@@ -1,0 +1,261 @@
+"""Calls of ``efsmi``, the vendor's management tool: argv only, bounded in time and in output."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from dra_driver.hardware.efsmi.output import Output, TooMuchOutput
+from dra_driver.hardware.efsmi.sanitize import last_line
+from dra_driver.hardware.vendor_files import LibraryFolder
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import HardwareError
+
+logger = logging.getLogger(__name__)
+
+_GRACE = 1.0  # seconds for a killed tool to be gone
+_LOOK_EVERY: Final = 0.005  # seconds; the kernel reports the end of a process group to nobody
+# Some thirty times what a node full of cards prints. Parsing takes up to 40 times the memory of the
+# text (a JSON of empty lists), which the agent's memory limit must hold.
+_OUTPUT_LIMIT: Final = 2 << 20  # bytes of standard output and error together
+
+Measured = Callable[[str, str, float], None]
+"""Is told of each call: the command in a word, how it ended (ok, failed, hung, or error where the
+tool could not be run), and the seconds that it took."""
+
+_SEARCH_PATH: Final = "LD_LIBRARY_PATH"
+_COMMANDS: Final = {"-L": "list", "-q": "query", "on": "drs-on", "off": "drs-off"}
+
+
+class EfsmiFailed(HardwareError):
+    """``efsmi`` reported failure, or was killed as it printed without end; ``exit_code`` is below
+    0 after a signal."""
+
+    def __init__(self, what: str, exit_code: int, *, remedy: str = "") -> None:
+        super().__init__(what, remedy=remedy)
+        self.exit_code = exit_code
+
+
+class EfsmiHung(HardwareError):
+    """``efsmi`` did not end within its limit; what it changed is unknown."""
+
+
+class Efsmi:
+    """Runs the tool at `path` and gives back what it printed.
+
+    `timeout` is in seconds and holds for each call. The tool is never given a shell, and its
+    output is decoded with replacement, since tables carry ``℃`` and serial numbers are raw.
+    A tool that prints without end is killed at `_OUTPUT_LIMIT`.
+    What it had printed before it was killed or failed is told in the error and never given back:
+    a table that was cut off looks like one with fewer cards. What a call leaves running in its
+    process group is killed, however it ended: it would keep the descriptors that were inherited,
+    and with them a card's lock. A call that not even a kill ends is not repeated while it lasts:
+    processes would pile up behind a card that hangs. Each call finds the vendor's `library` by
+    LD_LIBRARY_PATH; without one, as the system does.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        timeout: float,
+        effects: Effects,
+        library: Path | None = None,
+        measured: Measured = lambda _command, _outcome, _seconds: None,
+    ) -> None:
+        self._path = path
+        self.timeout = timeout
+        self._effects = effects
+        self._library = LibraryFolder(library) if library is not None else None
+        self._measured = measured
+        self._stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
+
+    def list_cards(self, index: int | None = None) -> str:
+        """``efsmi -L``: index, serial, PCI address and uuid of each card, or of one."""
+        return self.run(*_of(index), "-L")
+
+    def query(self, index: int | None = None) -> str:
+        """``efsmi -q``: everything about each card, or one, as blocks of ``key : value``."""
+        return self.run(*_of(index), "-q")
+
+    def query_json(self, index: int | None = None) -> str:
+        """``efsmi -q --json-format``: the same as JSON; EfsmiFailed from tools too old for it."""
+        return self.run(*_of(index), "-q", "--json-format")
+
+    def summary(self) -> str:
+        """Plain ``efsmi``: the only place that tells the virtualisation mode."""
+        return self.run()
+
+    def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str:
+        """Standard output of one call, which keeps the file descriptors `inherit` open for as
+        long as it lives.
+
+        Raises EfsmiHung, EfsmiFailed, or HardwareError where the tool cannot be run.
+        """
+        begun, outcome = time.monotonic(), "error"
+        try:
+            output = self._run(arguments, inherit)
+            outcome = "ok"
+        except EfsmiFailed:
+            outcome = "failed"
+            raise
+        except EfsmiHung:
+            outcome = "hung"
+            raise
+        finally:
+            self._measured(_command(arguments), outcome, time.monotonic() - begun)
+        return output
+
+    def _run(self, arguments: tuple[str, ...], inherit: Sequence[int]) -> str:
+        argv = [str(self._path), *arguments]
+        call = " ".join(["efsmi", *arguments])
+        self._check_not_stuck(arguments, call)
+        try:
+            with self._effects(Point.EFSMI_CALL):
+                done = self._execute(argv, arguments, inherit)
+        except TooMuchOutput as error:
+            raise EfsmiFailed(
+                f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
+                -signal.SIGKILL,
+                remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
+                "or set the chart's efsmi.path if it is not the vendor's tool",
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            said = last_line(_decoded(error.stdout)) or last_line(_decoded(error.stderr))
+            raise EfsmiHung(
+                f"`{call}` did not end within {self.timeout:g} s"
+                + (f" (it had printed: {said})" if said else ""),
+                remedy="look at the kernel log for a card that hangs, or give efsmi more time "
+                "(the chart's efsmi.timeout)",
+            ) from error
+        except OSError as error:
+            raise HardwareError(
+                f"{self._path} cannot be run: {error.strerror or error}",
+                remedy="set the chart's efsmi.path, or efsmi.runtimeClassName where the vendor's "
+                "runtime provides it",
+            ) from error
+        output = _decoded(done.stdout)
+        if done.returncode != 0:
+            said = last_line(_decoded(done.stderr)) or last_line(output)
+            end = f"ended with {done.returncode}"
+            if done.returncode < 0:
+                end = f"was killed by signal {-done.returncode}"
+            raise EfsmiFailed(f"`{call}` {end}: {said or 'no output'}", done.returncode)
+        logger.debug("%s printed %d bytes", call, len(done.stdout))
+        return output
+
+    def _execute(
+        self, argv: Sequence[str], arguments: tuple[str, ...], inherit: Sequence[int]
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Like ``subprocess.run``, but returns after the timeout even when the tool sits in an
+        uninterruptible call of the kernel driver, where a kill takes effect only later."""
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self._environment(),
+            pass_fds=tuple(inherit),
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        output = Output(process.stdout, process.stderr, _OUTPUT_LIMIT)
+        try:
+            _finish(process, output, self.timeout)
+        except (subprocess.TimeoutExpired, TooMuchOutput) as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            # What it printed before is only read after a hang, for the message.
+            with contextlib.suppress(subprocess.TimeoutExpired, TooMuchOutput):
+                if isinstance(error, TooMuchOutput):
+                    process.wait(_GRACE)
+                else:
+                    _finish(process, output, _GRACE)
+            if isinstance(error, subprocess.TimeoutExpired):
+                error.stdout, error.stderr = bytes(output.stdout), bytes(output.stderr)
+            raise
+        finally:
+            output.close()
+            if not _ends(process):
+                self._stuck[arguments] = process
+        return subprocess.CompletedProcess(
+            argv, process.returncode, bytes(output.stdout), bytes(output.stderr)
+        )
+
+    def _environment(self) -> dict[str, str]:
+        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+        if self._library is not None:
+            inherited = environment.get(_SEARCH_PATH)
+            first = str(self._library.path())
+            environment[_SEARCH_PATH] = f"{first}:{inherited}" if inherited else first
+        return environment
+
+    def _check_not_stuck(self, arguments: tuple[str, ...], call: str) -> None:
+        earlier = self._stuck.pop(arguments, None)
+        if earlier is not None and not _is_gone(earlier):
+            self._stuck[arguments] = earlier
+            raise EfsmiHung(
+                f"an earlier `{call}` has not ended although it was killed",
+                remedy="look at the kernel log for a card that hangs; the node may need a reboot",
+            )
+
+
+def _finish(process: subprocess.Popen[bytes], output: Output, within: float) -> None:
+    """Read until the output and the process have ended. Raises subprocess.TimeoutExpired after
+    `within` seconds, and TooMuchOutput."""
+    end = time.monotonic() + within
+    try:
+        output.read(within)
+    except TimeoutError:
+        raise subprocess.TimeoutExpired(process.args, within) from None
+    process.wait(max(end - time.monotonic(), 0))
+
+
+def _ends(process: subprocess.Popen[bytes]) -> bool:
+    """Kill what is left of the call's process group; whether it is gone within `_GRACE`."""
+    end = time.monotonic() + _GRACE
+    while not _is_gone(process):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_LOOK_EVERY)
+    return True
+
+
+def _is_gone(process: subprocess.Popen[bytes]) -> bool:
+    """Whether nothing of the call's process group runs. Its dead are taken, too: the agent is
+    process 1 of its container, to which they come when the tool ends before them."""
+    if process.poll() is None:
+        return False
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-process.pid, os.WNOHANG) != (0, 0):
+            pass
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def _of(index: int | None) -> tuple[str, ...]:
+    return () if index is None else ("-i", str(index))
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """The call in a word, whichever card it is of: the simulator's names."""
+    words = arguments[2:] if arguments[:1] == ("-i",) else arguments
+    words = words[1:] if words[:1] == ("--drs",) else words
+    word = words[0] if words else "summary"
+    return _COMMANDS.get(word, word.removeprefix("--"))
+
+
+def _decoded(output: bytes | None) -> str:
+    return (output or b"").decode("utf-8", "replace")

@@ -1,0 +1,79 @@
+"""Reading plain ``efsmi``: the virtualisation mode of each card, which no other output tells.
+
+A card is a cell of two lines between bars. Fields inside a cell vary (power can be ``N/A`` or
+missing, a temperature ``71℃``, ``39 C`` or ``-``) and their widths grow, so values are found by
+column: below ``GCU Virt`` of the header, the mode is the last word of a card's second line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dra_driver.hardware.efsmi.sanitize import last_line, shown
+from dra_driver.model.card import Virtualization
+from dra_driver.model.errors import HardwareError
+
+_INDEX = re.compile(r"([0-9]{1,4})\s+\S")
+# The domain is shortened (``00:0d:00.0``), so only what follows it is told.
+_SLOT = re.compile(r"(?:^|[\s:])([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:\s|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """A card's cell: efsmi's index, bus, device and function as ``0d:00.0``, and the mode, None
+    where the `word` at its place is not a known one."""
+
+    index: int
+    slot: str
+    mode: Virtualization | None
+    word: str
+
+
+def parse_summary(text: str) -> tuple[SummaryRow, ...]:
+    """The cards' cells in their order; two may claim one index.
+
+    Raises HardwareError when there is no cell, or no column GCU Virt: giving out cards whose
+    mode is unknown could take them from somebody.
+    """
+    lines = text.splitlines()
+    column = next((at for line in lines for at in _virt_column(line)), None)
+    if column is None:
+        raise HardwareError(
+            f"`efsmi` shows no column GCU Virt (it printed: {last_line(text)})",
+            remedy="this driver needs efsmi 1.2 or newer",
+        )
+    found = tuple(
+        _row(int(index[1]), slot[1].lower(), second, column)
+        for first, second in zip(lines, [*lines[1:], ""], strict=True)
+        for cells in [_cells(first)]
+        for index in [_INDEX.match(cells[0])]
+        for slot in [next(filter(None, map(_SLOT.search, cells[1:])), None)]
+        if index is not None and slot is not None
+    )
+    if not found:
+        raise HardwareError(f"`efsmi` shows no card (it printed: {last_line(text)})")
+    return found
+
+
+def _row(index: int, slot: str, second: str, column: int) -> SummaryRow:
+    cells = _cells(second)
+    words = cells[column].split() if column < len(cells) else []
+    word = words[-1] if words else ""
+    mode = Virtualization(word) if word in set(Virtualization) else None
+    return SummaryRow(index, slot, mode, shown(word))
+
+
+def _virt_column(line: str) -> Iterator[int]:
+    for at, cell in enumerate(_cells(line)):
+        if cell.endswith("GCU Virt"):
+            yield at
+
+
+def _cells(line: str) -> list[str]:
+    """What follows each of a line's bars, stripped; one empty cell for a line without bars."""
+    line = line.strip()
+    if not line.startswith("|"):
+        return [""]
+    return [cell.strip() for cell in line[1:].split("|")]

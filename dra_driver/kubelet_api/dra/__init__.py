@@ -1,0 +1,1 @@
+"""The DRA plugin that the kubelet calls: registration, NodePrepareResources, device health."""

@@ -1,0 +1,174 @@
+"""What a DRA call does around the work: every claim gets a result, and no error escapes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Protocol, TypeVar
+
+import grpc
+
+from dra_driver.kubelet_api.dra.handler import ClaimHandler, Prepared
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import GcuError, Refused
+from dra_driver.telemetry.logs import new_call
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class CallObserver(Protocol):
+    """Is told of each call for claims; `operation` is prepare or unprepare. Neither raises nor
+    waits."""
+
+    def on_begin(self, operation: str) -> None:
+        """A call came in."""
+
+    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
+        """It is about to be answered; `errors` has one for each claim that failed."""
+
+
+class ClaimService:
+    """Has `handler` prepare and unprepare claims, and keeps the contract that the kubelet relies
+    on. Thread-safe.
+
+    The kubelet discards all results when a call fails as a whole, so that one claim would keep
+    the pod's others back: here a failure of any kind is a result of the claims it concerns.
+
+    `at_a_time` calls work beside each other and the others wait, as the interpreter lets one thread
+    run at a time: of calls that all begin at once all end last. Who has waited for `patience`
+    seconds goes ahead: those before it are held up by a card or by the API server.
+    """
+
+    def __init__(
+        self,
+        handler: ClaimHandler,
+        observer: CallObserver,
+        effects: Effects,
+        *,
+        at_a_time: int = 8,
+        patience: float = 0.5,
+    ) -> None:
+        self._handler = handler
+        self._observer = observer
+        self._effects = effects
+        self._places = threading.BoundedSemaphore(at_a_time)
+        self._patience = patience
+        self._running: dict[str, list[grpc.ServicerContext]] = {}
+        self._running_lock = threading.Lock()
+
+    def prepare(
+        self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
+    ) -> dict[str, Prepared | GcuError]:
+        """The claims' devices, or why there are none; by UID, one for each of `refs`."""
+        handle = partial(self._handler.prepare, awaited=context.is_active)
+        return self._answer("prepare", refs, context, handle, Point.REPLY_PREPARE)
+
+    def unprepare(
+        self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
+    ) -> dict[str, GcuError | None]:
+        """None for each claim that is unprepared now, or why it is not; by UID."""
+        handle = self._handler.unprepare
+        return self._answer("unprepare", refs, context, handle, Point.REPLY_UNPREPARE)
+
+    def _answer(
+        self,
+        operation: str,
+        refs: Sequence[ClaimRef],
+        context: grpc.ServicerContext,
+        handle: Callable[[Sequence[ClaimRef]], Mapping[str, R | GcuError]],
+        reply: Point,
+    ) -> dict[str, R | GcuError]:
+        if not refs:  # the agent's own check of its sockets, which asks for nothing
+            return {}
+        results: dict[str, R | GcuError] = {}
+        with new_call(operation), self._observed(operation, results):
+            # How a claim fared is told once, at its end: of a call that hangs, the hardware's
+            # limits tell.
+            logger.debug("begun: %s", refs)
+            found: Mapping[str, R | GcuError]
+            try:
+                with self._entered(refs, context):
+                    found = handle(refs)
+            except GcuError as error:
+                found = {ref.uid: error for ref in refs}
+            except Exception as error:
+                logger.exception("the call failed")
+                found = {ref.uid: _internal(error) for ref in refs}
+            for ref in refs:
+                missing = GcuError(f"claim {ref} got no result")
+                results[ref.uid] = found.get(ref.uid, missing)
+                _log(ref, results[ref.uid])
+            self._effects.before(reply)
+            context.add_callback(partial(self._effects.after, reply))
+        return results
+
+    @contextmanager
+    def _observed(self, operation: str, results: Mapping[str, object]) -> Iterator[None]:
+        begun = time.perf_counter()
+        self._observer.on_begin(operation)
+        try:
+            yield
+        finally:
+            errors = [each for each in results.values() if isinstance(each, GcuError)]
+            self._observer.on_end(operation, time.perf_counter() - begun, errors)
+
+    @contextmanager
+    def _entered(self, refs: Sequence[ClaimRef], context: grpc.ServicerContext) -> Iterator[None]:
+        """Wait for a place, and keep it inside; raises Refused while a call for one of the claims
+        still runs which the kubelet gave up.
+
+        It does so after 45 s (k8s.io/kubernetes, ``pkg/kubelet/cm/dra/plugin``) and calls again,
+        while the call before may wait for a card that hangs: each would take one more thread until
+        none is left for the other cards. Calls that are both waited for run beside each other, as
+        pods may share a claim.
+        """
+        self._begin(refs, context)
+        try:
+            placed = self._places.acquire(timeout=self._patience)
+            try:
+                yield
+            finally:
+                if placed:
+                    self._places.release()
+        finally:
+            self._end(refs, context)
+
+    def _begin(self, refs: Sequence[ClaimRef], context: grpc.ServicerContext) -> None:
+        with self._running_lock:
+            for ref in refs:
+                if any(not caller.is_active() for caller in self._running.get(ref.uid, ())):
+                    raise Refused(
+                        f"an earlier call for claim {ref}, which was given up, is still running",
+                        remedy="the kubelet retries; the agent's log says what the call waits for",
+                    )
+            for ref in refs:
+                self._running.setdefault(ref.uid, []).append(context)
+
+    def _end(self, refs: Sequence[ClaimRef], context: grpc.ServicerContext) -> None:
+        with self._running_lock:
+            for ref in refs:
+                callers = self._running[ref.uid]
+                callers.remove(context)
+                if not callers:
+                    del self._running[ref.uid]
+
+
+def _log(ref: ClaimRef, result: object) -> None:
+    if isinstance(result, GcuError):
+        logger.error("claim %s (%s): %s", ref, ref.uid, result)
+    else:
+        logger.info("claim %s (%s): done", ref, ref.uid)
+
+
+def _internal(error: Exception) -> GcuError:
+    return GcuError(
+        f"internal error of the agent: {error!r}",
+        remedy="report it with the stack trace in its log",
+    )

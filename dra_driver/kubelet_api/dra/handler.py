@@ -1,0 +1,26 @@
+"""The port behind which claims are prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claim_device import PreparedDevice
+from dra_driver.model.errors import GcuError
+
+Prepared = tuple[PreparedDevice, ...]
+
+
+class ClaimHandler(Protocol):
+    """Prepares claims. Both methods are called by several threads at once, must be idempotent
+    by claim UID, and give a result for each claim, by UID; a claim's failure is its result."""
+
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
+        """Make the claims of one pod usable on this node, as long as that is `awaited`: who gave
+        the call up may have had the claims unprepared since, by another agent."""
+
+    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+        """Undo prepare; a claim that is not prepared is a success."""

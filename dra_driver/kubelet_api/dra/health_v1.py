@@ -1,0 +1,40 @@
+"""The service `v1.DRAResourceHealth` over the feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import grpc
+
+from dra_driver.kubelet_api.dra.health import DeviceHealth
+from dra_driver.kubelet_api.dra.health_broadcaster import TIMEOUT, HealthFeed
+from dra_driver.kubelet_api.generated import dra_health_v1_pb2 as api
+from dra_driver.kubelet_api.generated import dra_health_v1_pb2_grpc as rpc
+
+SERVICE = "v1.DRAResourceHealth"
+"""As the registration's list of supported versions writes it."""
+
+
+class Servicer(rpc.DRAResourceHealthServicer):
+    """Translates lists into messages; the names are the API's."""
+
+    def __init__(self, feed: HealthFeed) -> None:
+        self._feed = feed
+
+    def NodeWatchResources(  # noqa: N802 (the API's name)
+        self,
+        request: api.NodeWatchResourcesRequest,  # noqa: ARG002 (the API's signature)
+        context: grpc.ServicerContext,
+    ) -> Iterator[api.NodeWatchResourcesResponse]:
+        for devices in self._feed.lists(context):
+            yield api.NodeWatchResourcesResponse(devices=map(_message, devices))
+
+
+def _message(device: DeviceHealth) -> api.DeviceHealth:
+    return api.DeviceHealth(
+        device=api.DeviceIdentifier(pool_name=device.pool, device_name=device.device),
+        health=api.HealthStatus.Value(device.health.value),
+        last_updated_time=device.updated,
+        health_check_timeout_seconds=TIMEOUT,
+        message=device.shown,
+    )

@@ -1,0 +1,117 @@
+"""CDI specifications: one file for each owner, from which the runtime takes devices and variables.
+
+Facts from upstream's source: containerd 2.4.2 adds CDI after the image's and the pod's
+environment (``internal/cri/server/container_create_linux.go``, ``WithCDI`` is the last option), and
+CDI replaces a variable of the same name (container-device-interface 1.1.1,
+``internal/ociedit/spec_editor.go``, ``addEnv``): what stands here overrides an image's ``ENV``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from dra_driver.model import names
+from dra_driver.model.card import Card, DeviceNode
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.instance import Instance
+from dra_driver.model.owner import Owner
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.records import Hold, Kind, decode, encode, record
+
+# Annotations came with 0.6.0, which containerd reads from 1.7.12 on and every 2.x; Kubernetes
+# 1.36 needs containerd 2 anyway.
+_VERSION: Final = "0.6.0"
+_ANNOTATION: Final = f"{names.DRIVER}/prepared"
+
+
+class Injection(StrEnum):
+    """Who gives a container its device nodes: CDI, or the vendor's container runtime, which
+    does so by the variables and must not find them there already."""
+
+    CDI = "cdi"
+    RUNTIME = "runtime"
+
+
+def device_id(owner: Owner, hold: Hold) -> str:
+    """The fully qualified CDI name of the owner's device.
+
+    It is its own, whatever else the owner holds, and the same after repeats, restarts and
+    upgrades: the kubelet remembers it for as long as the claim is prepared.
+    """
+    return f"{names.CDI_KIND}={owner.uid}-{hold.name}"
+
+
+def render(
+    owner: Owner,
+    holds: Sequence[Hold],
+    cards: Mapping[PciAddress, Card],
+    injection: Injection,
+) -> bytes:
+    """The owner's specification; the same bytes for the same facts.
+
+    `cards` has every card that the holds see. The ``prepared`` record stands in an annotation,
+    which no container sees: with it a lost journal is rebuilt.
+    """
+    prepared = record(Kind.PREPARED, owner, tuple(holds)).raw
+    spec = {
+        "cdiVersion": _VERSION,
+        "kind": names.CDI_KIND,
+        "annotations": {_ANNOTATION: encode(prepared).decode()},
+        "devices": [
+            {
+                "name": f"{owner.uid}-{name}",
+                "containerEdits": _edits(hold, cards, injection),
+            }
+            for hold in holds
+            for name in (hold.name, *hold.formerly)
+        ],
+    }
+    # In one line: with indentation it is Python that writes the JSON, and takes ten times as long.
+    return json.dumps(spec).encode() + b"\n"
+
+
+def environment(hold: Hold, cards: Mapping[PciAddress, Card]) -> Iterator[tuple[str, str]]:
+    """The variables that tell a container of what it has; `cards` as in `render`."""
+    minors = sorted(cards[address].minor for address in hold.sees)
+    yield names.ENV_VISIBLE_DEVICES, ",".join(str(minor) for minor in minors)
+    if hold.instance is not None:
+        yield names.ENV_TOPS_VISIBLE_DEVICES, _partition(hold.instance, cards[hold.card])
+
+
+def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[Hold, ...]]:
+    """The owner and its devices as a specification of ours for that UID tells them; raises
+    InvalidValue when it does not."""
+    try:
+        annotation = json.loads(content)["annotations"][_ANNOTATION]
+        found = decode(annotation.encode("ascii"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidValue(f"a CDI file has no readable record of its owner: {error!r}") from error
+    if found.owner is None or found.kind != Kind.PREPARED or not found.holds:
+        raise InvalidValue("a CDI file's record of its owner is incomplete")
+    if found.owner.uid != uid:
+        raise InvalidValue(f"the CDI file of {uid} tells of {found.owner.uid}")
+    return found.owner, found.holds
+
+
+def _edits(hold: Hold, cards: Mapping[PciAddress, Card], injection: Injection) -> dict[str, Any]:
+    env = [f"{name}={value}" for name, value in environment(hold, cards)]
+    edits: dict[str, Any] = {"env": env}
+    nodes = cards[hold.card].nodes
+    # An empty list is not the same as none to every runtime.
+    if injection is Injection.CDI and nodes:
+        edits["deviceNodes"] = [_node(node) for node in nodes]
+    return edits
+
+
+def _partition(instance: Instance, card: Card) -> str:
+    """What the vendor's libraries take for a DRS instance; very old ones know no uuid."""
+    return f"DRS-{instance.uuid or f'{card.index}:{instance.id}'}"
+
+
+def _node(node: DeviceNode) -> dict[str, str]:
+    elsewhere = {"hostPath": node.host_path} if node.host_path != node.path else {}
+    # Not "m": a container has no business making device nodes.
+    return {"path": node.path, **elsewhere, "permissions": "rw"}

@@ -1,0 +1,289 @@
+"""What the journal says: records of who holds what, as JSON that keeps fields it does not know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final
+
+from dra_driver.model.claim import ClaimRef, Result
+from dra_driver.model.device import parse_device_name
+from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.model.identifiers import check_id
+from dra_driver.model.instance import Instance
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
+from dra_driver.model.owner import Grant, Owner, Remnant
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import PluginDevice
+from dra_driver.model.quantity import parse_quantity
+
+# A node has a few dozen device names and amounts, and the ledger asks for those of all claims at
+# every prepare.
+_parsed = lru_cache(maxsize=1024)(parse_device_name)
+
+
+class Kind(StrEnum):
+    """The steps of a holding's life, each written before the effects that follow it.
+
+    ``intent`` and ``unpreparing`` account for every effect that may or may not have happened;
+    ``prepared`` and ``forgotten`` say that all of them have.
+    """
+
+    INTENT = "intent"
+    PREPARED = "prepared"
+    UNPREPARING = "unpreparing"
+    FORGOTTEN = "forgotten"
+
+
+class CardKind(StrEnum):
+    """Records of cards: that we switched DRS mode on, or out of it again.
+
+    A claim's record with a DRS device says the former, too; this one says it where no claim does.
+    """
+
+    DRS_ON = "drs-on"
+    DRS_OFF = "drs-off"
+
+
+_RECORDS: Final = "records"
+_CAPACITIES: Final = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One device of an owner.
+
+    ``sees`` are the cards that a container with this device is told of: those of its usage set,
+    its own among them. ``consumed`` maps a capacity to a quantity; it and ``share_id`` are set
+    where the device allows several allocations. ``instance`` is the DRS instance that it stands
+    for; until there is one, ``before`` are those that the card had when it was about to be made.
+    With ``admin_access`` a container sees the card, and nothing of it is held. ``formerly`` are
+    names of other devices for which it stands now (`dra_driver.node.claims.reallocation`).
+    ``made_for`` is the UID of the pod for which the claim was made from a template; empty where
+    pods can share it. ``total`` is into how many slices the card was cut when slices of it were
+    counted for the owner.
+    """
+
+    request: str
+    pool: str
+    device: str
+    share_id: str | None = None
+    consumed: Mapping[str, str] = field(default_factory=dict)
+    sees: tuple[PciAddress, ...] = ()
+    instance: Instance | None = None
+    before: tuple[Instance, ...] | None = None
+    admin_access: bool = False
+    formerly: tuple[str, ...] = ()
+    made_for: str = ""
+    total: int | None = None
+
+    @classmethod
+    def of(cls, result: Result) -> Hold:
+        """What an allocation result holds; raises InvalidValue for a name that is not ours."""
+        parse_device_name(result.device)
+        if result.share_id is not None:
+            check_id(result.share_id, "share ID")
+        return cls(
+            request=result.main_request,
+            pool=result.pool,
+            device=result.device,
+            share_id=result.share_id,
+            consumed=result.consumed,
+            admin_access=result.admin_access,
+        )
+
+    @property
+    def mode(self) -> Mode:
+        """The mode that the hold puts its card in."""
+        return _parsed(self.device)[0]
+
+    @property
+    def card(self) -> PciAddress:
+        """The card that the device stands for."""
+        return _parsed(self.device)[1]
+
+    @property
+    def name(self) -> str:
+        """The device with its share: it is the owner's own."""
+        return self.device if self.share_id is None else f"{self.device}-{self.share_id}"
+
+    @property
+    def amount(self) -> int | None:
+        """How many slices, or which DRS size, it takes of its card; None for the whole card, and
+        where the record does not say it in whole numbers: then it must be taken for all."""
+        text = self.consumed.get(_CAPACITIES.get(self.mode, ""))
+        return None if text is None else _amount(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record. ``kind`` is a `Kind` or `CardKind`, or whatever a newer version wrote; ``raw``
+    is the JSON object as read or to be written, with every field."""
+
+    kind: str
+    owner: Owner | None
+    holds: tuple[Hold, ...]
+    raw: Mapping[str, Any]
+    card: PciAddress | None = None
+
+
+@lru_cache(maxsize=1024)
+def _amount(text: str) -> int | None:
+    try:
+        value = parse_quantity(text)
+    except InvalidValue:
+        return None
+    return int(value) if value >= 1 and value == int(value) else None
+
+
+def record(kind: Kind, owner: Owner, holds: tuple[Hold, ...]) -> Record:
+    """A new record; every kind carries all that is known, so that each stands for itself when
+    others are damaged."""
+    raw = {
+        "kind": kind.value,
+        **_owner_out(owner),
+        "holds": [_hold_out(hold) for hold in holds],
+    }
+    return Record(kind, owner, holds, raw)
+
+
+def card_record(kind: CardKind, card: PciAddress) -> Record:
+    """A new record of a card."""
+    return Record(kind, None, (), {"kind": kind.value, "card": str(card)}, card)
+
+
+def counted_header(header: Mapping[str, Any], following: int) -> dict[str, Any]:
+    """The header of a file that is made with so many records behind it."""
+    return {**header, _RECORDS: following}
+
+
+def uncounted_header(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The header for another place or another file."""
+    return {key: content for key, content in header.items() if key != _RECORDS}
+
+
+def is_short(header: Mapping[str, Any], following: int) -> bool:
+    """Whether fewer records follow than the file was made with: these were synced with it, so
+    the last one that is missing is damage, however it looks."""
+    made_with = header.get(_RECORDS)
+    return type(made_with) is int and following < made_with
+
+
+def encode(raw: Mapping[str, Any]) -> bytes:
+    """The JSON object as compact ASCII."""
+    return json.dumps(raw, separators=(",", ":"), sort_keys=True).encode("ascii")
+
+
+def decode(payload: bytes) -> Record:
+    """Read what `encode` wrote, in this version or another.
+
+    Raises InvalidValue for what is no JSON object.
+    """
+    try:
+        raw = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"a record is not JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise InvalidValue("a record is not a JSON object")
+    return read(raw)
+
+
+def read(raw: Mapping[str, Any]) -> Record:
+    """The record of this JSON object. One of an unknown kind, or of a known kind in an unknown
+    shape, becomes a record that is kept but means nothing here."""
+    kind = str(raw.get("kind", ""))
+    try:
+        if kind in set(CardKind):
+            return Record(kind, None, (), raw, PciAddress.parse(raw["card"]))
+        owner = _owner_in(raw)
+        holds = tuple(_hold_in(hold) for hold in raw.get("holds", ()))
+    except (KeyError, TypeError, ValueError, AttributeError, GcuError):
+        known = {*Kind, *CardKind}
+        return Record("" if kind in known else kind, None, (), raw)
+    return Record(kind, owner, holds, raw)
+
+
+def _owner_out(owner: Owner) -> dict[str, Any]:
+    if isinstance(owner, Grant):
+        devices = [str(device) for device in owner.devices]
+        return {"grant": {"devices": devices, "total": owner.total, "answer": owner.answer}}
+    # A version that knows no remnants takes one for a claim that is being unprepared.
+    left = {"left": True} if isinstance(owner, Remnant) else {}
+    claim = {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid, **left}
+    return {"claim": claim}
+
+
+def _owner_in(raw: Mapping[str, Any]) -> Owner:
+    if "grant" in raw:
+        entry = raw["grant"]
+        devices = tuple(PluginDevice.parse(text) for text in entry["devices"])
+        if type(entry["total"]) is not int:
+            raise InvalidValue(f"{entry['total']!r} is no number of devices")
+        return Grant(devices, entry["total"], str(entry["answer"]))
+    entry = raw["claim"]
+    check_id(entry["uid"], "UID")
+    kind = Remnant if entry.get("left") is True else ClaimRef
+    return kind(str(entry["namespace"]), str(entry["name"]), entry["uid"])
+
+
+def _hold_out(hold: Hold) -> dict[str, Any]:
+    shared = {"shareID": hold.share_id} if hold.share_id is not None else {}
+    consumed = {"consumedCapacity": dict(hold.consumed)} if hold.consumed else {}
+    drs: dict[str, Any] = {}
+    if hold.instance is not None:
+        drs["instance"] = _instance_out(hold.instance)
+    if hold.before is not None:
+        drs["before"] = [_instance_out(instance) for instance in hold.before]
+    return {
+        "request": hold.request,
+        "pool": hold.pool,
+        "device": hold.device,
+        "sees": [str(card) for card in hold.sees],
+        **shared,
+        **consumed,
+        **drs,
+        **({"adminAccess": True} if hold.admin_access else {}),
+        **({"formerly": list(hold.formerly)} if hold.formerly else {}),
+        **({"madeFor": hold.made_for} if hold.made_for else {}),
+        **({"total": hold.total} if hold.total is not None else {}),
+    }
+
+
+def _hold_in(raw: Mapping[str, Any]) -> Hold:
+    _, card = parse_device_name(raw["device"])
+    sees = tuple(PciAddress.parse(each) for each in raw["sees"])
+    share_id = raw.get("shareID")
+    if share_id is not None:
+        check_id(share_id, "share ID")
+    instance, before, total = raw.get("instance"), raw.get("before"), raw.get("total")
+    return Hold(
+        request=str(raw["request"]),
+        pool=str(raw["pool"]),
+        device=raw["device"],
+        share_id=share_id,
+        consumed={str(k): str(v) for k, v in raw.get("consumedCapacity", {}).items()},
+        # No version writes it without the device's own card; a CDI file may be damaged.
+        sees=sees if card in sees else (card,),
+        instance=None if instance is None else _instance_in(instance),
+        before=None if before is None else tuple(map(_instance_in, before)),
+        admin_access=raw.get("adminAccess") is True,
+        formerly=tuple(map(str, raw.get("formerly", ()))),
+        made_for=str(raw.get("madeFor", "")),
+        total=total if type(total) is int and total > 0 else None,
+    )
+
+
+def _instance_out(instance: Instance) -> dict[str, Any]:
+    uuid = {"uuid": instance.uuid} if instance.uuid is not None else {}
+    return {"id": instance.id, "profile": instance.profile, **uuid}
+
+
+def _instance_in(raw: Mapping[str, Any]) -> Instance:
+    number, uuid = raw["id"], raw.get("uuid")
+    if not isinstance(number, int) or not isinstance(uuid, str | None):
+        raise InvalidValue(f"{raw!r} is not a DRS instance")
+    return Instance(number, str(raw["profile"]), uuid)

@@ -1,0 +1,77 @@
+"""Reads from the API server on behalf of one call of the kubelet."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import KubeError
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.node.ports import ClaimReader
+from dra_driver.util.backoff import Backoff
+
+logger = logging.getLogger(__name__)
+
+# The kubelet gives a call up after 45 s (k8s.io/kubernetes, pkg/kubelet/cm/dra/plugin), and makes
+# it again 60 to 90 s later. What is left of them is for the cards.
+_SECONDS: Final = 25.0
+
+Clock = Callable[[], float]
+Pause = Callable[[float], None]
+
+
+class ApiReader:
+    """Claims and pods, each read when it is needed: the agent may not list them."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
+        """As `ClaimReader`."""
+        return self._api.get(RESOURCE_CLAIMS, name, namespace=namespace)
+
+    def get_pod(self, namespace: str, name: str) -> dict[str, Any]:
+        """As `ClaimReader`."""
+        return self._api.get(PODS, name, namespace=namespace)
+
+
+class RetryingReader:
+    """A `ClaimReader` that repeats a read while the server asks for that (429, 503), after the
+    pause that the server names, and raises the last error where no time is left.
+
+    Make one for each call of the kubelet: all its reads share the time limit. Thread-safe.
+    """
+
+    def __init__(
+        self, reader: ClaimReader, *, clock: Clock = time.monotonic, pause: Pause = time.sleep
+    ) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._pause = pause
+        self._end = clock() + _SECONDS
+
+    def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
+        """As `ClaimReader`."""
+        return self._repeat(partial(self._reader.get_claim, namespace, name))
+
+    def get_pod(self, namespace: str, name: str) -> dict[str, Any]:
+        """As `ClaimReader`."""
+        return self._repeat(partial(self._reader.get_pod, namespace, name))
+
+    def _repeat(self, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        backoff = Backoff(first=0.2, longest=5.0)
+        while True:
+            try:
+                return read()
+            except KubeError as error:
+                if error.retry_after is None:
+                    raise
+                wait = max(error.retry_after, backoff.next())
+                if self._clock() + wait > self._end:
+                    raise
+                logger.warning("the read is repeated in %.1f s: %s", wait, error)
+            self._pause(wait)

@@ -1,0 +1,97 @@
+"""What a claim's ``status.devices`` tells people of what was prepared. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dra_driver.model.card import Card
+from dra_driver.model.claim import Object
+from dra_driver.model.names import DRIVER
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.records import Hold
+
+
+def device_statuses(
+    holds: Iterable[Hold],
+    cards: Mapping[PciAddress, Card],
+    previous: Sequence[Mapping[str, Any]] = (),
+    *,
+    failure: str = "",
+    now: str,
+) -> list[Object]:
+    """An AllocatedDeviceStatus (resource.k8s.io/v1) for each hold of a claim, which is prepared,
+    or cannot be because of the `failure`.
+
+    `cards` has the cards that can be read now; `previous` is ``status.devices`` as it is, of all
+    drivers: a condition that did not change keeps its time. `now` is RFC 3339.
+    """
+    before = {_key(entry): entry for entry in previous if entry.get("driver") == DRIVER}
+    return [_status(hold, cards.get(hold.card), before, failure, now) for hold in holds]
+
+
+def _status(
+    hold: Hold,
+    card: Card | None,
+    before: Mapping[tuple[str, str, str | None], Mapping[str, Any]],
+    failure: str,
+    now: str,
+) -> Object:
+    share = {"shareID": hold.share_id} if hold.share_id is not None else {}
+    known = before.get((hold.pool, hold.device, hold.share_id), {})
+    return {
+        "driver": DRIVER,
+        "pool": hold.pool,
+        "device": hold.device,
+        **share,
+        "conditions": [_ready(hold, card, known, failure, now)],
+        "data": _data(hold, card),
+    }
+
+
+def _ready(
+    hold: Hold, card: Card | None, known: Mapping[str, Any], failure: str, now: str
+) -> Object:
+    problems = "; ".join(problem.text for problem in card.problems) if card else ""
+    if card is None:
+        status, reason, message = "False", "CardLost", f"card {hold.card} cannot be found"
+    elif problems:
+        status, reason, message = "False", "CardUnhealthy", f"card {hold.card}: {problems}"
+    elif failure:
+        status, reason, message = "False", "PrepareFailed", failure
+    else:
+        status, reason, message = "True", "Prepared", f"prepared on card {hold.card}"
+    since = next(
+        (
+            condition["lastTransitionTime"]
+            for condition in known.get("conditions") or ()
+            if (condition["type"], condition["status"]) == ("Ready", status)
+        ),
+        now,
+    )
+    return {
+        "type": "Ready",
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": since,
+    }
+
+
+def _data(hold: Hold, card: Card | None) -> Object:
+    data: Object = {"card": str(hold.card), "mode": hold.mode.value}
+    if card is not None:
+        data |= {"index": card.index, "minor": card.minor}
+    if hold.admin_access:
+        data["adminAccess"] = True
+    if hold.amount is not None:
+        data |= dict(hold.consumed)
+    if hold.instance is not None:
+        data |= {"profile": hold.instance.profile, "instanceID": hold.instance.id}
+        if hold.instance.uuid is not None:
+            data["instanceUUID"] = hold.instance.uuid
+    return data
+
+
+def _key(entry: Mapping[str, Any]) -> tuple[str, str, str | None]:
+    return entry["pool"], entry["device"], entry.get("shareID")

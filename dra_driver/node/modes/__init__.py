@@ -1,0 +1,1 @@
+"""What each mode does to a card when a device of it is prepared, checked and unprepared."""

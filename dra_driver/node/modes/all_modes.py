@@ -1,0 +1,28 @@
+"""The steps of all three modes of a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dra_driver.hardware.drs.drs import Drs
+from dra_driver.hardware.drs.profiles import ProfileTables
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.modes.driver import ModeSteps, SharedCard, WholeCard
+from dra_driver.node.modes.drs import DrsSteps
+
+
+def all_modes(
+    *,
+    drs: Drs,
+    tables: ProfileTables,
+    journal: Journal,
+    slice_count: Callable[[PciAddress], int],
+) -> Mapping[Mode, ModeSteps]:
+    """What a `Preparer` takes; `slice_count` says into how many slices a card is cut."""
+    return {
+        Mode.WHOLE: WholeCard(),
+        Mode.SHARED: SharedCard(slice_count),
+        Mode.DRS: DrsSteps(drs, tables, journal.snapshot),
+    }

@@ -1,0 +1,127 @@
+"""Finds out which DRS profiles cards offer, by asking one idle card of each kind.
+
+Profiles are listed in DRS mode only, so the card is switched on, asked and switched off again, with
+its lock held and the journal saying so, and only where nobody can be using it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dra_driver.hardware.drs.drs import Drs
+from dra_driver.hardware.drs.profiles import Form, ProfileTables
+from dra_driver.model.card import Card, Virtualization
+from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.records import CardKind, card_record
+from dra_driver.node.locks import Locks
+
+logger = logging.getLogger(__name__)
+
+_FIRST_RETRY = 60.0  # seconds
+_LAST_RETRY = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Setback:
+    """Why a card could not be examined, and when it may be tried again."""
+
+    reason: str
+    delay: float
+    due: float
+
+
+class Examiner:
+    """`free` says whether the API server has nothing allocated on a card; it may raise GcuError,
+    and then it is not known to be free."""
+
+    def __init__(
+        self,
+        *,
+        drs: Drs,
+        tables: ProfileTables,
+        journal: Journal,
+        locks: Locks,
+        free: Callable[[PciAddress], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._drs = drs
+        self._tables = tables
+        self._journal = journal
+        self._locks = locks
+        self._free = free
+        self._clock = clock
+        self._setbacks: dict[tuple[PciAddress, Form], _Setback] = {}
+
+    def reason(self, card: Card) -> str | None:
+        """Why the card's profiles are unknown; None where they are known."""
+        if self._tables.table(card) is not None:
+            return None
+        setback = self._setbacks.get((card.address, Form.of(card)))
+        if setback is not None:
+            return setback.reason
+        return f"the DRS profiles of {Form.of(card)} are unknown until such a card is free"
+
+    def run(self, cards: Iterable[Card]) -> bool:
+        """Examine one free card of each kind whose profiles are unknown; whether one was learnt.
+
+        Raises JournalError. A card that does not offer DRS is tried again after a while, twice as
+        long each time, as its firmware may have been changed.
+        """
+        learnt = False
+        for card in cards:
+            if self._tables.table(card) is None and self._is_due(card) and self._is_idle(card):
+                learnt |= self._try(card)
+        return learnt
+
+    def _is_due(self, card: Card) -> bool:
+        setback = self._setbacks.get((card.address, Form.of(card)))
+        return setback is None or self._clock() >= setback.due
+
+    def _is_idle(self, card: Card) -> bool:
+        if card.problems or card.virtualization is not Virtualization.DISABLED:
+            return False
+        try:
+            return self._free(card.address)
+        except GcuError as error:
+            logger.debug("it is not known whether card %s is free: %s", card.address, error)
+            return False
+
+    def _try(self, card: Card) -> bool:
+        key = (card.address, Form.of(card))
+        with self._locks.cards([card.address]):
+            ledger = self._journal.snapshot()
+            if ledger.holders_of(card.address) or card.address in ledger.switched:
+                return False
+            try:
+                self._examine(card)
+            except GcuError as error:
+                before = self._setbacks.get(key)
+                delay = min(before.delay * 2, _LAST_RETRY) if before else _FIRST_RETRY
+                self._setbacks[key] = _Setback(str(error), delay, self._clock() + delay)
+                logger.info("card %s has no DRS device: %s", card.address, error)
+                return False
+        self._setbacks.pop(key, None)
+        return True
+
+    def _examine(self, card: Card) -> None:
+        address = card.address
+        listed = self._drs.instances(address)
+        if listed:
+            raise Refused(f"card {address} has DRS instances of somebody else")
+        self._journal.write(card_record(CardKind.DRS_ON, address))
+        failure: GcuError | None = None
+        try:
+            self._drs.switch_on(address)
+            self._tables.learn(card, self._drs.profiles(address))
+        except GcuError as error:
+            failure = error
+        # Where this fails the record stays, and the next look at the node switches it off.
+        self._drs.switch_off(address)
+        self._journal.write(card_record(CardKind.DRS_OFF, address))
+        if failure is not None:
+            raise failure

@@ -1,0 +1,172 @@
+"""Compares journal, CDI files and cards, now and then: finishes or undoes what is ours, and tells
+what is not.
+
+A card is listed only where it is in DRS mode or should be, once for all its claims; one that hangs
+is waited for once in a look, as many ended claims may have left something there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from dra_driver.hardware.drs.drs import Drs
+from dra_driver.hardware.drs.errors import CardBusy
+from dra_driver.hardware.efsmi.runner import EfsmiHung
+from dra_driver.model.card import Card, Problem, Virtualization
+from dra_driver.model.device import parse_device_name
+from dra_driver.model.errors import GcuError
+from dra_driver.model.instance import Instance
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_FOREIGN
+from dra_driver.model.owner import Owner, Remnant
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.ledger import Ledger, State
+from dra_driver.node.checkpoint.records import CardKind, card_record
+from dra_driver.node.claims.manager import Keeper, Outcome
+from dra_driver.node.locks import Locks
+from dra_driver.node.modes.drs import foreign
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a look at the node found and did.
+
+    ``foreign`` has the problem of each card that somebody else divides; it holds until a look
+    no longer finds it. Cards in ``unknown`` could not be looked at: what was said of them before
+    still stands.
+    """
+
+    settled: dict[str, Outcome] = field(default_factory=dict)
+    failed: dict[str, GcuError] = field(default_factory=dict)
+    foreign: dict[PciAddress, Problem] = field(default_factory=dict)
+    unknown: dict[PciAddress, GcuError] = field(default_factory=dict)
+
+
+class Reconciler:
+    """Safe beside calls of the kubelet and beside another agent: it takes the locks that they
+    take. Never destroys an instance that the journal does not prove to be ours."""
+
+    def __init__(self, *, keeper: Keeper, journal: Journal, locks: Locks, drs: Drs) -> None:
+        self._keeper = keeper
+        self._journal = journal
+        self._locks = locks
+        self._drs = drs
+
+    def run(
+        self,
+        cards: Iterable[Card],
+        *,
+        adopt: bool = False,
+        hung: Mapping[PciAddress, GcuError] = MappingProxyType({}),
+    ) -> Findings:
+        """One look at `cards`, as they were last seen, and at every claim. Those that are `hung`,
+        as was just seen, are not asked.
+
+        With `adopt`, as the journal may have lost what it said of cards, an empty card in DRS mode
+        is taken for one that we switched. Raises JournalError; what fails for a claim or a card
+        is in the findings.
+        """
+        findings = Findings(unknown=dict(hung))
+        self._recall(findings)
+        for uid, held in self._journal.snapshot().holdings.items():
+            if held.state is not State.PREPARED:
+                self._settle(findings, uid, examine=True)
+        missing: set[str] = set()
+        for card in cards:
+            if card.address in findings.unknown:
+                continue
+            try:
+                self._look(findings, card, missing, adopt=adopt)
+            except GcuError as error:
+                logger.warning("card %s could not be looked at: %s", card.address, error)
+                findings.unknown[card.address] = error
+        for uid, held in self._journal.snapshot().holdings.items():
+            if held.state is State.PREPARED:
+                self._settle(findings, uid, examine=uid in missing)
+        return findings
+
+    def _recall(self, findings: Findings) -> None:
+        """What the journal has lost, as it was damaged while agents run."""
+        for uid in sorted(self._keeper.unrecorded()):
+            try:
+                outcome = self._keeper.recall(uid)
+            except GcuError as error:
+                logger.warning("claim %s is not on record: %s", uid, error)
+                findings.failed[uid] = error
+            else:
+                if outcome is not Outcome.AT_REST:
+                    logger.warning("claim %s: %s", uid, outcome)
+                    findings.settled[uid] = outcome
+
+    def _settle(self, findings: Findings, uid: str, *, examine: bool) -> None:
+        held = self._journal.snapshot().holdings.get(uid)
+        if held is None:
+            return
+        asked = {hold.card for hold in held.holds if hold.mode is Mode.DRS}
+        silent = [findings.unknown[card] for card in asked & findings.unknown.keys()]
+        if silent and held.state is not State.PREPARED:
+            self._failed(findings, held.owner, silent[0])
+            return
+        try:
+            outcome = self._keeper.settle(held.owner, examine=examine)
+        except GcuError as error:
+            if isinstance(error, EfsmiHung | CardBusy) and error.device is not None:
+                findings.unknown[parse_device_name(error.device)[1]] = error
+            self._failed(findings, held.owner, error)
+        else:
+            if outcome is not Outcome.AT_REST:
+                logger.warning("%s: %s", held.owner.title, outcome)
+                findings.settled[uid] = outcome
+
+    def _failed(self, findings: Findings, owner: Owner, error: GcuError) -> None:
+        logger.warning("%s is not at rest: %s", owner.title, error)
+        # Of a remnant it was told when there came to be one.
+        if not isinstance(owner, Remnant):
+            findings.failed[owner.uid] = error
+
+    def _look(self, findings: Findings, card: Card, missing: set[str], *, adopt: bool) -> None:
+        address = card.address
+        with self._locks.cards([address]):
+            ledger = self._journal.snapshot()
+            switched = address in ledger.switched
+            # Where efsmi does not tell the mode, only a listing shows who divides the card.
+            if card.virtualization not in {Virtualization.DRS, None} and not switched:
+                return
+            listed = self._drs.instances(address)
+            unheld = foreign(listed, ledger, address)
+            if unheld and not _unfinished(ledger, address):
+                text = f"somebody made DRS instances: {', '.join(map(str, unheld))}"
+                findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
+            missing |= _without(ledger, address, listed)
+            in_doubt = card.virtualization is not None and not listed and not switched
+            if in_doubt and self._drs.is_on(address):
+                if not adopt:
+                    text = "somebody switched DRS mode on; switch it off to let the card be used"
+                    findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
+                    return
+                self._journal.write(card_record(CardKind.DRS_ON, address))
+        self._keeper.vacate(address)
+
+
+def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
+    """Whether a claim may still have made an instance there that its record does not name."""
+    return any(
+        held.state is not State.PREPARED or hold.instance is None
+        for held, hold in ledger.holders_of(card)
+        if hold.mode is Mode.DRS
+    )
+
+
+def _without(ledger: Ledger, card: PciAddress, listed: tuple[Instance, ...]) -> set[str]:
+    """The claims whose instance is not listed, by UID."""
+    return {
+        held.owner.uid
+        for held, hold in ledger.holders_of(card)
+        if hold.mode is Mode.DRS and (hold.instance is None or not hold.instance.is_in(listed))
+    }

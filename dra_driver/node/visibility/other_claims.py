@@ -1,0 +1,88 @@
+"""Prepared claims that the pod of a call may use besides, though the call does not name them.
+
+The kubelet leaves a claim out of a call once it is prepared, so a container may use one that was
+prepared for another pod beside one of the call. To read the pod for every call would make each
+prepare wait for the API server twice. So first it is ruled out that there is such a claim, by what
+is known of the claims:
+
+- The journal knows all prepared claims of the pod's namespace.
+- A claim that was made from a template for a pod is that pod's.
+- Any other claim can be reserved for further pods at any time: it is read beside the claims of the
+  call, unless there are many, and the two can meet in a pod only if both are reserved for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from dra_driver.kube.errors import NotFound
+from dra_driver.model.claim import ClaimRef, Object, reserved_for
+from dra_driver.model.errors import GcuError
+from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
+
+# More than these are not read: the one pod costs less.
+_MOST_READ: Final = 3
+
+
+def others_to_read(ledger: Ledger, refs: Mapping[str, ClaimRef]) -> dict[str, ClaimRef]:
+    """The claims to read beside those of a call, by UID; none where the pod is read anyway."""
+    if len(refs) != 1:
+        return {}
+    shareable = (ref for ref, holding in _others(ledger, refs) if not _only_pod(holding))
+    read = {ref.uid: ref for ref in islice(shareable, _MOST_READ + 1)}
+    return read if len(read) <= _MOST_READ else {}
+
+
+def may_use_others(
+    ledger: Ledger,
+    refs: Mapping[str, ClaimRef],
+    claim: Object,
+    others: Mapping[str, Object | GcuError],
+) -> bool:
+    """Whether a pod that uses `claim`, the only one of a call, may use another prepared one.
+
+    `others` are those of `others_to_read` as they were read.
+    """
+    consumers = reserved_for(claim)
+    if not consumers:
+        return False  # the kubelet starts no container for a claim that is reserved for nobody
+    return any(
+        _may_meet(consumers, _only_pod(holding), others.get(ref.uid))
+        for ref, holding in _others(ledger, refs)
+    )
+
+
+def _others(ledger: Ledger, refs: Mapping[str, ClaimRef]) -> Iterable[tuple[ClaimRef, Holding]]:
+    namespaces = {ref.namespace for ref in refs.values()}
+    for uid, holding in ledger.holdings.items():
+        ref = holding.owner
+        if not isinstance(ref, ClaimRef) or holding.state is not State.PREPARED or uid in refs:
+            continue
+        if ref.namespace in namespaces:
+            yield ref, holding
+
+
+def _only_pod(holding: Holding) -> str:
+    return next((hold.made_for for hold in holding.holds if hold.made_for), "")
+
+
+def _may_meet(
+    consumers: Iterable[Mapping[str, Any]], only_pod: str, other: Object | GcuError | None
+) -> bool:
+    uids = {entry["uid"] for entry in consumers}
+    if only_pod:
+        return only_pod in uids or not _are_pods(consumers)
+    if isinstance(other, NotFound):
+        return False  # no pod can start with it any more
+    if other is None or isinstance(other, GcuError):
+        return True
+    theirs = reserved_for(other)
+    if not (_are_pods(consumers) and _are_pods(theirs)):
+        return True  # a group of pods is not known by its members
+    return not uids.isdisjoint(entry["uid"] for entry in theirs)
+
+
+def _are_pods(consumers: Iterable[Mapping[str, Any]]) -> bool:
+    return all(e.get("resource") == "pods" and not e.get("apiGroup") for e in consumers)

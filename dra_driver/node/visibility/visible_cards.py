@@ -1,0 +1,224 @@
+"""Which cards each device of a call must name, so that a container is told of all its cards.
+
+The rule and its reason are in `dra_driver.model.usage_sets`; here it is applied to what the claims
+of a call's pod hold (`dra_driver.node.visibility.pods`), those that were prepared for other pods
+among them (`dra_driver.node.visibility.other_claims`). ``TOPS_VISIBLE_DEVICES`` is known to name
+one DRS instance only, so a container has at most one, and nothing else of ours beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.mode import Mode
+from dra_driver.model.usage_sets import UsageSet, Use, usage_sets
+from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
+from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.ports import ClaimReader
+from dra_driver.node.visibility.other_claims import may_use_others
+from dra_driver.node.visibility.pods import claim_names, find_pods, title
+
+Holds = tuple[Hold, ...]
+
+_REMEDY: Final = "use the same claims together in every pod that shares one of them"
+
+
+@dataclass(slots=True)
+class Call:
+    """The claims of one call, sorted by what is known of them; every key is a UID.
+
+    ``planned`` are to be prepared (``sees`` still empty), ``objects`` their API objects;
+    ``held`` are prepared already; ``failed`` could not be planned. ``others`` are no claims of the
+    call, but were read with them (`dra_driver.node.visibility.other_claims`).
+    """
+
+    refs: Mapping[str, ClaimRef]
+    planned: dict[str, Holds] = field(default_factory=dict)
+    objects: dict[str, Object] = field(default_factory=dict)
+    held: dict[str, Holding] = field(default_factory=dict)
+    failed: dict[str, GcuError] = field(default_factory=dict)
+    others: Mapping[str, Object | GcuError] = field(default_factory=dict)
+
+
+def with_sight(call: Call, reader: ClaimReader, ledger: Ledger, node: str) -> dict[str, Holds]:
+    """The planned holds with `sees` filled in; a claim for which that fails moves to `failed`.
+
+    The pod is not read where the call has one request only, and the pod can have no other claim of
+    ours. Otherwise it is read from the API server; raises Refused where its containers break the
+    rule or it cannot be told which pod it is, KubeError where it cannot be read.
+    """
+    if not call.planned:
+        return {}
+    is_one = len(call.refs) == 1 and len({hold.request for hold in _all(call.planned)}) == 1
+    if is_one and not _may_use_others(call, ledger):
+        return _alone(call)
+    pods = find_pods(call.refs.values(), call.objects.values(), reader, node)
+    if not pods:
+        if is_one:
+            return _alone(call)  # no container on this node can use it beside anything
+        raise _unknown_pod(call, node)
+    answers = [_for_pod(call, pod, ledger) for pod in pods]
+    sighted: dict[str, Holds] = {}
+    for uid in call.planned:
+        found = _agreed([each[uid] for each in answers], pods)
+        if isinstance(found, GcuError):
+            call.failed[uid] = found
+        else:
+            sighted[uid] = found
+    return sighted
+
+
+def _agreed(answers: Sequence[Holds | GcuError], pods: Sequence[Object]) -> Holds | GcuError:
+    """What is the same for all pods: the kubelet does not say for which it asks, and does not ask
+    again for the others."""
+    for answer in answers:
+        if isinstance(answer, GcuError):
+            return answer
+    if any(answer != answers[0] for answer in answers):
+        return Refused(
+            f"pods {', '.join(map(title, pods))} use this claim together with different GCU "
+            "requests, and a container's variables can name only one set",
+            remedy=_REMEDY,
+        )
+    return answers[0]
+
+
+def _may_use_others(call: Call, ledger: Ledger) -> bool:
+    [claim] = call.objects.values()
+    return may_use_others(ledger, call.refs, claim, call.others)
+
+
+def _alone(call: Call) -> dict[str, Holds]:
+    """All that is planned is used together, with nothing else."""
+    for holds in call.planned.values():
+        _check_instances(holds)
+    return {uid: _together(holds) for uid, holds in call.planned.items()}
+
+
+def _unknown_pod(call: Call, node: str) -> Refused:
+    names = ", ".join(sorted(ref.name for ref in call.refs.values()))
+    namespaces = ", ".join(sorted({ref.namespace for ref in call.refs.values()}))
+    return Refused(
+        f"no pod on node {node} is known to use claims {names} of namespace {namespaces} together, "
+        "so what each container sees is unknown",
+        remedy="check that the claims' status.reservedFor names the pod",
+    )
+
+
+def _for_pod(call: Call, pod: Object, ledger: Ledger) -> dict[str, Holds | GcuError]:
+    """Of each planned claim, what it holds with the cards that the pod's containers see, or why
+    it is refused; raises Refused where the containers break the rule."""
+    failed = dict(call.failed)
+    uses = _Uses.of(call, pod, ledger, failed)
+    sets = usage_sets(pod, uses.names, uses.requests)
+    while True:
+        failures = len(failed)
+        sighted: dict[str, Holds | GcuError] = {}
+        for uid in sorted(call.planned.keys() - failed.keys()):
+            try:
+                sighted[uid] = tuple(uses.sighted(uid, hold, sets) for hold in call.planned[uid])
+            except Refused as error:
+                failed[uid] = error
+        # A claim that fails holds back those that share a container with it, so look again.
+        if len(failed) == failures:
+            return sighted | failed
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """The pod's claims of ours: `names` in the pod to UID, and by UID what is held."""
+
+    names: Mapping[str, str]
+    requests: Mapping[str, frozenset[str]]
+    holds: Mapping[str, Holds]
+    held: Mapping[str, Holding]
+    failed: Mapping[str, GcuError]
+
+    @classmethod
+    def of(cls, call: Call, pod: Object, ledger: Ledger, failed: Mapping[str, GcuError]) -> _Uses:
+        namespace = pod["metadata"].get("namespace", "")
+        by_name = {ref.name: uid for uid, ref in call.refs.items()}
+        held = dict(call.held)
+        names: dict[str, str] = {}
+        for entry, claim in claim_names(pod):
+            uid = by_name.get(claim)
+            if uid is None:
+                # Prepared for another pod: the kubelet leaves it out of the call.
+                for holding in ledger.named(namespace, claim):
+                    if holding.state is State.PREPARED:
+                        uid = holding.owner.uid
+                        held[uid] = holding
+            if uid is not None:
+                names[entry] = uid
+        holds = {uid: holding.holds for uid, holding in held.items()} | call.planned
+        requests = {uid: frozenset(h.request for h in every) for uid, every in holds.items()}
+        # What a claim holds that could not be planned is unknown; what the pod asks of it is not.
+        requests |= {uid: _asked(pod, names, uid) for uid in failed}
+        return cls(names, requests, holds, held, failed)
+
+    def sighted(self, uid: str, hold: Hold, sets: Mapping[Use, UsageSet]) -> Hold:
+        """The hold with its usage set's cards; raises Refused where they cannot be told."""
+        own = sets[Use(uid, hold.request)]
+        for use in sorted(own):
+            if use.claim in self.failed:
+                raise Refused(
+                    "a container that uses this claim also uses one that is not ready: "
+                    f"{self.failed[use.claim]}"
+                )
+        _check_instances(self._held_by(own))
+        sees = tuple(sorted({other.card for other in self._held_by(own)}))
+        for use in sorted(own):
+            holding = self.held.get(use.claim)
+            if holding is not None and any(
+                other.request == use.request and other.sees != sees for other in holding.holds
+            ):
+                raise Refused(
+                    f"a container that uses this claim also uses {holding.owner.title}, which "
+                    "was prepared for a pod that combines it with other requests",
+                    remedy=_REMEDY,
+                )
+        return replace(hold, sees=sees)
+
+    def _held_by(self, uses: UsageSet) -> Holds:
+        return tuple(
+            hold
+            for use in sorted(uses)
+            for hold in self.holds[use.claim]
+            if hold.request == use.request
+        )
+
+
+def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozenset[str]:
+    spec = pod["spec"]
+    asked = {
+        entry.get("request") or "*"
+        for container in [*spec.get("initContainers", ()), *spec["containers"]]
+        for entry in container.get("resources", {}).get("claims", ())
+        if names.get(entry["name"]) == uid
+    }
+    return frozenset(asked)
+
+
+def _together(holds: Holds) -> Holds:
+    cards = tuple(sorted({hold.card for hold in holds}))
+    return tuple(replace(hold, sees=cards) for hold in holds)
+
+
+def _check_instances(holds: Holds) -> None:
+    """Raise Refused where one container would have all of `holds` and may not."""
+    if len(holds) > 1 and any(hold.mode is Mode.DRS for hold in holds):
+        devices = ", ".join(hold.device for hold in holds)
+        raise Refused(
+            f"a container would have several devices of which one is a DRS instance ({devices}), "
+            "and its variables can name one instance only",
+            remedy="let each container use one DRS request, and no other GCU request beside it",
+        )
+
+
+def _all(planned: Mapping[str, Holds]) -> Iterator[Hold]:
+    for holds in planned.values():
+        yield from holds

@@ -1,0 +1,1 @@
+"""Threads, pauses and locks that any part may use; it knows nothing of cards or Kubernetes."""

@@ -1,0 +1,324 @@
+"""The cards as last seen: what a look keeps, when the next one comes, and what people are told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dra_driver.agent.cards.card_cache import Cards
+from dra_driver.agent.cards.card_events import CardNews
+from dra_driver.agent.events import Reports
+from dra_driver.hardware.breaker import EVERYBODY, card_name
+from dra_driver.hardware.efsmi.runner import EfsmiHung
+from dra_driver.hardware.machine import Machine
+from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.model.card import Virtualization
+from dra_driver.model.errors import HardwareError
+from dra_driver.model.pci import PciAddress
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.unit.agent.recorder import ListRecorder
+from tests.unit.hardware.doctored import DoctoredEfsmi, Edit
+
+FIRST, SECOND = (PciAddress.parse(f"0000:{bus}:00.0") for bus in ("0d", "0e"))
+
+
+class Watched:
+    """Cards of a simulated machine of two S60, with a clock that only the test moves. A look at
+    the bus comes every 5 s, a full one every 60 s."""
+
+    def __init__(self, root: Path, **keys: Any) -> None:
+        described = [{"bdf": str(address), "model": "S60"} for address in (FIRST, SECOND)]
+        self.machine = SimulatedMachine.create(
+            {"cards": described, **keys}, root, plain_device_files=True
+        )
+        self.edits: dict[str, Edit] = {}
+        self.efsmi = DoctoredEfsmi(self.machine, self.edits)
+        self.recorder = ListRecorder()
+        self.changes = 0
+        self.now = 0.0
+        sysfs = Sysfs(root)
+        self.cards = Cards(
+            Machine(sysfs, self.efsmi),
+            sysfs,
+            presence_interval=5.0,
+            inventory_interval=60.0,
+            changed=self._changed,
+            news=CardNews(Reports(self.recorder, "n1"), clock=lambda: self.now),
+            clock=lambda: self.now,
+        )
+
+    def problems(self) -> dict[str, list[str]]:
+        """By address, the values of each card's problems."""
+        return {
+            str(card.address): [problem.value for problem in card.problems]
+            for card in self.cards.latest or ()
+        }
+
+    def looks_in(self, seconds: int) -> int:
+        """How many full looks there are in that time, with a tick every 5 s."""
+        before = self.efsmi.calls.count("-q --json-format")
+        for _ in range(0, seconds, 5):
+            self.now += 5
+            self.cards.tick()
+        return self.efsmi.calls.count("-q --json-format") - before
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    return Watched(tmp_path / "machine")
+
+
+def test_nothing_is_known_before_the_first_look(watched: Watched) -> None:
+    assert watched.cards.latest is None
+    assert watched.cards.problem == "the hardware has not been read yet"
+    with pytest.raises(HardwareError, match=r"no usable card 0000:0d:00.0: the hardware has not"):
+        watched.cards.card(FIRST)
+
+
+def test_a_look_finds_the_cards_and_wakes_once(watched: Watched) -> None:
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
+    assert watched.cards.problem is None
+    watched.cards.look()
+    assert watched.changes == 1
+    assert watched.recorder.lines == []
+
+
+def test_an_idle_machine_is_looked_at_at_the_interval(watched: Watched) -> None:
+    watched.cards.look()
+    assert watched.looks_in(55) == 0
+    assert watched.looks_in(5) == 1
+    assert watched.looks_in(600) == 10
+
+
+def test_who_let_a_look_wait_is_known_for_what_comes_next(watched: Watched) -> None:
+    def hangs(_: str) -> str:
+        raise EfsmiHung("it did not end within 20 s")
+
+    of_second = ("-q --json-format", "-i 1 -q --json-format", "-i 1 -q")
+    watched.edits |= dict.fromkeys(of_second, hangs)
+    watched.cards.look()
+    assert set(watched.cards.hung) == {SECOND}
+    assert set(watched.cards.hung_calls()) == {EVERYBODY, card_name(SECOND)}
+    watched.edits |= {"-i 0 -q --json-format": hangs}
+    watched.cards.look()
+    assert set(watched.cards.hung_calls()) == {EVERYBODY}, "it is the tool"
+    watched.edits.clear()
+    watched.cards.look()
+    watched.cards.look()
+    assert watched.cards.hung_calls() == {}
+
+
+def test_a_change_of_the_bus_is_seen_at_the_next_tick(watched: Watched) -> None:
+    watched.cards.look()
+    watched.machine.lose_card(str(SECOND))
+    assert watched.looks_in(5) == 1
+    assert watched.looks_in(55) == 0
+
+
+def test_a_lost_card_stays_until_it_is_back(watched: Watched) -> None:
+    watched.cards.look()
+    watched.machine.lose_card(str(SECOND))
+    watched.cards.look()
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": ["lost"]}
+    with pytest.raises(HardwareError, match="gone from the PCI bus"):
+        watched.cards.card(SECOND)
+    watched.machine.restore_card(str(SECOND), index=7, minor=9)
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
+    assert watched.cards.card(SECOND).minor == 9
+    assert watched.changes == 3
+    assert watched.recorder.lines == [
+        "GcuCardLost card 0000:0e:00.0: gone from the PCI bus",
+        "GcuCardBack card 0000:0e:00.0 is back",
+    ]
+
+
+def test_a_lost_card_keeps_its_other_problems(watched: Watched) -> None:
+    watched.machine.set_card(str(SECOND), health=False)
+    watched.cards.look()
+    watched.machine.lose_card(str(SECOND))
+    watched.cards.look()
+    assert watched.problems()["0000:0e:00.0"] == ["health", "lost"]
+
+
+def hung(_: str) -> str:
+    raise EfsmiHung("it did not end within 1 s")
+
+
+def hang_second(watched: Watched) -> None:
+    calls = ("-q --json-format", "-q", "-L", "", "-i 1 -q --json-format", "-i 1 -q")
+    watched.edits |= dict.fromkeys(calls, hung)
+
+
+def test_a_card_that_hangs_is_unhealthy_and_no_other(watched: Watched) -> None:
+    watched.cards.look()
+    hang_second(watched)
+    watched.cards.look()
+    assert watched.cards.problem is None
+    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": ["efsmi"]}
+    first, second = watched.cards.latest or ()
+    assert first.virtualization is Virtualization.DISABLED, "as it was told before"
+    assert second.problems[0].text == ("efsmi does not answer for it: it did not end within 1 s")
+    watched.edits.clear()
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
+    why = "efsmi does not answer for it: it did not end within 1 s"
+    assert watched.recorder.lines == [
+        f"GcuCardUnhealthy card 0000:0e:00.0: {why}",
+        "GcuCardHealthy card 0000:0e:00.0 is healthy again",
+    ]
+
+
+def test_a_card_that_hangs_from_the_start_on_is_not_published(watched: Watched) -> None:
+    hang_second(watched)
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": []}
+    assert watched.recorder.lines == [
+        "GcuCardUnusable card 0000:0e:00.0 is not published: it did not end within 1 s"
+    ]
+    watched.edits.clear()
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
+
+
+def test_a_lost_card_that_is_back_and_hangs(watched: Watched) -> None:
+    watched.cards.look()
+    watched.machine.lose_card(str(SECOND))
+    watched.cards.look()
+    watched.machine.restore_card(str(SECOND))
+    hang_second(watched)
+    watched.cards.look()
+    assert watched.problems()["0000:0e:00.0"] == ["efsmi"]
+
+
+@pytest.mark.parametrize("fault", ["efsmi-exit", "efsmi-garbage"])
+def test_all_cards_are_ill_when_looks_fail_for_a_while(watched: Watched, fault: str) -> None:
+    watched.cards.look()
+    watched.machine.set_fault(fault)
+    watched.cards.look()
+    watched.cards.look()
+    assert (watched.cards.failing, watched.changes) == (None, 1), "a tool may fail once"
+    watched.cards.look()
+    watched.cards.look()
+    failing = watched.cards.failing
+    assert failing is not None
+    assert (failing.value, failing.text) == ("efsmi", watched.cards.problem)
+    assert watched.changes == 2
+    watched.machine.clear_faults()
+    watched.cards.look()
+    assert (watched.cards.failing, watched.changes) == (None, 3)
+
+
+def test_a_card_whose_minor_moved_is_told_with_the_new_one(watched: Watched) -> None:
+    """Without a look: the kernel module may be loaded anew at any time."""
+    watched.cards.look()
+    watched.machine.set_card(str(FIRST), minor=5)
+    assert watched.cards.card(FIRST).minor == 5
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("efsmi-exit", "injected fault efsmi-exit"),
+        ("efsmi-garbage", "efsmi"),
+    ],
+)
+def test_a_failed_look_keeps_what_was_seen(watched: Watched, fault: str, told: str) -> None:
+    watched.cards.look()
+    seen = watched.cards.latest
+    watched.machine.set_fault(fault)
+    watched.cards.look()
+    assert told in str(watched.cards.problem)
+    assert watched.cards.latest == seen
+    assert watched.cards.card(FIRST).minor == 0
+    watched.machine.clear_faults()
+    watched.cards.look()
+    assert watched.cards.problem is None
+    assert watched.changes == 1
+    assert watched.recorder.lines == []
+
+
+def test_a_driver_that_is_loaded_late(watched: Watched) -> None:
+    watched.machine.set_machine(driverLoaded=False)
+    watched.cards.look()
+    assert watched.cards.latest is None
+    assert "kernel driver is not loaded" in str(watched.cards.problem)
+    assert watched.changes == 0
+    watched.machine.set_machine(driverLoaded=True)
+    watched.now += 5
+    watched.cards.tick()
+    assert len(watched.problems()) == 2
+
+
+def test_an_unreadable_bus(watched: Watched) -> None:
+    (watched.machine.root / "sys").rename(watched.machine.root / "away")
+    watched.cards.look()
+    assert "cannot be read: No such file or directory" in str(watched.cards.problem)
+    assert watched.cards.latest is None
+    (watched.machine.root / "away").rename(watched.machine.root / "sys")
+    watched.now += 5
+    watched.cards.tick()
+    assert watched.cards.problem is None
+
+
+def test_a_tool_that_fails_is_asked_soon_again_and_then_less_and_less(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.machine.set_fault("efsmi-exit")
+    with caplog.at_level(logging.WARNING, logger="dra_driver.agent"):
+        watched.cards.look()
+        assert watched.looks_in(5) == 1
+        # The delays, doubling up to a minute, are shortened by up to half at random.
+        assert 2 <= watched.looks_in(55) <= 4
+        assert 9 <= watched.looks_in(600) <= 21
+    assert len(caplog.records) == 1
+    watched.machine.clear_faults()
+    watched.looks_in(60)
+    assert watched.cards.problem is None
+    assert watched.looks_in(600) == 10
+
+
+def test_a_card_that_cannot_be_published_is_told_once(tmp_path: Path) -> None:
+    watched = Watched(tmp_path / "machine")
+    watched.machine.set_card(str(SECOND), virtualization="SRIOV")
+    watched.cards.look()
+    watched.cards.look()
+    assert watched.problems() == {"0000:0d:00.0": []}
+    [line] = watched.recorder.lines
+    assert line.startswith("GcuCardUnusable card 0000:0e:00.0 is not published: card")
+    assert "SR-IOV" in line
+    with pytest.raises(HardwareError, match=r"no usable card 0000:0e:00.0: .*SR-IOV"):
+        watched.cards.card(SECOND)
+
+
+def test_a_published_card_that_becomes_unusable_is_lost_with_that_reason(watched: Watched) -> None:
+    watched.cards.look()
+    watched.machine.set_card(str(SECOND), virtualization="SRIOV")
+    watched.cards.look()
+    assert watched.problems()["0000:0e:00.0"] == ["lost"]
+    [line] = watched.recorder.lines
+    assert line.startswith("GcuCardLost card 0000:0e:00.0: ")
+    assert "SR-IOV" in line
+
+
+@pytest.fixture
+def started(watched: Watched) -> Iterator[Watched]:
+    watched.cards.start()
+    yield watched
+    watched.cards.stop(5)
+
+
+def test_when_started_the_first_look_is_over(started: Watched) -> None:
+    assert len(started.cards.latest or ()) == 2
+    assert started.cards.is_alive()
+    started.cards.stop(5)
+    assert not started.cards.is_alive()

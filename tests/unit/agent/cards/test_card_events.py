@@ -1,0 +1,135 @@
+"""Which changes of cards people are told, and that each is told once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from dra_driver.agent.cards.card_events import CardNews
+from dra_driver.agent.events import Reports
+from dra_driver.kube.events import EventType
+from dra_driver.model.card import Card, Ecc, Problem
+from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
+from dra_driver.model.pci import PciAddress
+from tests.unit.agent.recorder import ListRecorder
+from tests.unit.node.world import CARDS, card
+
+WELL = replace(card(CARDS[0], 0), ecc=Ecc(current=True, pending=True), errors=0)
+
+
+def ill(*values: str) -> Card:
+    return replace(WELL, problems=tuple(Problem(TAINT_UNHEALTHY, v, f"{v}!") for v in values))
+
+
+class Told:
+    """The news of one card, look by look, ten seconds apart unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.recorder = ListRecorder()
+        self.now = 0.0
+        self._news = CardNews(Reports(self.recorder, "n1"), clock=lambda: self.now)
+        self._before: Mapping[PciAddress, Card] = {}
+
+    def look(self, *cards: Card, after: float = 10.0, **unusable: str) -> list[str]:
+        """What this look tells; `unusable` are reasons by slug of an address."""
+        self.now += after
+        self.recorder.lines.clear()
+        found = {each.address: each for each in cards}
+        reasons = {each: unusable["reason"] for each in CARDS[1:2] if unusable}
+        self._news.tell(self._before, found, reasons)
+        self._before = found
+        return list(self.recorder.lines)
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.mark.parametrize("value", ["health", "rma", "pending", "errors", "efsmi"])
+def test_an_illness_is_told_once_and_that_it_is_over(told: Told, value: str) -> None:
+    assert told.look(WELL) == []
+    assert told.look(ill(value)) == [f"GcuCardUnhealthy card 0000:0d:00.0: {value}!"]
+    assert told.look(ill(value)) == []
+    assert told.look(WELL) == ["GcuCardHealthy card 0000:0d:00.0 is healthy again"]
+    assert [kind for _, kind, _ in told.recorder.told] == [EventType.WARNING, EventType.NORMAL]
+
+
+def test_a_card_that_is_ill_at_the_first_look_is_told(told: Told) -> None:
+    assert told.look(ill("rma")) == ["GcuCardUnhealthy card 0000:0d:00.0: rma!"]
+
+
+def test_a_second_illness_is_told_with_the_first(told: Told) -> None:
+    told.look(ill("health"))
+    assert told.look(ill("health", "rma")) == ["GcuCardUnhealthy card 0000:0d:00.0: health!; rma!"]
+    assert told.look(ill("rma")) == []
+    assert told.look(WELL) == ["GcuCardHealthy card 0000:0d:00.0 is healthy again"]
+
+
+def test_another_text_of_an_illness_is_no_news(told: Told) -> None:
+    """Counts stand in it."""
+    told.look(ill("errors"))
+    more = Problem(TAINT_UNHEALTHY, "errors", "more errors!")
+    assert told.look(replace(WELL, problems=(more,))) == []
+
+
+def test_a_lost_card_that_is_back_ill(told: Told) -> None:
+    told.look(WELL)
+    assert told.look(ill("lost")) == ["GcuCardLost card 0000:0d:00.0: lost!"]
+    assert told.look(ill("health")) == [
+        "GcuCardBack card 0000:0d:00.0 is back",
+        "GcuCardUnhealthy card 0000:0d:00.0: health!",
+    ]
+
+
+def test_whose_a_card_is_is_not_told_here(told: Told) -> None:
+    assert told.look(replace(WELL, problems=(Problem(TAINT_FOREIGN, "", "made by hand"),))) == []
+
+
+def test_error_records_are_told_when_they_grow_and_not_at_each_look(told: Told) -> None:
+    def look(count: int | None, after: float = 10.0) -> list[str]:
+        return told.look(replace(WELL, errors=count), after=after)
+
+    where = "(`efsmi -q`, Error Records)"
+    assert look(3) == [], "what was there before is no news"
+    assert look(4) == [f"GcuCardErrors card 0000:0d:00.0: error records grew from 3 to 4 {where}"]
+    assert look(5) == look(6) == look(None) == []
+    assert look(7, after=600) == [
+        f"GcuCardErrors card 0000:0d:00.0: error records grew from 4 to 7 {where}"
+    ]
+    assert look(0, after=600) == [], "a reset"
+    assert look(1, after=600) != []
+
+
+def switched(was: Card) -> Card:
+    return replace(was, ecc=Ecc(current=False, pending=False), memory_mib=49152)
+
+
+def replaced(was: Card) -> Card:
+    return replace(switched(was), uuid="TPU2")
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (switched, "GcuCardChanged card 0000:0d:00.0: ECC is off now, with 49152 MiB"),
+        (
+            replaced,
+            f"GcuCardChanged card 0000:0d:00.0: S60 {WELL.uuid} was replaced by S60 TPU2",
+        ),
+    ],
+    ids=["ECC", "another card"],
+)
+def test_a_change_of_the_card_itself(told: Told, change: Callable[[Card], Card], line: str) -> None:
+    told.look(WELL)
+    assert told.look(change(WELL)) == [line]
+    assert told.look(change(WELL)) == []
+
+
+def test_a_card_that_cannot_be_published_is_told_once_a_reason(told: Told) -> None:
+    line = "GcuCardUnusable card 0000:0e:00.0 is not published: no uuid"
+    assert told.look(reason="no uuid") == [line]
+    assert told.look(reason="no uuid") == []
+    assert told.look(reason="no memory") != []

@@ -1,0 +1,46 @@
+"""Which Nodes have a device plugin that gives GCUs to pods, and how often one asks."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from dra_driver.agent.cards.foreign_plugin import OtherMasters, offered_resources
+from dra_driver.kube.api import Api
+from dra_driver.model.claim import Object
+from tests.unit.agent.labelled_node import LabelledNode
+
+
+@pytest.mark.parametrize(
+    ("status", "offered"),
+    [
+        ({}, ()),
+        ({"allocatable": {"cpu": "4", "example.com/gpu": "1"}}, ()),
+        ({"allocatable": {"enflame.com/gcu": "0"}, "capacity": {"enflame.com/gcu": "8"}}, ()),
+        ({"allocatable": {"enflame.com/gcu": "8"}}, ("enflame.com/gcu",)),
+        (
+            {"allocatable": {"enflame.com/drs-gcu": "6", "enflame.com/shared-gcu": "6"}},
+            ("enflame.com/shared-gcu", "enflame.com/drs-gcu"),
+        ),
+    ],
+    ids=["a new node", "others", "one that has ended", "whole cards", "parts of cards"],
+)
+def test_what_the_node_has_to_give(status: Object, offered: tuple[str, ...]) -> None:
+    assert offered_resources({"metadata": {"name": "n"}, "status": status}) == offered
+
+
+def test_it_asks_rarely_but_for_the_end_of_a_problem() -> None:
+    now, node = [0.0], LabelledNode()
+    masters = OtherMasters(cast("Api", node), "n", clock=lambda: now[0])
+    for now[0] in (0.0, 60.0, 540.0):
+        masters.look()
+    assert node.gets == 1
+    node.allocatable = {"enflame.com/gcu": "1"}
+    now[0] = 600.0
+    masters.look()
+    assert (node.gets, masters.problem is not None) == (2, True)
+    node.allocatable = {}
+    now[0] = 660.0
+    masters.look()
+    assert (node.gets, masters.problem) == (3, None)

@@ -1,0 +1,116 @@
+"""What a node that publishes nothing says that it offers, and what ails it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dra_driver.agent.context import Shared
+from dra_driver.agent.device_plugin.unpublished import UnpublishedDevices
+from dra_driver.device_plugin.allocator import holds_of
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_ALLOCATED_BY
+from dra_driver.model.owner import Grant
+from dra_driver.model.plugin_device import PluginDevice
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import Hold, Kind, record
+from dra_driver.node.claims.failures import TRIES
+from dra_driver.node.claims.orphans import remnant
+from tests.unit.agent.slices.test_desired_devices import FIRST, Offering
+from tests.unit.node.claims.test_failures import Counted, ref
+from tests.unit.node.world import CARDS, POOL, hold
+
+Told = dict[str, list[tuple[str, str, str]]]
+GONE = 3
+
+
+class Rig:
+    """Two cards, and what is held of these and of others."""
+
+    def __init__(self, root: Path) -> None:
+        offering = Offering(root)
+        self.machine, self.cards = offering.machine, offering.cards
+        self.ledger = Ledger()
+        self.counted = Counted()
+        shared = SimpleNamespace(
+            cards=self.cards,
+            offers=offering.offers,
+            tables=offering.tables,
+            journal=SimpleNamespace(snapshot=lambda: self.ledger),
+            failures=self.counted.failures,
+        )
+        self.devices = UnpublishedDevices(cast("Shared", shared))
+
+    def grant(self, card: int) -> None:
+        grant = Grant((PluginDevice(CARDS[card], Mode.SHARED, 0),), 6, "")
+        self.ledger = self.ledger.apply(record(Kind.PREPARED, grant, holds_of(grant, POOL)))
+
+    def claim(self, name: str, held: Hold) -> None:
+        self.ledger = self.ledger.apply(record(Kind.PREPARED, ref(name), (held,)))
+
+    def told(self) -> Told:
+        """By device, its taints but for the one that all have."""
+        return {
+            str(device["name"]): [
+                (each["key"].rpartition("/")[2], each.get("value", ""), each["effect"])
+                for each in cast("list[dict[str, Any]]", device["taints"])
+                if each["key"] != TAINT_ALLOCATED_BY
+            ]
+            for device in self.devices()
+        }
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    made = Rig(tmp_path)
+    made.cards.look()
+    return made
+
+
+def on(card: int, *taints: tuple[str, str, str]) -> Told:
+    """No profiles are known, so no card is offered in DRS mode."""
+    address = str(CARDS[card]).replace(":", "-").replace(".", "-")
+    return {f"{mode}-{address}": list(taints) for mode in ("shared", "whole")}
+
+
+def test_what_is_held_is_offered_as_what_is_free(rig: Rig) -> None:
+    rig.grant(0)
+    assert rig.told() == on(0) | on(1)
+
+
+def test_a_sick_card(rig: Rig) -> None:
+    rig.machine.set_card(FIRST, health=False)
+    rig.cards.look()
+    assert rig.told() == on(0, ("unhealthy", "health", "NoSchedule")) | on(1)
+
+
+def test_a_card_of_a_claim_is_not_given_out(rig: Rig) -> None:
+    rig.claim("a", hold(1))
+    assert rig.told() == on(0) | on(1, ("changing", "", "NoSchedule"))
+
+
+def test_a_held_card_that_was_never_found_is_lost(rig: Rig) -> None:
+    rig.grant(GONE)
+    [gone] = on(GONE).keys() & rig.told().keys()
+    assert gone.startswith("shared-")
+    assert rig.told() == on(0) | on(1) | {gone: [("unhealthy", "lost", "NoSchedule")]}
+
+
+def test_a_device_on_which_nothing_can_be_made_makes_nobody_leave(rig: Rig) -> None:
+    rig.counted.fail("a", TRIES, device=hold(0).device)
+    whole = {hold(0).device: [("failing", "", "NoSchedule")]}
+    assert rig.told() == on(0) | on(1) | whole
+
+
+def test_what_a_claim_left(rig: Rig) -> None:
+    [left] = remnant(rig.ledger, ref("a"), (hold(0),))
+    rig.ledger = rig.ledger.apply(left)
+    taints = (("changing", "", "NoSchedule"), ("failing", "left", "NoSchedule"))
+    assert rig.told() == on(0, *taints) | on(1)
+
+
+def test_nothing_before_the_cards_were_read(tmp_path: Path) -> None:
+    assert Rig(tmp_path).told() == {}

@@ -1,0 +1,200 @@
+"""The health of devices, from that of cards, from what is published and from what claims hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dra_driver.agent.cards.card_cache import Cards
+from dra_driver.agent.cards.card_events import CardNews
+from dra_driver.agent.dra.device_health import DeviceHealths
+from dra_driver.agent.events import Reports
+from dra_driver.hardware.machine import Machine
+from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.kubelet_api.dra.health import Health
+from dra_driver.model.card import Problem
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import JournalError
+from dra_driver.model.names import TAINT_FOREIGN
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
+from dra_driver.node.checkpoint.records import Hold
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.unit.agent.recorder import ListRecorder
+from tests.unit.hardware.doctored import DoctoredEfsmi
+
+CARDS = ("0000:0d:00.0", "0000:0e:00.0")
+POOL = "gcu.enflame.com/node"
+ONE, TWO = "whole-0000-0d-00-0", "whole-0000-0e-00-0"
+UNIX_TIME = 1_700_000_000.0
+
+
+class World:
+    """A simulated machine whose cards are looked at when the test says so, at time `now`."""
+
+    def __init__(self, root: Path) -> None:
+        self.machine = SimulatedMachine.create(
+            {"cards": [{"bdf": bdf, "model": "S60"} for bdf in CARDS]},
+            root,
+            plain_device_files=True,
+        )
+        self.now = 100.0
+        self.published: list[dict[str, str]] = [{"name": ONE}, {"name": TWO}]
+        self.ledger = Ledger()
+        self.journal_error: JournalError | None = None
+        sysfs = Sysfs(root)
+        self.cards = Cards(
+            Machine(sysfs, DoctoredEfsmi(self.machine, {})),
+            sysfs,
+            presence_interval=5.0,
+            inventory_interval=60.0,
+            changed=lambda: None,
+            news=CardNews(Reports(ListRecorder(), "node")),
+            clock=lambda: self.now,
+        )
+        self.healths = DeviceHealths(
+            self.cards,
+            pool=POOL,
+            published=lambda: self.published,
+            ledger=self._read,
+            stale=180.0,
+            now=lambda: UNIX_TIME + self.now,
+        )
+
+    def states(self) -> Mapping[str, Health]:
+        found = self.healths()
+        assert {each.pool for each in found} <= {POOL}
+        assert len(found) == len({each.device for each in found})
+        return {each.device: each.health for each in found}
+
+    def message(self, device: str) -> str:
+        [found] = [each.message for each in self.healths() if each.device == device]
+        return found
+
+    def _read(self) -> Ledger:
+        if self.journal_error is not None:
+            raise self.journal_error
+        return self.ledger
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path / "machine")
+    world.cards.look()
+    return world
+
+
+def test_all_is_well(world: World) -> None:
+    assert world.states() == {ONE: Health.HEALTHY, TWO: Health.HEALTHY}
+    assert world.message(ONE) == ""
+
+
+@pytest.mark.parametrize(
+    ("sick", "well", "message"),
+    [
+        pytest.param({"health": False}, {"health": True}, "efsmi says Health : False", id="health"),
+        pytest.param({"rma": True}, {"rma": False}, "efsmi flags the card for return", id="rma"),
+        pytest.param(
+            {"eccCurrent": "Enable", "eccPending": "Disable"},
+            {"eccPending": "Enable"},
+            "an ECC change waits for a reset",
+            id="pending",
+        ),
+        pytest.param({"lost": True}, {"lost": False}, "gone from the PCI bus", id="lost"),
+    ],
+)
+def test_a_cards_problem_is_told_while_it_lasts(
+    world: World, sick: Mapping[str, object], well: Mapping[str, object], message: str
+) -> None:
+    world.machine.set_card(CARDS[0], **sick)
+    world.cards.look()
+    assert world.states() == {ONE: Health.UNHEALTHY, TWO: Health.HEALTHY}
+    assert world.message(ONE) == f"card {CARDS[0]}: {message}"
+    world.machine.set_card(CARDS[0], **well)
+    world.cards.look()
+    assert world.states() == {ONE: Health.HEALTHY, TWO: Health.HEALTHY}
+
+
+def test_every_device_of_a_card_is_as_the_card(world: World) -> None:
+    world.published = [{"name": name.replace("whole", "shared")} for name in (ONE, TWO)]
+    world.published.append({"name": ONE.replace("whole", "drs")})
+    world.machine.lose_card(CARDS[0])
+    world.cards.look()
+    assert world.states() == {
+        "drs-0000-0d-00-0": Health.UNHEALTHY,
+        "shared-0000-0d-00-0": Health.UNHEALTHY,
+        "shared-0000-0e-00-0": Health.HEALTHY,
+    }
+
+
+def test_a_card_that_somebody_else_divides_is_healthy(world: World) -> None:
+    address = PciAddress.parse(CARDS[0])
+    world.cards.foreign = {address: Problem(TAINT_FOREIGN, "", "somebody's instance 1")}
+    assert world.states()[ONE] is Health.HEALTHY
+
+
+def test_what_is_held_is_told_without_an_api_server(world: World) -> None:
+    world.published = []
+    ref = ClaimRef("team", "one", "uid-one")
+    holds = (Hold("gcu", POOL, "shared-0000-0e-00-0", "share-1"),)
+    world.ledger = Ledger({ref.uid: Holding(ref, State.PREPARED, holds, ())})
+    assert world.states() == {"shared-0000-0e-00-0": Health.HEALTHY}
+
+
+def test_a_held_card_that_was_lost_before_the_agent_began(world: World) -> None:
+    world.published.append({"name": "whole-0000-0f-00-0"})
+    assert world.states()["whole-0000-0f-00-0"] is Health.UNHEALTHY
+    assert "has not been found" in world.message("whole-0000-0f-00-0")
+
+
+def test_a_journal_that_cannot_be_read_leaves_what_is_published(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.journal_error = JournalError("the disk is gone")
+    assert world.states() == {ONE: Health.HEALTHY, TWO: Health.HEALTHY}
+    assert "the disk is gone" in caplog.text
+
+
+def test_another_versions_devices_are_not_judged(world: World) -> None:
+    world.published.append({"name": "drs-1g-0000-0d-00-0-0"})
+    assert set(world.states()) == {ONE, TWO}
+
+
+def test_nothing_is_known_before_the_first_look(tmp_path: Path) -> None:
+    world = World(tmp_path / "machine")
+    assert world.states() == {ONE: Health.UNKNOWN, TWO: Health.UNKNOWN}
+    assert world.message(ONE) == f"card {CARDS[0]}: the hardware has not been read yet"
+    assert {each.updated for each in world.healths()} == {0}
+
+
+def test_machine_that_cannot_be_read_leaves_the_sick_sick_and_the_rest_unknown(
+    world: World,
+) -> None:
+    world.machine.lose_card(CARDS[1])
+    world.cards.look()
+    world.machine.set_fault("efsmi-exit")
+    world.cards.look()
+    assert world.states() == {ONE: Health.UNKNOWN, TWO: Health.UNHEALTHY}
+    world.machine.clear_faults()
+    world.cards.look()
+    assert world.states() == {ONE: Health.HEALTHY, TWO: Health.UNHEALTHY}
+
+
+def test_an_old_look_is_not_vouched_for(world: World) -> None:
+    world.now += 180
+    assert world.states()[ONE] is Health.HEALTHY
+    world.now += 1
+    assert world.states()[ONE] is Health.UNKNOWN
+    # The same words each time: the kubelet writes pods' statuses when they change.
+    assert world.message(ONE) == (
+        f"card {CARDS[0]}: the cards were last looked at more than 180 s ago"
+    )
+    world.cards.look()
+    assert world.states()[ONE] is Health.HEALTHY
+
+
+def test_the_time_is_that_of_the_look(world: World) -> None:
+    world.now += 42
+    assert {each.updated for each in world.healths()} == {1_700_000_100}

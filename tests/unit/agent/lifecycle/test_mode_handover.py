@@ -1,0 +1,81 @@
+"""Which cards each way offers, where some are held in the other one."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.agent.lifecycle.mode_handover import (
+    claimed_cards,
+    dra_cards,
+    has_claims,
+    has_grants,
+    plugin_cards,
+)
+from dra_driver.device_plugin.allocator import holds_of
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_CHANGING
+from dra_driver.model.owner import Grant, Remnant
+from dra_driver.model.plugin_device import PluginDevice
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import Kind, record
+from tests.unit.node.world import CARDS, POOL, card, hold
+
+FREE, CLAIMED, GRANTED = 0, 1, 2
+
+
+def ledger() -> Ledger:
+    """A claim has a card, a container has slices of another."""
+    grant = Grant((PluginDevice(CARDS[GRANTED], Mode.SHARED, 0),), 6, "")
+    claim = ClaimRef("team", "claim", "uid-claim")
+    found = Ledger().apply(record(Kind.PREPARED, claim, (hold(CLAIMED),)))
+    return found.apply(record(Kind.PREPARED, grant, holds_of(grant, POOL)))
+
+
+@pytest.mark.parametrize(
+    ("offering", "published"),
+    [
+        (True, {FREE: [], CLAIMED: [], GRANTED: [TAINT_CHANGING]}),
+        (False, {CLAIMED: [TAINT_CHANGING]}),
+    ],
+    ids=["DRA", "the device plugin"],
+)
+def test_no_card_is_offered_in_both_ways(offering: bool, published: dict[int, list[str]]) -> None:
+    cards = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
+    found = dra_cards(cards, ledger(), offering=offering)
+    assert {
+        CARDS.index(each.address): [problem.taint for problem in each.problems] for each in found
+    } == published
+
+
+def test_the_device_plugin_gives_out_no_card_of_claims() -> None:
+    cards = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
+    found = plugin_cards(cards, ledger())
+    assert [[problem.taint for problem in each.problems] for each in found] == [
+        [],
+        [TAINT_CHANGING],
+        [],
+    ]
+
+
+def test_what_a_claim_left_is_served_in_its_way() -> None:
+    left = Remnant("team", "gone", "left-1")
+    found = ledger().apply(record(Kind.UNPREPARING, left, (hold(FREE),)))
+    assert claimed_cards(found) == {CARDS[CLAIMED], CARDS[FREE]}
+    published = dra_cards([card(CARDS[FREE], FREE)], found, offering=False)
+    assert [problem.taint for problem in published[0].problems] == [TAINT_CHANGING]
+
+
+def test_who_holds_something() -> None:
+    assert claimed_cards(ledger()) == {CARDS[CLAIMED]}
+    assert has_grants(ledger())
+    assert has_claims(ledger())
+    assert not has_grants(Ledger())
+    assert not has_claims(Ledger())
+
+
+def test_a_claim_that_only_looks_at_a_card_is_served() -> None:
+    """It holds nothing of the card, and its pod cannot end without the agent."""
+    overseer = record(Kind.PREPARED, ClaimRef("team", "a", "uid"), (hold(FREE, admin_access=True),))
+    assert has_claims(Ledger().apply(overseer))
+    assert claimed_cards(Ledger().apply(overseer)) == frozenset()

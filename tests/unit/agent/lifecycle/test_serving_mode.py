@@ -1,0 +1,137 @@
+"""Which way a node is served in, and who notices that another one is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from dra_driver.agent.lifecycle.serving_mode import Choice, Way, WayMode, Ways
+from dra_driver.agent.lifecycle.serving_mode_watcher import WayWatch
+from dra_driver.kube.api import Api, Listing, ServerVersion
+from dra_driver.kube.errors import NotFound, Unavailable
+from dra_driver.kube.resources import Resource
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import GcuError, InvalidValue
+
+PLUGIN, DRA = Way.DEVICE_PLUGIN, Way.DRA
+
+
+class Cluster:
+    """Plays `Api`: a server, whether it has DRA, and a kubelet."""
+
+    def __init__(self, server: str, kubelet: str, *, serves_dra: bool = True) -> None:
+        self.server = server
+        self.kubelet = kubelet
+        self.serves_dra = serves_dra
+
+    def server_version(self) -> ServerVersion:
+        if not self.server:
+            raise Unavailable("the API server did not answer")
+        major, minor, *_ = self.server.removeprefix("v").split(".")
+        return ServerVersion(int(major), int(minor), self.server)
+
+    def list(self, resource: Resource, *, field_selector: str = "") -> Listing:
+        if not self.serves_dra:
+            raise NotFound("the server could not find the requested resource", status=404)
+        assert field_selector == "spec.nodeName=n1"
+        return Listing((), "1")
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        return {
+            "metadata": {"name": name},
+            "status": {"nodeInfo": {"kubeletVersion": self.kubelet}},
+        }
+
+    def choice(self, mode: WayMode = "auto") -> Choice:
+        return Ways(cast("Api", self), "n1", mode).choose()
+
+
+NEW, OLD = "v1.36.3", "v1.30.14"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "mode", "way", "has_dra", "reason"),
+    [
+        (Cluster(NEW, NEW), "auto", DRA, True, "the server is v1.36.3, the kubelet v1.36.3"),
+        (Cluster(OLD, OLD), "auto", PLUGIN, False, "the server is v1.30.14, and DRA is used from"),
+        (Cluster("v1.35.9", OLD), "auto", PLUGIN, False, "the server is v1.35.9"),
+        (Cluster(NEW, "v1.35.9"), "auto", PLUGIN, True, "the kubelet is v1.35.9, and DRA is used"),
+        (
+            Cluster(NEW, NEW, serves_dra=False),
+            "auto",
+            PLUGIN,
+            False,
+            "the server v1.36.3 does not serve resource.k8s.io/v1",
+        ),
+        (Cluster("v1.37.0", "v1.36.1+k3s1"), "auto", DRA, True, "the kubelet v1.36.1+k3s1"),
+        (Cluster(NEW, NEW), "device-plugin", PLUGIN, True, "mode is set to device-plugin"),
+        (Cluster(OLD, OLD), "device-plugin", PLUGIN, False, "mode is set to device-plugin"),
+        (Cluster("", ""), "dra", DRA, True, "mode is set to dra"),
+    ],
+    ids=[
+        "new",
+        "old",
+        "both old",
+        "kubelet behind",
+        "DRA switched off",
+        "newer",
+        "plugin by setting, new",
+        "plugin by setting, old",
+        "DRA by setting",
+    ],
+)
+def test_the_way_and_why(
+    cluster: Cluster, mode: WayMode, way: Way, has_dra: bool, reason: str
+) -> None:
+    choice = cluster.choice(mode)
+    assert (choice.way, choice.has_dra) == (way, has_dra)
+    assert reason in str(choice)
+    assert str(choice).startswith("GCUs are served by ")
+
+
+@pytest.mark.parametrize("kubelet", ["", "1", "vX.Y", "v1.36.3\n"])
+def test_a_node_that_does_not_say_its_kubelet(kubelet: str) -> None:
+    with pytest.raises(InvalidValue, match="does not say which kubelet"):
+        Cluster(NEW, kubelet).choice()
+
+
+def test_without_an_answer_nothing_is_chosen() -> None:
+    with pytest.raises(Unavailable):
+        Cluster("", NEW).choice()
+
+
+def play(*answers: Choice | GcuError) -> list[Choice]:
+    """What a watch that began with DRA and hears these answers tells."""
+    left = list(answers)
+    told: list[Choice] = []
+
+    def choose() -> Choice:
+        answer = left.pop(0)
+        if isinstance(answer, GcuError):
+            raise answer
+        return answer
+
+    stopped: Callable[[float], bool] = lambda _: not left  # noqa: E731 (a name for the port)
+    watch = WayWatch(choose, told.append, wait=stopped)
+    watch._present = Choice(DRA, "at first", has_dra=True)
+    watch.run()
+    return told
+
+
+STILL = Choice(DRA, "still", has_dra=True)
+OTHER = Choice(PLUGIN, "the server went back", has_dra=False)
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ([STILL, STILL], []),
+        ([STILL, OTHER], [OTHER]),
+        ([Unavailable("no answer"), OTHER, OTHER], [OTHER]),
+    ],
+    ids=["no change", "a change", "told once, and not for lack of an answer"],
+)
+def test_a_change_of_the_way_is_told(answers: list[Choice | GcuError], told: list[Choice]) -> None:
+    assert play(*answers) == told

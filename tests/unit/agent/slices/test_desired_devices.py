@@ -1,0 +1,177 @@
+"""Which taints the devices carry: what ails the card, and that it cannot be looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from dra_driver.agent.cards.card_cache import Cards
+from dra_driver.agent.cards.card_config import Offers
+from dra_driver.agent.cards.card_events import CardNews
+from dra_driver.agent.events import Reports
+from dra_driver.agent.slices.desired_devices import OfferedDevices
+from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.config.card_rules import load_card_rules
+from dra_driver.hardware.drs.profiles import ProfileTables
+from dra_driver.hardware.machine import Machine
+from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.kube.api import Api
+from dra_driver.simulator.machine import SimulatedMachine
+from tests.unit.agent.recorder import ListRecorder
+from tests.unit.hardware.doctored import DoctoredEfsmi
+
+FIRST, SECOND = "0000:0d:00.0", "0000:0e:00.0"
+UNHEALTHY = "gcu.enflame.com/unhealthy"
+
+
+class Offering:
+    """Two cards; `publish` lets what is offered stand on the server."""
+
+    def __init__(self, root: Path, **settings: Any) -> None:
+        described = [{"bdf": bdf, "model": "S60"} for bdf in (FIRST, SECOND)]
+        self.machine = SimulatedMachine.create(
+            {"cards": described}, root / "machine", plain_device_files=True
+        )
+        self.published: Devices = []
+        sysfs = Sysfs(self.machine.root)
+        self.cards = Cards(
+            Machine(sysfs, DoctoredEfsmi(self.machine, {}), error_limit=settings.get("limit")),
+            sysfs,
+            presence_interval=5.0,
+            inventory_interval=60.0,
+            changed=lambda: None,
+            news=CardNews(Reports(ListRecorder(), "n1")),
+        )
+        self.offers = Offers(cast("Api", None), "n1", load_card_rules(None), changed=lambda: None)
+        self.tables = ProfileTables(root)
+        self.devices = OfferedDevices(
+            self.cards,
+            self.offers,
+            self.tables,
+            published=lambda: self.published,
+            served=lambda cards: cards,
+            evict=settings.get("evict", ()),
+        )
+
+    def taints(self) -> dict[str, set[tuple[str, str]]]:
+        """By card, value and effect of the taint ``unhealthy`` on each of its devices."""
+        offered = self.devices()
+        assert offered is not None
+        found = {
+            str(card): [
+                {(t["value"], t["effect"]) for t in each["taints"] if t["key"] == UNHEALTHY}
+                for each in devices
+            ]
+            for card, devices in offered.items()
+        }
+        assert all(each == devices[0] for devices in found.values() for each in devices)
+        return {card: devices[0] for card, devices in found.items()}
+
+    def fail(self, looks: int = 3) -> None:
+        self.machine.set_fault("efsmi-exit")
+        for _ in range(looks):
+            self.cards.look()
+
+    def publish(self) -> None:
+        self.published = [each for devices in (self.devices() or {}).values() for each in devices]
+
+
+CAUSES = [
+    ("lost", {"lost": True}),
+    ("health", {"health": False}),
+    ("rma", {"rma": True}),
+    ("errors", {"errors": {"SIP Error": 11}}),
+    ("pending", {"eccPending": "Disable"}),
+]
+
+
+@pytest.mark.parametrize(("value", "cause"), CAUSES, ids=[value for value, _ in CAUSES])
+@pytest.mark.parametrize("evicts", [False, True], ids=["by default", "evicting"])
+def test_a_cause_taints_its_card_until_it_is_gone(
+    tmp_path: Path, value: str, cause: dict[str, Any], evicts: bool
+) -> None:
+    offering = Offering(tmp_path, limit=10, evict={value} if evicts else ())
+    offering.cards.look()
+    assert offering.taints() == {FIRST: set(), SECOND: set()}
+    before = {key: _well(key) for key in cause}
+    offering.machine.set_card(FIRST, **cause)
+    offering.cards.look()
+    effect = "NoExecute" if evicts else "NoSchedule"
+    assert offering.taints() == {FIRST: {(value, effect)}, SECOND: set()}
+    offering.machine.set_card(FIRST, **before)
+    offering.cards.look()
+    assert offering.taints() == {FIRST: set(), SECOND: set()}
+
+
+def _well(key: str) -> Any:
+    return {
+        "lost": False,
+        "health": True,
+        "rma": False,
+        "errors": {"SIP Error": 0},
+        "eccPending": "Enable",
+    }[key]
+
+
+@pytest.mark.parametrize(("limit", "tainted"), [(None, False), (11, False), (10, True)])
+def test_error_records_taint_above_the_limit_alone(
+    tmp_path: Path, limit: int | None, tainted: bool
+) -> None:
+    offering = Offering(tmp_path, limit=limit)
+    offering.machine.set_card(FIRST, errors={"SIP Error": 11})
+    offering.cards.look()
+    wanted = {("errors", "NoSchedule")} if tainted else set()
+    assert offering.taints() == {FIRST: wanted, SECOND: set()}
+
+
+def test_other_causes_than_those_named_do_not_evict(tmp_path: Path) -> None:
+    offering = Offering(tmp_path, evict={"rma"})
+    offering.machine.set_card(FIRST, rma=True, health=False)
+    offering.cards.look()
+    assert offering.taints()[FIRST] == {("rma", "NoExecute"), ("health", "NoSchedule")}
+
+
+def test_while_the_tool_fails_all_cards_are_tainted(tmp_path: Path) -> None:
+    offering = Offering(tmp_path, evict={"efsmi"})
+    offering.machine.set_card(SECOND, rma=True)
+    offering.cards.look()
+    offering.fail()
+    failing = ("efsmi", "NoExecute")
+    assert offering.taints() == {FIRST: {failing}, SECOND: {failing, ("rma", "NoSchedule")}}
+    offering.machine.clear_faults()
+    offering.cards.look()
+    assert offering.taints() == {FIRST: set(), SECOND: {("rma", "NoSchedule")}}
+
+
+def test_an_agent_that_starts_while_the_tool_fails_taints_what_stands_there(
+    tmp_path: Path,
+) -> None:
+    earlier = Offering(tmp_path)
+    earlier.cards.look()
+    earlier.publish()
+    offering = Offering(tmp_path)
+    offering.published = earlier.published
+    offering.fail(looks=2)
+    assert offering.devices() is None
+    offering.fail(looks=1)
+    assert offering.taints() == {
+        FIRST: {("efsmi", "NoSchedule")},
+        SECOND: {("efsmi", "NoSchedule")},
+    }
+    offering.publish()
+    assert offering.taints() == {
+        FIRST: {("efsmi", "NoSchedule")},
+        SECOND: {("efsmi", "NoSchedule")},
+    }
+    offering.machine.clear_faults()
+    offering.cards.look()
+    assert offering.taints() == {FIRST: set(), SECOND: set()}
+
+
+def test_without_cards_and_without_slices_nothing_is_published(tmp_path: Path) -> None:
+    """An empty pool would say that the node has no cards."""
+    offering = Offering(tmp_path)
+    offering.fail()
+    assert offering.devices() is None

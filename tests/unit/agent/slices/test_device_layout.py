@@ -1,0 +1,156 @@
+"""Devices of a card, and what becomes of them while claims hold it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dra_driver.agent.slices.device_layout import card_devices, slice_count, with_held_forms
+from dra_driver.config.card_rules import Offer
+from dra_driver.model.card import Card, Problem
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING, TAINT_UNHEALTHY
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import Profile, ProfileTable
+
+ADDRESS = PciAddress.parse("0000:0d:00.0")
+TABLE = ProfileTable.of(
+    [Profile("1g.6gb", 0, 6, 6 << 10, 1), Profile("3g.20gb", 1, 2, 20 << 10, 3)]
+)
+SMALL_TABLE = ProfileTable.of([Profile("1g.4gb", 0, 4, 4 << 10, 1)])
+HELD = frozenset({ADDRESS})
+
+Devices = list[dict[str, Any]]
+
+
+def card(*problems: Problem, memory_mib: int = 42976) -> Card:
+    return Card(
+        address=ADDRESS,
+        index=0,
+        minor=0,
+        model="S60",
+        uuid="TPU1",
+        serial="S1",
+        memory_mib=memory_mib,
+        driver_version="1.5",
+        ecc=None,
+        virtualization=None,
+        nodes=(),
+        pcie_bridges=(),
+        pcie_root=None,
+        numa_node=None,
+        problems=problems,
+    )
+
+
+def devices(
+    found: Card | None = None, offer: Offer | None = None, table: ProfileTable | None = TABLE
+) -> Devices:
+    return list(card_devices(found or card(), offer or Offer(), table, "controller"))
+
+
+def names(found: Devices) -> list[str]:
+    return [each["name"].partition("-")[0] for each in found]
+
+
+def taints(found: Devices) -> set[tuple[str, str]]:
+    """Keys and values; every device must have the same."""
+    [same] = {frozenset((t["key"], t.get("value", "")) for t in each["taints"]) for each in found}
+    return set(same)
+
+
+@pytest.mark.parametrize(
+    ("modes", "table", "expected"),
+    [
+        pytest.param(frozenset(Mode), TABLE, ["whole", "shared", "drs"], id="all"),
+        pytest.param(frozenset(Mode), None, ["whole", "shared"], id="profiles unknown"),
+        pytest.param(frozenset({Mode.DRS}), TABLE, ["drs"], id="one mode"),
+        pytest.param(frozenset({Mode.DRS}), None, [], id="nothing yet"),
+    ],
+)
+def test_devices_of_a_card(
+    modes: frozenset[Mode], table: ProfileTable | None, expected: list[str]
+) -> None:
+    assert names(devices(offer=Offer(4, modes), table=table)) == expected
+
+
+def test_slices_are_counted_as_published() -> None:
+    newer = {"name": "newer-0000-0d-00-0", "capacity": {"slices": {"value": "8"}}}
+    assert slice_count([newer, *devices(offer=Offer(4))], ADDRESS) == 4
+    assert slice_count([newer], ADDRESS) is None
+
+
+def test_a_free_card_changes_at_once() -> None:
+    new = devices(offer=Offer(4))
+    assert with_held_forms({ADDRESS: new}, devices(), frozenset()) == sorted(
+        new, key=lambda each: str(each["name"])
+    )
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param(devices(offer=Offer(4)), id="slice count"),
+        pytest.param(devices(offer=Offer(6, frozenset({Mode.WHOLE}))), id="a mode goes"),
+        pytest.param(devices(table=SMALL_TABLE), id="profile table"),
+        pytest.param(devices(card(memory_mib=46000)), id="memory"),
+    ],
+)
+def test_a_held_card_keeps_its_form_and_lets_nothing_in(new: Devices) -> None:
+    old = devices()
+    found = with_held_forms({ADDRESS: new}, old, HELD)
+    assert [{**each, "taints": None} for each in found] == sorted(
+        ({**each, "taints": None} for each in old), key=lambda each: str(each["name"])
+    )
+    assert taints(found) == {(TAINT_ALLOCATED_BY, "controller"), (TAINT_CHANGING, "")}
+    # and again, as the next look compares with what it published itself
+    assert with_held_forms({ADDRESS: new}, found, HELD) == found
+    assert with_held_forms({ADDRESS: new}, found, frozenset()) == sorted(
+        new, key=lambda each: str(each["name"])
+    )
+
+
+def test_a_held_card_tells_its_health_while_its_form_waits() -> None:
+    sick = card(Problem(TAINT_UNHEALTHY, "health", "health is false"))
+    found = with_held_forms({ADDRESS: devices(sick, Offer(4))}, devices(), HELD)
+    assert (TAINT_UNHEALTHY, "health") in taints(found)
+    assert (TAINT_CHANGING, "") in taints(found)
+
+
+def test_what_only_comes_is_published_beside_a_claim() -> None:
+    found = with_held_forms({ADDRESS: devices()}, devices(table=None), HELD)
+    assert names(found) == ["drs", "shared", "whole"]
+    assert taints(found) == {(TAINT_ALLOCATED_BY, "controller")}
+
+
+def test_a_new_version_of_the_driver_is_no_change_of_form() -> None:
+    found = with_held_forms(
+        {ADDRESS: devices(replace(card(), driver_version="1.6.0.1"))}, devices(), HELD
+    )
+    versions = [each["attributes"]["driverVersion"] for each in found]
+    assert versions == [{"version": "1.6.0+1"}] * 3
+    assert taints(found) == {(TAINT_ALLOCATED_BY, "controller")}
+
+
+def test_a_held_card_that_is_not_there_stays_as_lost() -> None:
+    old = devices()
+    for each in old:
+        for taint in each["taints"]:
+            taint["timeAdded"] = "2026-01-01T00:00:00Z"
+    found = with_held_forms({}, old, HELD)
+    assert names(found) == ["drs", "shared", "whole"]
+    assert taints(found) == {(TAINT_ALLOCATED_BY, "controller"), (TAINT_UNHEALTHY, "lost")}
+    assert not any("timeAdded" in taint for each in found for taint in each["taints"])
+    assert with_held_forms({}, old, frozenset()) == []
+
+
+def test_a_held_card_that_is_there_but_offers_nothing_is_not_lost() -> None:
+    found = with_held_forms({ADDRESS: []}, devices(), HELD)
+    assert taints(found) == {(TAINT_ALLOCATED_BY, "controller"), (TAINT_CHANGING, "")}
+
+
+def test_devices_that_are_no_cards_of_ours_are_dropped() -> None:
+    stranger = {"name": "gcu-7", "attributes": {}}
+    assert with_held_forms({}, [stranger], HELD) == []

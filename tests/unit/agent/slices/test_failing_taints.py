@@ -1,0 +1,131 @@
+"""The taint on devices on which nothing can be made, and whose pods it makes leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from dra_driver.agent.slices.failing_taints import OpenDevices
+from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import Hold, Kind, record
+from dra_driver.node.claims.failures import TRIES, Failures
+from dra_driver.node.claims.orphans import remnant
+from tests.unit.node.claims.test_failures import Counted
+from tests.unit.node.world import CARDS, hold
+
+DRS = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
+OWN: Object = {"key": "gcu.enflame.com/allocated-by", "effect": "NoSchedule"}
+
+
+def device(of: Hold, *taints: Object) -> Object:
+    return {"name": of.device, "taints": [OWN, *taints]}
+
+
+WANTED = {CARDS[0]: [device(hold(0)), device(DRS)], CARDS[1]: [device(hold(1))]}
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.wanted: Mapping[PciAddress, list[Object]] = WANTED
+        self.counted = Counted()
+        self.ledger = Ledger()
+        self.devices = OpenDevices(
+            lambda: self.wanted,
+            self.counted.failures,
+            ledger=lambda: self.ledger,
+        )
+
+    def hold(self, name: str, holds: Hold, kind: Kind = Kind.PREPARED) -> None:
+        claim = ClaimRef("team", name, f"uid-{name}")
+        self.ledger = self.ledger.apply(record(kind, claim, (holds,)))
+
+    def effects(self) -> dict[str, list[str]]:
+        """Of the taint, by device."""
+        wanted = self.devices()
+        assert wanted is not None
+        return {
+            each["name"]: [t["effect"] for t in each["taints"] if t["key"] == TAINT_FAILING]
+            for devices in wanted.values()
+            for each in devices
+        }
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def test_only_the_device_that_fails_is_tainted(rig: Rig) -> None:
+    assert rig.devices() is WANTED
+    rig.counted.fail("a", TRIES)
+    assert rig.effects() == {DRS.device: ["NoExecute"], hold(0).device: [], hold(1).device: []}
+    assert WANTED[CARDS[0]][1]["taints"] == [OWN]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "effect"),
+    [
+        ("neighbour", Kind.PREPARED, "NoSchedule"),
+        ("neighbour", Kind.UNPREPARING, "NoExecute"),
+        ("a", Kind.PREPARED, "NoExecute"),
+    ],
+    ids=["a neighbour", "a neighbour that ends", "the claim itself, whose instance is gone"],
+)
+def test_nobody_is_deleted_who_runs_well(rig: Rig, name: str, kind: Kind, effect: str) -> None:
+    rig.hold(name, DRS, kind)
+    rig.counted.fail("a", TRIES)
+    assert rig.effects()[DRS.device] == [effect]
+
+
+@pytest.mark.parametrize(
+    ("mode", "effect"), [(Mode.DRS, "NoSchedule"), (Mode.WHOLE, "NoExecute")], ids=str
+)
+def test_instances_of_somebody_may_be_of_pods_whose_records_were_lost(
+    rig: Rig, mode: Mode, effect: str
+) -> None:
+    """Such a pod has a part of the DRS device, as no pod has one of the whole card."""
+    foreign: Object = {"key": TAINT_FOREIGN, "effect": "NoSchedule"}
+    failing = hold(0, mode=mode)
+    rig.wanted = {CARDS[0]: [device(hold(0), foreign), device(DRS, foreign)]}
+    rig.counted.fail("a", TRIES, device=failing.device)
+    assert rig.effects()[failing.device] == [effect]
+
+
+def test_a_neighbour_on_another_device_does_not_matter(rig: Rig) -> None:
+    rig.hold("b", hold(1))
+    rig.counted.fail("a", TRIES)
+    assert rig.effects()[DRS.device] == ["NoExecute"]
+
+
+def left_on(rig: Rig, *holds: Hold) -> None:
+    for record_of in remnant(rig.ledger, ClaimRef("team", "gone", "uid-gone"), holds):
+        rig.ledger = rig.ledger.apply(record_of)
+
+
+def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> None:
+    """In no mode, and for as long as the journal says so; also by an agent that starts then."""
+    left_on(rig, DRS)
+    rig.counted.now = 1e6
+    assert rig.effects() == {
+        DRS.device: ["NoExecute"],
+        hold(0).device: ["NoExecute"],
+        hold(1).device: [],
+    }
+    wanted = rig.devices()
+    assert wanted is not None
+    assert {t.get("value") for each in wanted[CARDS[0]] for t in each["taints"]} == {None, "left"}
+    rig.hold("neighbour", DRS)
+    assert rig.effects()[DRS.device] == ["NoSchedule"]
+    assert rig.effects()[hold(0).device] == ["NoExecute"]
+    rig.ledger = Ledger()
+    assert rig.devices() is WANTED
+
+
+def test_while_the_cards_are_unknown_so_is_what_to_publish() -> None:
+    devices = OpenDevices(lambda: None, Failures(), ledger=Ledger)
+    assert devices() is None

@@ -1,0 +1,252 @@
+"""When the publisher writes, what it does not write, and how often it tries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from dra_driver.agent.slices.publish_lock import Turn
+from dra_driver.agent.slices.publisher import Publisher
+from dra_driver.kube.api import Api, Change, ServerVersion
+from dra_driver.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    KubeError,
+    NotFound,
+    Unavailable,
+)
+from dra_driver.model.claim import Object
+from dra_driver.model.device import parse_device_name
+from dra_driver.model.errors import GcuError, JournalError
+from dra_driver.model.pci import PciAddress
+from dra_driver.util.backoff import Backoff
+from tests.unit.agent.objects import device, published
+from tests.unit.agent.scripted_api import ScriptedApi
+
+FIRST = ["version", "get nodes", "dry run", "create"]
+UNPUBLISHED = "the cards have not been published yet"
+
+
+class Rig:
+    """A publisher whose thread is the test's own, and which stops when `waits` are over."""
+
+    def __init__(self, api: ScriptedApi, *, waits: int = 0, turn: Turn | None = None) -> None:
+        self.api = api
+        self.devices: Sequence[Object] | None = [device(1)]
+        self.held: frozenset[PciAddress] | GcuError = frozenset()
+        self.waits: list[float] = []
+        self.on_wait: Callable[[], None] = lambda: None
+        self._waits_left = waits
+        self.publisher = Publisher(
+            cast("Api", api),
+            "n1",
+            devices=self._devices,
+            held=self._held,
+            turn=turn,
+            backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
+            wait=self._wait,
+        )
+
+    def listed(self, *slices: Object) -> Rig:
+        """The reflector has listed these."""
+        self.publisher.published.on_replace(slices)
+        return self
+
+    def run(self) -> list[float]:
+        """Let the thread's work run until its waits are over; gives the delays."""
+        self.publisher.run()
+        return self.waits
+
+    def _devices(self) -> dict[PciAddress, list[Object]] | None:
+        if self.devices is None:
+            return None
+        return {parse_device_name(each["name"])[1]: [each] for each in self.devices}
+
+    def _held(self) -> frozenset[PciAddress]:
+        if isinstance(self.held, GcuError):
+            raise self.held
+        return self.held
+
+    def _wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        self.on_wait()
+        return len(self.waits) >= self._waits_left
+
+
+def test_the_first_publication_and_nothing_after_it() -> None:
+    rig = Rig(ScriptedApi())
+    assert rig.publisher.problem == UNPUBLISHED
+    rig.listed()
+    rig.publisher.publish()
+    assert rig.api.calls == FIRST
+    changes = rig.publisher.publish()
+    assert changes is not None
+    assert not changes
+    assert rig.api.calls == FIRST
+
+
+def test_a_restart_with_nothing_changed_writes_nothing() -> None:
+    rig = Rig(ScriptedApi()).listed(*published(device(1)))
+    rig.publisher.publish()
+    assert rig.api.calls == ["version", "get nodes"]
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["no hardware", "no list"])
+def test_what_is_unknown_is_not_published(listed: bool) -> None:
+    rig = Rig(ScriptedApi(), waits=1)
+    if listed:
+        rig.listed(*published(device(1)))
+        rig.devices = None
+    assert rig.publisher.publish() is None
+    assert rig.api.calls == ["version"]
+    assert rig.publisher.problem == UNPUBLISHED
+
+
+def test_a_node_without_cards_says_so() -> None:
+    rig = Rig(ScriptedApi()).listed(*published(device(1)))
+    rig.devices = []
+    changes = rig.publisher.publish()
+    assert changes is not None
+    assert "devices" not in changes.update[0]["spec"]
+
+
+REFUSALS = [
+    pytest.param({"version": Unavailable("away")}, "away", id="server away"),
+    pytest.param({"get_nodes": NotFound("no such node")}, "no such node", id="no node"),
+    pytest.param({"create": Forbidden("may not create")}, "may not create", id="forbidden"),
+    pytest.param(
+        {"dry_run": AlreadyExists("it is there")},
+        "ResourceSlice n1-gcu.enflame.com-000 exists, but is not one of this driver",
+        id="another's slice of that name",
+    ),
+]
+
+
+@pytest.mark.parametrize(("refusals", "told"), REFUSALS)
+def test_a_refusal_is_told_and_tried_again_ever_more_slowly(
+    refusals: dict[str, KubeError], told: str
+) -> None:
+    api = ScriptedApi(**{verb: [error] for verb, error in refusals.items()})
+    rig = Rig(api, waits=9).listed()
+    assert rig.run() == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert told in str(rig.publisher.problem)
+    assert len(api.calls) <= 4 * 9
+
+
+def test_publication_is_retried_until_the_server_has_it() -> None:
+    rig = Rig(ScriptedApi(create=[Unavailable("away")]), waits=3).listed()
+    assert rig.run() == [1, 2, 4]
+    rig.api.refusals.clear()
+    assert rig.publisher._attempt()
+    assert rig.api.calls[-2:] == ["dry run", "create"]
+    assert rig.publisher.problem is None
+
+
+def test_a_server_that_is_too_old_is_refused_before_anything_is_written() -> None:
+    rig = Rig(ScriptedApi(), waits=2).listed()
+    rig.api.version = ServerVersion(1, 35, "v1.35.6")
+    rig.run()
+    assert "use Kubernetes 1.36 or newer" in str(rig.publisher.problem)
+    assert rig.api.calls == ["version", "version"]
+
+
+def test_holdings_that_cannot_be_read_hold_publication_up() -> None:
+    """A device that must stay would be taken away otherwise."""
+    rig = Rig(ScriptedApi(), waits=1).listed(*published(device(2)))
+    rig.held = JournalError("the disk is gone")
+    rig.run()
+    assert rig.publisher.problem == "the disk is gone"
+    assert rig.api.calls == ["version"]
+
+
+def test_a_held_card_that_is_lost_keeps_its_device() -> None:
+    rig = Rig(ScriptedApi()).listed(*published(device(1), device(2)))
+    rig.held = frozenset({PciAddress.parse("0000:02:00.0")})
+    changes = rig.publisher.publish()
+    assert changes is not None
+    assert [each["name"] for each in changes.desired[0]["spec"]["devices"]] == [
+        "whole-0000-01-00-0",
+        "whole-0000-02-00-0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "writes"),
+    [(Conflict("changed"), ["replace"]), (NotFound("gone"), ["dry run", "create"])],
+    ids=["changed meanwhile", "deleted meanwhile"],
+)
+def test_a_race_is_compared_again_without_a_word(error: GcuError, writes: list[str]) -> None:
+    rig = Rig(ScriptedApi(replace=[error]), waits=1).listed(*published(device(2)))
+    assert rig.run() == [1]
+    before = rig.publisher.problem
+    rig.api.refusals.clear()
+    assert rig.publisher._attempt()
+    assert (before, rig.publisher.problem) == (UNPUBLISHED, None)
+    assert rig.api.calls == ["version", "get nodes", "replace", "get nodes", *writes]
+
+
+def test_somebody_who_writes_the_same_slices_all_the_time_sees_few_writes() -> None:
+    rig = Rig(ScriptedApi(), waits=9).listed()
+    assert rig.publisher._attempt()
+
+    def somebody() -> None:
+        [ours] = rig.publisher.published.slices or ()
+        theirs = deepcopy(ours)
+        theirs["spec"]["devices"] = [device(9)]
+        theirs["metadata"]["resourceVersion"] = f"{1000 + len(rig.waits)}"
+        rig.publisher.published.on_event(Change.MODIFIED, theirs)
+
+    somebody()
+    rig.on_wait = somebody
+    assert rig.run() == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert rig.api.calls.count("replace") == 9
+
+
+def test_news_of_ours_waits_for_nothing() -> None:
+    rig = Rig(ScriptedApi()).listed()
+    for bus in range(9):
+        rig.devices = [device(bus)]
+        assert rig.publisher._attempt()
+    assert rig.api.calls.count("replace") == 8
+
+
+def test_the_nodes_uid_is_read_anew_before_a_write() -> None:
+    rig = Rig(ScriptedApi()).listed(*published(device(1)))
+    rig.publisher.publish()
+    [gone] = rig.publisher.published.slices or ()
+    rig.publisher.published.on_event(Change.DELETED, gone)
+    rig.api.calls.clear()
+    rig.publisher.publish()
+    assert rig.api.calls == ["get nodes", "dry run", "create"]
+
+
+def test_of_two_agents_one_publishes_and_the_other_takes_over(tmp_path: Path) -> None:
+    lock = tmp_path / "publisher.lock"
+    older = Rig(ScriptedApi(), turn=Turn(lock)).listed()
+    newer = Rig(ScriptedApi(), turn=Turn(lock))
+    assert older.publisher._attempt()
+    assert newer.publisher._attempt()
+    assert (older.api.calls, newer.api.calls) == (FIRST, [])
+    problems = [newer.publisher.problem]
+    newer.listed(*(older.publisher.published.slices or ()))
+    problems.append(newer.publisher.problem)  # an update waits until there is none
+    assert problems == ["the slices of this node have not been listed yet", None]
+    older.publisher.stop(0)
+    newer.devices = [device(1), device(2)]
+    assert newer.publisher._attempt()
+    assert newer.api.calls == ["version", "get nodes", "replace"]
+
+
+def test_a_lock_that_cannot_be_taken_is_told_and_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "locks").write_text("in the way")
+    rig = Rig(ScriptedApi(), turn=Turn(tmp_path / "locks" / "publisher.lock")).listed()
+    assert not rig.publisher._attempt()
+    assert "cannot be taken: Not a directory" in str(rig.publisher.problem)
+    (tmp_path / "locks").unlink()
+    assert rig.publisher._attempt()
+    assert rig.api.calls == FIRST

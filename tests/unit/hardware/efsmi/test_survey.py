@@ -1,0 +1,261 @@
+"""A card for which efsmi does not answer: told as such, at no other card's cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
+from dra_driver.hardware.machine import Inventory, Machine
+from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.model.effects import Effects
+from dra_driver.model.errors import HardwareError
+from tests.unit.hanging import reads_that_hang, time_is_up_when
+from tests.unit.hardware.doctored import (
+    OLD_TOOL,
+    DoctoredEfsmi,
+    Edit,
+    addresses,
+    reasons,
+    three,
+)
+
+FIRST, SECOND, THIRD = (f"0000:{bus}:00.0" for bus in ("0d", "0e", "0f"))
+_FOR_EVER = 60.0
+OF_ALL = ("-q --json-format", "-q", "-L", "")
+
+
+def hung(_: str) -> str:
+    raise EfsmiHung("`efsmi` did not end within 1 s")
+
+
+def failed(_: str) -> str:
+    raise EfsmiFailed("`efsmi` was killed by signal 11: no output", -11)
+
+
+def of_card(index: int, edit: Edit) -> dict[str, Edit]:
+    """What happens to each call that asks that card, alone or with the others."""
+    alone = (f"-i {index} {call}" for call in ("-q --json-format", "-q", "-L"))
+    return dict.fromkeys((*OF_ALL, *alone), edit)
+
+
+class Looked:
+    """Three cards, of which the first has index 2; `edits` can change between two looks."""
+
+    def __init__(self, root: Path, **keys: Any) -> None:
+        self.machine = three(root, **keys)
+        self.edits: dict[str, Edit] = {}
+        self.efsmi = DoctoredEfsmi(self.machine, self.edits)
+        self.reader = Machine(Sysfs(self.machine.root), self.efsmi)
+
+    def inventory(self) -> Inventory:
+        self.efsmi.calls.clear()
+        return self.reader.inventory()
+
+
+@pytest.mark.parametrize("edit", [hung, failed], ids=["hangs", "ends the tool"])
+@pytest.mark.parametrize("tool", [{}, {"json": False}], ids=["JSON", "text"])
+def test_a_card_that_does_not_answer_costs_no_other(
+    tmp_path: Path, edit: Edit, tool: dict[str, Any]
+) -> None:
+    looked = Looked(tmp_path, efsmi=tool)
+    before = looked.inventory().cards
+    looked.edits |= of_card(2, edit)
+    found = looked.inventory()
+    assert (addresses(found), reasons(found)) == ([SECOND, THIRD], {})
+    [(silent, reason)] = found.silent.items()
+    assert str(silent) == FIRST
+    assert reason.startswith("`efsmi`")
+    # The modes stand in the summary, which is of all cards.
+    assert {card.virtualization for card in found.cards} == {None}
+    looked.edits.clear()
+    looked.inventory()
+    assert looked.inventory().cards == before
+
+
+def test_old_tools_that_print_no_address_are_asked_card_by_card(tmp_path: Path) -> None:
+    looked = Looked(tmp_path, efsmi=OLD_TOOL)
+    looked.edits |= of_card(0, hung)
+
+    def without_address(text: str) -> str:
+        return text.replace("PCIe Info", "Something Else")
+
+    looked.edits |= {f"-i {index} -q": without_address for index in (1, 2)}
+    found = looked.inventory()
+    assert addresses(found) == [FIRST, SECOND]
+    assert [str(address) for address in found.silent] == [THIRD]
+
+
+def test_while_a_card_hangs_no_call_of_all_is_made(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.edits |= of_card(2, hung)
+    looked.inventory()
+    assert looked.efsmi.calls[0] == "-q --json-format"
+    looked.inventory()
+    assert sorted(looked.efsmi.calls) == [f"-i {index} -q --json-format" for index in range(3)]
+    looked.edits.clear()
+    assert not looked.inventory().silent
+    looked.inventory()
+    assert looked.efsmi.calls == ["-q --json-format", ""]
+
+
+def test_an_index_that_moved_is_found(tmp_path: Path) -> None:
+    """A gap among the indexes, as a card that was lost leaves it."""
+    looked = Looked(tmp_path)
+    looked.inventory()
+    looked.machine.lose_card(SECOND)
+    looked.edits |= of_card(0, hung)
+    found = looked.inventory()
+    assert addresses(found) == [FIRST]
+    assert [str(address) for address in found.silent] == [THIRD]
+
+
+def test_a_gap_among_the_indexes_is_no_failure(tmp_path: Path) -> None:
+    """When the last card that did not answer is gone from the bus."""
+    looked = Looked(tmp_path)
+    looked.inventory()
+    looked.edits |= of_card(1, hung)
+    looked.inventory()
+    looked.machine.lose_card(SECOND)
+    looked.edits.clear()
+    assert addresses(looked.inventory()) == [FIRST, THIRD]
+
+
+def test_answers_that_are_no_cards_of_the_node(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.edits |= dict.fromkeys(OF_ALL, failed)
+    looked.edits |= {
+        f"-i {index} -q --json-format": lambda text: text.replace('"0000"', '"0001"')
+        for index in range(3)
+    }
+    with pytest.raises(HardwareError, match="was killed by signal 11"):
+        looked.inventory()
+
+
+@pytest.mark.parametrize(
+    ("edit", "known", "hangs"),
+    [(hung, False, [FIRST]), (hung, True, [FIRST]), (failed, True, [])],
+    ids=["at the first look", "later", "a tool that ends"],
+)
+def test_which_cards_took_a_whole_limit(
+    tmp_path: Path, edit: Edit, known: bool, hangs: list[str]
+) -> None:
+    """Before an index was seen any error may be that of a card that is missing."""
+    looked = Looked(tmp_path)
+    if known:
+        looked.inventory()
+    looked.edits |= of_card(2, edit)
+    found = looked.inventory()
+    assert [str(address) for address in found.silent] == [FIRST]
+    assert sorted(map(str, found.hung)) == hangs
+
+
+def test_each_card_is_asked_while_the_call_of_all_still_hangs(tmp_path: Path) -> None:
+    """So a look takes one limit and a part of one, and not two."""
+    looked = Looked(tmp_path)
+    looked.efsmi.timeout = 0.0  # no patience
+    answered = threading.Barrier(3 + 1)
+
+    def hangs_until_each_was_asked(_: str) -> str:
+        answered.wait(_FOR_EVER)
+        return hung("")
+
+    def asked(text: str) -> str:
+        answered.wait(_FOR_EVER)
+        return text
+
+    def asked_in_vain(_: str) -> str:
+        return hung(asked(""))
+
+    looked.edits |= {
+        "-q --json-format": hangs_until_each_was_asked,
+        "-i 0 -q --json-format": asked,
+        "-i 1 -q --json-format": asked,
+        "-i 2 -q --json-format": asked_in_vain,
+    }
+    looked.reader = Machine(Sysfs(looked.machine.root), looked.efsmi)
+    found = looked.inventory()
+    assert (addresses(found), sorted(map(str, found.hung))) == ([SECOND, THIRD], [FIRST])
+    assert len(looked.efsmi.calls) == 4, "each was asked once"
+
+
+def test_no_card_is_asked_where_all_answer_at_once(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.inventory()
+    assert looked.efsmi.calls == ["-q --json-format", ""]
+    timers = [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+    assert all(each.finished.is_set() for each in timers), "they will be asked"
+
+
+@pytest.mark.parametrize("edit", [hung, failed])
+def test_when_no_card_answers_it_is_the_tool(tmp_path: Path, edit: Edit) -> None:
+    looked = Looked(tmp_path)
+    for index in range(3):
+        looked.edits |= of_card(index, edit)
+    with pytest.raises(HardwareError, match="`efsmi`"):
+        looked.inventory()
+
+
+def test_when_each_card_answers_it_is_the_tool_as_well(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.edits[""] = hung
+    with pytest.raises(EfsmiHung):
+        looked.inventory()
+    looked.edits.clear()
+    assert len(looked.inventory().cards) == 3
+
+
+def test_a_card_that_the_kernel_driver_lost_is_not_silent(tmp_path: Path) -> None:
+    looked = Looked(tmp_path)
+    looked.edits |= of_card(2, hung)
+    folder = looked.machine.root / f"sys/bus/pci/devices/{FIRST}/enflame"
+    folder.resolve().rename(folder.resolve().with_name("gone"))
+    found = looked.inventory()
+    assert not found.silent
+    assert "is not bound to card" in reasons(found)[FIRST]
+
+
+def test_a_real_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = three(tmp_path)
+    machine.set_fault("card-hangs", card=SECOND)
+    time_is_up_when(monkeypatch, reads_that_hang(machine))
+    efsmi = Efsmi(machine.efsmi_path, timeout=3, effects=Effects())
+    found = Machine(Sysfs(machine.root), efsmi).inventory()
+    assert addresses(found) == [FIRST, THIRD]
+    [reason] = found.silent.values()
+    assert "`efsmi -i 1 -q --json-format` did not end within 3 s" in reason
+
+
+def test_what_each_card_prints_is_parsed_one_after_the_other(tmp_path: Path) -> None:
+    """By the memory of a process of its own, as the agent's limit counts it: parsing takes many
+    times the memory of the text."""
+    keys = "".join(f" {number:04x}:\n" for number in range(50_000))
+    (tmp_path / "card").write_text(f"DEV ID 0\n a\n{keys}")
+    efsmi = tmp_path / "efsmi"
+    efsmi.write_text(f'#!/bin/sh\n[ "$1" = -i ] && cat {tmp_path}/card\n')
+    efsmi.chmod(0o755)
+    program = (
+        "from pathlib import Path\n"
+        "from dra_driver.hardware.efsmi.runner import Efsmi\n"
+        "from dra_driver.hardware.efsmi.survey import Surveyor\n"
+        "from dra_driver.model.effects import Effects\n"
+        "from dra_driver.model.errors import HardwareError\n"
+        "from dra_driver.model.pci import PciAddress\n"
+        "def peak():\n"
+        "    status = Path('/proc/self/status').read_text()\n"
+        "    return int(status.partition('VmHWM:')[2].split()[0]) >> 10\n"
+        "cards = [PciAddress(0, bus, 0, 0) for bus in range(16)]\n"
+        f"efsmi = Efsmi(Path({str(efsmi)!r}), timeout=60, effects=Effects())\n"
+        "before = peak()\n"
+        "try:\n"
+        "    Surveyor(efsmi, patience=60).survey(cards)\n"
+        "except HardwareError:\n"
+        "    print(peak() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert int(done.stdout) < 64  # MiB; each card's text takes some 15

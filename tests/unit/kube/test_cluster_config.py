@@ -1,0 +1,145 @@
+"""In a pod, and by a kubeconfig."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dra_driver.kube.cluster_config import TokenFile, in_pod
+from dra_driver.kube.kubeconfig import by_kubeconfig
+from dra_driver.model.errors import InvalidValue
+from tests.cluster.pki import Authority, Identity
+
+POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Path:
+    """A pod's folder with its service account."""
+    Authority(tmp_path)
+    (tmp_path / "token").write_text("one\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("host", "server"),
+    [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")],
+)
+def test_a_pod_reaches_the_server_by_its_service_account(
+    account: Path, host: str, server: str
+) -> None:
+    found = in_pod(POD | {"KUBERNETES_SERVICE_HOST": host}, account)
+    assert (found.server, found.token(), found.proxy) == (server, "one", "")
+    assert found.tls.verify_mode is ssl.CERT_REQUIRED
+    assert found.tls.check_hostname
+
+
+@pytest.mark.parametrize("missing", ["ca.crt", "token"])
+def test_a_pod_without_a_service_account_is_told(account: Path, missing: str) -> None:
+    (account / missing).unlink()
+    with pytest.raises(InvalidValue, match="the pod's service account") as refused:
+        in_pod(POD, account)
+    assert "name a kubeconfig" in refused.value.remedy
+
+
+def test_an_empty_token_is_told(account: Path) -> None:
+    (account / "token").write_text("\n")
+    with pytest.raises(InvalidValue, match="token is empty"):
+        in_pod(POD, account)
+
+
+def test_a_token_is_read_again_after_a_minute(tmp_path: Path) -> None:
+    now = 0.0
+    path = tmp_path / "token"
+    path.write_text("one")
+    token = TokenFile(path, lambda: now)
+    assert token() == "one"
+    path.write_text("two")
+    now = 59.0
+    assert token() == "one"
+    now = 60.0
+    assert token() == "two"
+    path.unlink()
+    now = 120.0
+    with pytest.raises(FileNotFoundError):
+        token()
+
+
+def kubeconfig(folder: Path, cluster: Mapping[str, object], user: Mapping[str, object]) -> Path:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": "https://10.0.0.1:6443", **cluster}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_kubeconfig_with_a_token(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HTTPS_PROXY", raising=False)
+    cluster = {"certificate-authority": str(account / "ca.crt"), "tls-server-name": "kubernetes"}
+    found = by_kubeconfig(kubeconfig(account, cluster, {"token": "secret"}))
+    assert (found.server, found.token()) == ("https://10.0.0.1:6443", "secret")
+    assert (found.server_name, found.proxy) == ("kubernetes", "")
+    assert found.tls.verify_mode is ssl.CERT_REQUIRED
+
+
+def test_a_kubeconfig_that_trusts_anybody_and_goes_through_a_proxy(account: Path) -> None:
+    cluster = {"insecure-skip-tls-verify": True, "proxy-url": "http://proxy:3128"}
+    found = by_kubeconfig(kubeconfig(account, cluster, {}))
+    assert (found.token(), found.proxy) == ("", "http://proxy:3128")
+    assert found.tls.verify_mode is ssl.CERT_NONE
+
+
+def test_a_plugin_that_gives_a_token(account: Path) -> None:
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "from the plugin"},
+    }
+    plugin = account / "plugin"
+    plugin.write_text(f"#!/bin/sh\necho '{json.dumps(credential)}'\n")
+    plugin.chmod(0o755)
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": str(plugin),
+            "interactiveMode": "Never",
+        }
+    }
+    found = by_kubeconfig(kubeconfig(account, {}, user))
+    assert found.token() == "from the plugin"
+
+
+def test_a_kubeconfig_with_a_certificate_of_ours(account: Path) -> None:
+    authority = Authority(account)
+    ours = authority.client("ours", Identity("somebody"))
+    user = {"client-certificate": str(ours.certificate), "client-key": str(ours.key)}
+    assert by_kubeconfig(kubeconfig(account, {}, user)).token() == ""
+    embedded = {
+        f"{key}-data": base64.b64encode(Path(path).read_bytes()).decode()
+        for key, path in user.items()
+    }
+    trusted = base64.b64encode(authority.certificate.read_bytes()).decode()
+    cluster = {"certificate-authority-data": trusted}
+    found = by_kubeconfig(kubeconfig(account, cluster, embedded))
+    assert found.tls.cert_store_stats()["x509_ca"] == 1
+    other = authority.client("other", Identity("somebody"))
+    with pytest.raises(InvalidValue, match="KEY_VALUES_MISMATCH"):
+        by_kubeconfig(kubeconfig(account, {}, {**user, "client-key": str(other.key)}))
+
+
+def test_a_kubeconfig_without_a_context_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text("{}")
+    with pytest.raises(InvalidValue, match="no API server can be reached through"):
+        by_kubeconfig(path)

@@ -1,0 +1,163 @@
+"""How calls for claims go beside each other, and what becomes of those that were given up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dra_driver.kubelet_api.dra.claim_service import ClaimService
+from dra_driver.kubelet_api.dra.handler import ClaimHandler, Prepared
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.effects import Effects
+from dra_driver.model.errors import GcuError, Refused
+from tests.unit.kubelet_api.callers import Caller, Observer
+
+ONE = ClaimRef("team", "one", "uid-1")
+TWO = ClaimRef("team", "two", "uid-2")
+
+
+class Handler:
+    """Prepares whatever it is asked for."""
+
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
+        assert awaited()
+        return {ref.uid: () for ref in refs}
+
+    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+        return {ref.uid: None for ref in refs}
+
+
+class Hanging(Handler):
+    """Works on claim ONE until it may go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
+        if ONE in refs:
+            self.begun.set()
+            assert self.go.wait(60)
+        return {ref.uid: () for ref in refs}
+
+
+def service(handler: ClaimHandler, **limits: float) -> ClaimService:
+    at_a_time = int(limits.get("at_a_time", 8))
+    return ClaimService(
+        handler, Observer(), Effects(), at_a_time=at_a_time, patience=limits.get("patience", 5.0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("active", "asked", "refused"),
+    [
+        pytest.param(True, [ONE], False, id="both are waited for"),
+        pytest.param(False, [ONE], True, id="given up"),
+        pytest.param(False, [TWO, ONE], True, id="given up, among others"),
+        pytest.param(False, [TWO], False, id="another claim"),
+    ],
+)
+def test_beside_a_running_call(active: bool, asked: list[ClaimRef], refused: bool) -> None:
+    handler, caller = Hanging(), Caller()
+    claims = service(handler)
+    first = threading.Thread(target=claims.prepare, args=([ONE], caller.context))
+    first.start()
+    assert handler.begun.wait(60)
+    caller.active = active
+    answers = claims.unprepare(asked, Caller().context)
+    assert answers.keys() == {ref.uid for ref in asked}
+    for answer in answers.values():
+        assert isinstance(answer, Refused) is refused
+        if refused:
+            assert "an earlier call for claim team/one, which was given up" in str(answer)
+    handler.go.set()
+    first.join(60)
+    assert claims.prepare([ONE], Caller().context) == {ONE.uid: ()}
+
+
+def test_what_has_ended_is_forgotten() -> None:
+    class Failing(Handler):
+        def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+            raise KeyError
+
+    caller = Caller()
+    claims = service(Failing())
+    for answer in claims.unprepare([ONE, TWO], caller.context).values():
+        assert "internal error of the agent: KeyError" in str(answer)
+    caller.active = False
+    assert claims.prepare([ONE, TWO], Caller().context) == {ONE.uid: (), TWO.uid: ()}
+
+
+def test_the_handler_learns_that_a_call_is_given_up() -> None:
+    caller = Caller()
+
+    class Asking(Handler):
+        def prepare(
+            self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+        ) -> Mapping[str, Prepared | GcuError]:
+            before, caller.active = awaited(), False
+            assert (before, awaited()) == (True, False)
+            return {ref.uid: () for ref in refs}
+
+    assert service(Asking()).prepare([ONE], caller.context) == {ONE.uid: ()}
+
+
+def test_what_was_not_asked_for_is_not_answered() -> None:
+    class Lavish(Handler):
+        def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+            return {ref.uid: None for ref in (ONE, TWO)}
+
+    assert service(Lavish()).unprepare([TWO], Caller().context) == {TWO.uid: None}
+
+
+def test_so_many_work_at_a_time_and_the_next_when_one_has_ended() -> None:
+    working: list[str] = []
+    most: list[int] = []
+
+    class Counting(Handler):
+        def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+            working.append(refs[0].uid)
+            most.append(len(working))
+            working.remove(refs[0].uid)
+            return {}
+
+    claims = service(Counting(), at_a_time=2)
+    with ThreadPoolExecutor(16) as pool:
+        for number in range(200):
+            ref = ClaimRef("team", "many", f"uid-{number}")
+            pool.submit(claims.unprepare, [ref], Caller().context)
+    assert len(most) == 200
+    assert max(most) <= 2
+
+
+def test_who_is_held_up_holds_nobody_up() -> None:
+    handler = Hanging()
+    claims = service(handler, at_a_time=1, patience=0.05)
+    hanging = threading.Thread(target=claims.prepare, args=([ONE], Caller().context))
+    hanging.start()
+    assert handler.begun.wait(60)
+    for _ in range(2):
+        assert claims.prepare([TWO], Caller().context) == {TWO.uid: ()}
+        assert hanging.is_alive()
+    handler.go.set()
+    hanging.join(60)
+
+
+def test_each_call_that_asks_for_something_is_observed() -> None:
+    class Refusing(Handler):
+        def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+            return {ref.uid: Refused("no") if ref == TWO else None for ref in refs}
+
+    observer = Observer()
+    claims = ClaimService(Refusing(), observer, Effects())
+    claims.prepare([ONE], Caller().context)
+    claims.unprepare([ONE, TWO], Caller().context)
+    claims.prepare([], Caller().context)
+    assert observer.begun == ["prepare", "unprepare"]
+    assert observer.ended == [("prepare", 0), ("unprepare", 1)]

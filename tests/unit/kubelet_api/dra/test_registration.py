@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from dra_driver.kubelet_api.dra.registration import Registration
+from dra_driver.kubelet_api.generated import pluginregistration_v1_pb2 as api
+
+SOCKET = Path("/var/lib/kubelet/plugins_registry/gcu.enflame.com-reg.sock")
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Context:
+    """Stands where gRPC's context does; the registration asks nothing of it."""
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def registration(clock: Clock) -> Registration:
+    return Registration(
+        socket=SOCKET,
+        endpoint=Path("/var/lib/kubelet/plugins/gcu.enflame.com/dra.sock"),
+        services=("v1.DRAPlugin",),
+        silence=30,
+        clock=clock,
+    )
+
+
+def notify(registration: Registration, *, registered: bool, error: str = "") -> None:
+    status = api.RegistrationStatus(plugin_registered=registered, error=error)
+    registration.NotifyRegistrationStatus(status, Context())  # type: ignore[arg-type]  # unused
+
+
+def test_a_silent_kubelet_is_told_once_and_in_words(
+    registration: Registration, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    registration.wait_from_now()
+    clock.now += 29
+    registration.tell_silence()
+    assert registration.problem() == "waiting for the kubelet to register the driver"
+    assert not caplog.records
+
+    clock.now += 1
+    registration.tell_silence()
+    registration.tell_silence()
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    told = caplog.records[0].getMessage()
+    assert told == registration.problem()
+    for part in (str(SOCKET), "30 s", "--root-dir", "kubeletRootDir"):
+        assert part in told
+
+
+def test_a_refusal_is_told_with_the_kubelets_reason(
+    registration: Registration, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    notify(registration, registered=False, error="no supported version")
+    clock.now += 60
+    registration.tell_silence()
+    assert [record.getMessage() for record in caplog.records] == [
+        "the kubelet refused to register gcu.enflame.com: no supported version"
+    ]
+    assert registration.problem() == (
+        "the kubelet refused to register gcu.enflame.com: no supported version; "
+        "this agent offers v1.DRAPlugin"
+    )
+
+
+def test_a_registration_ends_every_complaint(registration: Registration, clock: Clock) -> None:
+    notify(registration, registered=False, error="not yet")
+    notify(registration, registered=True)
+    clock.now += 60
+    assert registration.problem() is None

@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.device import device_name
+from dra_driver.model.errors import Refused
+from dra_driver.model.instance import Instance
+from dra_driver.model.mode import Mode
+from dra_driver.model.owner import Grant
+from dra_driver.model.pci import PciAddress
+from dra_driver.model.plugin_device import PluginDevice
+from dra_driver.node.checkpoint.ledger import Ledger, State
+from dra_driver.node.checkpoint.records import (
+    CardKind,
+    Hold,
+    Kind,
+    Record,
+    card_record,
+    decode,
+    encode,
+    record,
+)
+from tests.unit.node.world import CARDS, hold
+
+HOLDER = ClaimRef("team", "holder", "uid-holder")
+ASKER = ClaimRef("other", "asker", "uid-asker")
+
+
+def ledger(*records: Record) -> Ledger:
+    state = Ledger()
+    for entry in records:
+        state = state.apply(entry)
+    return state
+
+
+def refolded(state: Ledger) -> Ledger:
+    return ledger(*(decode(encode(raw)) for raw in state.raw_records()))
+
+
+def share(card: int, share_id: str, mode: Mode = Mode.SHARED) -> Hold:
+    return hold(card, mode=mode, share_id=share_id, consumed={"slices": "2"})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "state"),
+    [
+        ((Kind.INTENT,), State.INTENT),
+        ((Kind.INTENT, Kind.PREPARED), State.PREPARED),
+        ((Kind.PREPARED,), State.PREPARED),
+        ((Kind.INTENT, Kind.PREPARED, Kind.UNPREPARING), State.UNPREPARING),
+        ((Kind.INTENT, Kind.FORGOTTEN), None),
+        ((Kind.FORGOTTEN,), None),
+        ((Kind.INTENT, Kind.PREPARED, Kind.PREPARED), State.PREPARED),
+        ((Kind.INTENT, Kind.FORGOTTEN, Kind.INTENT), State.INTENT),
+    ],
+    ids=str,
+)
+def test_the_last_record_gives_the_state(kinds: tuple[Kind, ...], state: State | None) -> None:
+    folded = ledger(*(record(kind, HOLDER, (hold(0),)) for kind in kinds))
+    held = folded.holdings.get(HOLDER.uid)
+    assert (held.state if held else None) == state
+    assert refolded(folded) == folded
+
+
+def test_what_a_newer_version_wrote_is_kept_while_its_claim_lives() -> None:
+    claim = {"namespace": "team", "name": "holder", "uid": "uid-holder"}
+    instances = [{"kind": "instance", "claim": claim, "id": n} for n in (1, 2)]
+    first = record(Kind.INTENT, HOLDER, (hold(0),))
+    state = ledger(first, *(decode(encode(raw)) for raw in instances))
+    state = state.apply(record(Kind.PREPARED, HOLDER, (hold(0),)))
+    kept = list(refolded(state).raw_records())
+    assert [raw for raw in kept if raw["kind"] == "instance"] == instances
+    assert refolded(state).holdings["uid-holder"].state is State.PREPARED
+    assert not list(state.apply(record(Kind.FORGOTTEN, HOLDER, ())).raw_records())
+
+
+def test_what_belongs_to_no_claim_is_kept() -> None:
+    state = ledger(decode(b'{"kind":"profiles","table":[1]}'))
+    assert list(refolded(state).raw_records()) == [{"kind": "profiles", "table": [1]}]
+
+
+ADMITTED = [
+    pytest.param((hold(1),), (hold(0),), id="another card"),
+    pytest.param((share(0, "a"),), (share(0, "b"),), id="another share of a shared card"),
+    pytest.param(
+        (share(0, "a", Mode.DRS),), (share(0, "b", Mode.DRS),), id="another instance of a card"
+    ),
+    pytest.param((hold(1),), (share(0, "a"), share(0, "b")), id="two shares for one claim"),
+]
+REFUSED = [
+    pytest.param(
+        (hold(0),),
+        (hold(0),),
+        r"card 0000:0d:00\.0 cannot be given to claim other/asker in mode whole: claim "
+        r"team/holder \(UID uid-holder\) holds it in mode whole",
+        id="held whole",
+    ),
+    pytest.param(
+        (hold(0),), (share(0, "a"),), "in mode shared: .* in mode whole", id="shared after whole"
+    ),
+    pytest.param((share(0, "a"),), (hold(0),), "holds it in mode shared", id="whole after shared"),
+    pytest.param(
+        (share(0, "a"),), (share(0, "b", Mode.DRS),), "in mode drs", id="drs after shared"
+    ),
+    pytest.param(
+        (share(0, "a"),),
+        (share(0, "a"),),
+        "share a of device shared-0000-0d-00-0 cannot be given",
+        id="the same share",
+    ),
+    pytest.param((hold(1),), (hold(0), hold(0)), "was allocated card .* twice", id="twice"),
+    pytest.param((hold(1),), (hold(0), share(0, "a")), "twice", id="two modes in one claim"),
+]
+
+
+@pytest.mark.parametrize(("held", "asked"), ADMITTED)
+def test_admitted(held: tuple[Hold, ...], asked: tuple[Hold, ...]) -> None:
+    ledger(record(Kind.PREPARED, HOLDER, held)).admit(ASKER, asked)
+
+
+@pytest.mark.parametrize("kind", [Kind.INTENT, Kind.PREPARED, Kind.UNPREPARING])
+@pytest.mark.parametrize(("held", "asked", "reason"), REFUSED)
+def test_refused_with_the_holder(
+    held: tuple[Hold, ...], asked: tuple[Hold, ...], reason: str, kind: Kind
+) -> None:
+    with pytest.raises(Refused, match=reason):
+        ledger(record(kind, HOLDER, held)).admit(ASKER, asked)
+
+
+def sized(share_id: str, amount: str, mode: Mode = Mode.SHARED) -> Hold:
+    capacity = "slices" if mode is Mode.SHARED else "size"
+    return hold(0, mode=mode, share_id=share_id, consumed={capacity: amount})
+
+
+SHARED = "shared-0000-0d-00-0"
+DRS = "drs-0000-0d-00-0"
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "totals", "reason"),
+    [
+        pytest.param([sized("a", "4")], [sized("b", "2")], {SHARED: 6}, "", id="the rest"),
+        pytest.param([], [sized("b", "3"), sized("c", "3")], {SHARED: 6}, "", id="all of it"),
+        pytest.param(
+            [sized("a", "4"), sized("x", "1")],
+            [sized("b", "2")],
+            {SHARED: 6},
+            r"2 of the 6 slices of card 0000:0d:00\.0, and 1 are left: claim team/holder holds 5",
+            id="one too many",
+        ),
+        pytest.param(
+            [], [sized("b", "4"), sized("c", "3")], {SHARED: 6}, "7 of the 6", id="its own requests"
+        ),
+        pytest.param(
+            [sized("a", "3", Mode.DRS)],
+            [sized("b", "6", Mode.DRS)],
+            {DRS: 6},
+            "6 of the 6 units of size .* 3 are left",
+            id="sizes",
+        ),
+        pytest.param([sized("a", "6")], [sized("b", "6")], {}, "", id="not counted"),
+        pytest.param([sized("a", "6")], [sized("b", "1")], {SHARED: 8}, "", id="by another count"),
+        pytest.param(
+            [sized("a", "some")], [sized("b", "1")], {SHARED: 6}, "0 are left", id="unknown amount"
+        ),
+    ],
+)
+def test_slices_and_sizes_are_counted(
+    held: list[Hold], asked: list[Hold], totals: dict[str, int], reason: str
+) -> None:
+    state = ledger(record(Kind.PREPARED, HOLDER, tuple(held)))
+    if not reason:
+        state.admit(ASKER, asked, totals)
+        return
+    with pytest.raises(Refused, match=reason):
+        state.admit(ASKER, asked, totals)
+
+
+def test_drs_mode_is_ours_until_it_is_switched_off() -> None:
+    intent = record(Kind.INTENT, HOLDER, (sized("a", "1", Mode.DRS),))
+    forgotten = record(Kind.FORGOTTEN, HOLDER, ())
+    state = ledger(intent, forgotten)
+    assert state.switched == {CARDS[0]}
+    assert refolded(state) == state
+    assert ledger(intent, forgotten, card_record(CardKind.DRS_OFF, CARDS[0])) == Ledger()
+    assert ledger(card_record(CardKind.DRS_ON, CARDS[1])).switched == {CARDS[1]}
+    assert not ledger(record(Kind.PREPARED, HOLDER, (hold(0), sized("a", "1")))).switched
+
+
+def test_the_instances_of_a_card() -> None:
+    one, two = Instance(1, "1g.6gb", "a"), Instance(2, "1g.6gb")
+    holds = [replace(sized(str(one.id), "1", Mode.DRS), instance=one) for one in (one, two)]
+    state = ledger(record(Kind.PREPARED, HOLDER, (*holds, sized("c", "1", Mode.DRS))))
+    assert state.instances(CARDS[0]) == (one, two)
+    assert state.instances(CARDS[1]) == ()
+    assert refolded(state) == state
+
+
+def test_a_claim_does_not_stand_in_its_own_way() -> None:
+    ledger(record(Kind.INTENT, HOLDER, (hold(0),))).admit(HOLDER, (hold(0), hold(1)))
+
+
+def test_a_card_is_not_one_whose_address_ends_like_its_own() -> None:
+    near, far = (PciAddress.parse(f"{domain}:0d:00.0") for domain in ("0000", "10000"))
+    held = [replace(hold(0), device=device_name(Mode.WHOLE, card)) for card in (near, far)]
+    state = ledger(record(Kind.PREPARED, HOLDER, (held[1],)))
+    assert [each for _, each in state.holders_of(far)] == [held[1]]
+    assert state.holders_of(near) == ()
+    state.admit(ASKER, (held[0],))
+
+
+def test_holders_are_found_by_card() -> None:
+    state = ledger(
+        record(Kind.PREPARED, HOLDER, (share(0, "a"), hold(1))),
+        record(Kind.PREPARED, ASKER, (share(0, "b"),)),
+    )
+    found = [(held.owner, of.share_id) for held, of in state.holders_of(CARDS[0])]
+    assert found == [(HOLDER, "a"), (ASKER, "b")]
+    assert not state.holders_of(CARDS[2])
+
+
+def grant(card: int, mode: Mode, *ordinals: int, answer: str = "") -> Grant:
+    devices = tuple(PluginDevice(CARDS[card], mode, ordinal) for ordinal in ordinals)
+    return Grant(devices, 6, answer)
+
+
+def granted(owner: Grant) -> Record:
+    return record(Kind.PREPARED, owner, holds_of_grant(owner))
+
+
+def holds_of_grant(owner: Grant) -> tuple[Hold, ...]:
+    capacity = {Mode.SHARED: "slices", Mode.DRS: "size"}.get(owner.mode)
+    consumed = {capacity: str(len(owner.devices))} if capacity else {}
+    return tuple(
+        hold(CARDS.index(card), mode=owner.mode, consumed=consumed) for card in owner.cards
+    )
+
+
+def test_grants_stand_beside_claims_in_the_journal() -> None:
+    container = grant(0, Mode.SHARED, 1, 3, answer="first")
+    claim = record(Kind.PREPARED, HOLDER, (hold(1),))
+    state = ledger(claim, granted(container))
+    assert refolded(state) == state
+    assert state.holdings[container.uid].owner == container
+    assert not state.named("", "")
+
+
+WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
+IN_ITS_PLACE = {
+    "slices that nobody has": (grant(0, SHARED, 0, 1), grant(0, SHARED, 2, 3, 4, 5), ""),
+    "slices that the kubelet handed on": (grant(0, SHARED, *range(6)), grant(0, SHARED, 0), ""),
+    "a whole card that the kubelet handed on": (grant(0, WHOLE, 0), grant(0, WHOLE, 0), ""),
+    "sizes that fit": (grant(0, DRS, 0), grant(0, DRS, 1, 2, 3), ""),
+    "sizes that do not, though the kubelet handed some on": (
+        grant(0, DRS, *range(6)),
+        grant(0, DRS, 0),
+        "0 are left: the container with enflame.com/drs-gcu 0000:0d:00.0/drs/0,1,2,3,4,5 holds 6",
+    ),
+    "slices of a whole card": (
+        grant(0, WHOLE, 0),
+        grant(0, SHARED, 0),
+        "the container with enflame.com/gcu 0000:0d:00.0 (UID grant-",
+    ),
+    "an instance of a shared card": (grant(0, SHARED, 0), grant(0, DRS, 0), "in mode shared"),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "refusal"), IN_ITS_PLACE.values(), ids=IN_ITS_PLACE)
+def test_one_set_of_rules_for_grants(first: Grant, second: Grant, refusal: str) -> None:
+    state = ledger(granted(first))
+    totals = {holds.device: 6 for holds in holds_of_grant(second) if second.mode is not WHOLE}
+    if refusal:
+        with pytest.raises(Refused, match=re.escape(refusal)):
+            state.admit(second, holds_of_grant(second), totals)
+    else:
+        state.admit(second, holds_of_grant(second), totals)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_claim_and_a_container_never_share_more_than_there_is(mode: Mode) -> None:
+    capacity = {SHARED: {"slices": "5"}, DRS: {"size": "5"}}.get(mode, {})
+    share_id = None if mode is WHOLE else "share"
+    claimed = hold(0, mode=mode, share_id=share_id, consumed=capacity)
+    container = grant(0, mode, *([0] if mode is WHOLE else [0, 1]))
+    totals = {claimed.device: 6} if capacity else {}
+    with pytest.raises(Refused, match="team/holder"):
+        ledger(record(Kind.PREPARED, HOLDER, (claimed,))).admit(
+            container, holds_of_grant(container), totals
+        )
+    with pytest.raises(Refused, match="the container with"):
+        ledger(granted(container)).admit(HOLDER, (claimed,), totals)

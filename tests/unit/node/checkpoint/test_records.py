@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.instance import Instance
+from dra_driver.model.mode import Mode
+from dra_driver.model.owner import Remnant
+from dra_driver.node.checkpoint.records import (
+    CardKind,
+    Hold,
+    Kind,
+    Record,
+    card_record,
+    decode,
+    encode,
+    record,
+)
+from tests.unit.node.world import CARDS, POOL, hold
+
+REF = ClaimRef("team", "one", "uid-1")
+SHARE = Hold(
+    "slices",
+    POOL,
+    "shared-0000-0d-00-0",
+    share_id="0b6a1f7e-3f0c-4f3a-9f29-5e7b0a5b6a11",
+    consumed={"slices": "2"},
+    sees=CARDS[:2],
+    total=6,
+)
+
+
+INSTANCE = replace(
+    SHARE,
+    device="drs-0000-0d-00-0",
+    consumed={"size": "3"},
+    instance=Instance(2, "3g.20gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11"),
+    before=(Instance(1, "1g.6gb"),),
+)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_record_survives_the_file(kind: Kind) -> None:
+    written = record(kind, REF, (hold(0), SHARE, INSTANCE, hold(1, admin_access=True)))
+    assert decode(encode(written.raw)) == written
+    assert written.holds[1].mode is Mode.SHARED
+    assert written.holds[1].card == CARDS[0]
+
+
+def test_what_a_claim_left_survives_the_file() -> None:
+    written = record(Kind.UNPREPARING, Remnant("team", "one", "left-1"), (INSTANCE,))
+    assert decode(encode(written.raw)) == written
+
+
+def test_a_version_that_knows_no_remnants_takes_one_for_a_claim() -> None:
+    """It would otherwise give out again what one holds."""
+    raw = record(Kind.UNPREPARING, Remnant("team", "one", "left-1"), (INSTANCE,)).raw
+    assert (raw["kind"], raw["claim"].keys() - {"left"}) == (
+        "unpreparing",
+        {"namespace", "name", "uid"},
+    )
+
+
+@pytest.mark.parametrize("kind", list(CardKind))
+def test_a_cards_record_survives_the_file(kind: CardKind) -> None:
+    written = card_record(kind, CARDS[0])
+    assert decode(encode(written.raw)) == written
+
+
+@pytest.mark.parametrize(
+    ("device", "consumed", "amount"),
+    [
+        (SHARE.device, {"slices": "2"}, 2),
+        (INSTANCE.device, {"size": "3", "slices": "2"}, 3),
+        (INSTANCE.device, {"slices": "2"}, None),
+        (SHARE.device, {"slices": "1500m"}, None),
+        (SHARE.device, {"slices": "0"}, None),
+        (SHARE.device, {"slices": "all"}, None),
+        (hold(0).device, {"memory": "1Gi"}, None),
+    ],
+    ids=str,
+)
+def test_how_much_of_its_card_a_hold_takes(
+    device: str, consumed: dict[str, str], amount: int | None
+) -> None:
+    assert replace(SHARE, device=device, consumed=consumed).amount == amount
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        pytest.param("1", id="text"),
+        pytest.param({"id": "1", "profile": "1g.6gb"}, id="no number"),
+        pytest.param({"id": 1, "profile": "1g"}, id="no profile"),
+        pytest.param({"id": 1, "profile": "1g.6gb", "uuid": "a,b"}, id="hostile uuid"),
+        pytest.param({"id": 1, "profile": "1g.6gb", "uuid": 1}, id="uuid of another shape"),
+    ],
+)
+def test_an_instance_that_is_not_understood_makes_no_hold(instance: object) -> None:
+    raw = record(Kind.PREPARED, REF, (INSTANCE,)).raw
+    found = decode(encode({**raw, "holds": [{**raw["holds"][0], "instance": instance}]}))
+    assert (found.kind, found.holds) == ("", ())
+
+
+@pytest.mark.parametrize("total", [None, 0, -1, "6", True], ids=str)
+def test_a_total_that_is_not_understood_is_none(total: object) -> None:
+    raw = record(Kind.PREPARED, REF, (SHARE,)).raw
+    found = decode(encode({**raw, "holds": [{**raw["holds"][0], "total": total}]}))
+    assert found.holds == (replace(SHARE, total=None),)
+
+
+def test_fields_of_a_newer_version_are_kept() -> None:
+    raw = record(Kind.INTENT, REF, (hold(0),)).raw
+    newer = {**raw, "since": "2027", "holds": [{**raw["holds"][0], "colour": "red"}]}
+    found = decode(encode(newer))
+    assert (found.kind, found.owner, found.holds) == ("intent", REF, (hold(0),))
+    assert found.raw == newer
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        pytest.param({"kind": "instance", "profile": "3g"}, "instance", id="unknown kind"),
+        pytest.param({"kind": "intent"}, "", id="no claim"),
+        pytest.param({"kind": "intent", "claim": {"uid": "../x"}}, "", id="hostile uid"),
+        pytest.param({"kind": "intent", "claim": 7}, "", id="claim of another shape"),
+        pytest.param({"kind": "drs-on", "card": "x"}, "", id="no card"),
+        pytest.param(
+            {
+                "kind": "intent",
+                "grant": {"devices": ["0000:0d:00.0/whole/0"], "total": 1e999, "answer": ""},
+            },
+            "",
+            id="a number beyond numbers",
+        ),
+        pytest.param({}, "", id="empty"),
+    ],
+)
+def test_what_is_not_understood_is_kept_and_means_nothing(
+    raw: dict[str, object], kind: str
+) -> None:
+    assert decode(encode(raw)) == Record(kind, None, (), raw)
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(ANY_JSON)
+def test_any_json_is_read_or_refused(value: object) -> None:
+    payload = json.dumps(value).encode()
+    if isinstance(value, dict):
+        assert decode(payload).raw == value
+    else:
+        with pytest.raises(InvalidValue):
+            decode(payload)

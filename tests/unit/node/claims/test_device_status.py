@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dra_driver.model.card import Card, Problem
+from dra_driver.model.instance import Instance
+from dra_driver.model.mode import Mode
+from dra_driver.node.claims.device_status import device_statuses
+from tests.unit.node.world import CARDS, POOL, card, hold
+
+NOW, THEN = "2026-05-01T10:00:00Z", "2026-04-01T10:00:00Z"
+UUID = "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11"
+THERE = {CARDS[0]: card(CARDS[0], 3)}
+DRS = hold(
+    0,
+    mode=Mode.DRS,
+    share_id="s",
+    consumed={"size": "3"},
+    instance=Instance(2, "3g.20gb", UUID),
+)
+
+
+def test_what_people_read_of_an_instance() -> None:
+    assert device_statuses([DRS], THERE, now=NOW) == [
+        {
+            "driver": "gcu.enflame.com",
+            "pool": POOL,
+            "device": "drs-0000-0d-00-0",
+            "shareID": "s",
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "Prepared",
+                    "message": "prepared on card 0000:0d:00.0",
+                    "lastTransitionTime": NOW,
+                }
+            ],
+            "data": {
+                "card": "0000:0d:00.0",
+                "mode": "drs",
+                "index": 3,
+                "minor": 3,
+                "size": "3",
+                "profile": "3g.20gb",
+                "instanceID": 2,
+                "instanceUUID": UUID,
+            },
+        }
+    ]
+
+
+def test_why_a_claim_is_not_prepared_is_told() -> None:
+    [status] = device_statuses([hold(0)], THERE, failure="efsmi said no", now=NOW)
+    [condition] = status["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "PrepareFailed")
+    assert condition["message"] == "efsmi said no"
+
+
+def test_slices_and_whole_cards() -> None:
+    shared = hold(0, mode=Mode.SHARED, share_id="s", consumed={"slices": "2"})
+    statuses = device_statuses([shared, hold(0), hold(0, admin_access=True)], THERE, now=NOW)
+    assert [status["data"] for status in statuses] == [
+        {"card": "0000:0d:00.0", "mode": "shared", "index": 3, "minor": 3, "slices": "2"},
+        {"card": "0000:0d:00.0", "mode": "whole", "index": 3, "minor": 3},
+        {"card": "0000:0d:00.0", "mode": "whole", "index": 3, "minor": 3, "adminAccess": True},
+    ]
+    assert "shareID" not in statuses[1]
+
+
+ILL = replace(
+    THERE[CARDS[0]], problems=(Problem("gcu.enflame.com/unhealthy", "health", "efsmi says no"),)
+)
+
+
+@pytest.mark.parametrize(
+    ("cards", "status", "reason", "words"),
+    [
+        pytest.param(THERE, "True", "Prepared", "prepared", id="well"),
+        pytest.param({CARDS[0]: ILL}, "False", "CardUnhealthy", "efsmi says no", id="ill"),
+        pytest.param({}, "False", "CardLost", "cannot be found", id="lost"),
+    ],
+)
+def test_a_condition_keeps_its_time_while_it_does_not_change(
+    cards: dict[Any, Card], status: str, reason: str, words: str
+) -> None:
+    before = device_statuses([DRS], THERE, now=THEN)
+    other = {"driver": "nic.example.com", "pool": POOL, "device": "drs-0000-0d-00-0"}
+    (told,) = device_statuses([DRS], cards, [other, *before], now=NOW)
+    (condition,) = told["conditions"]
+    assert (condition["status"], condition["reason"]) == (status, reason)
+    assert words in condition["message"]
+    assert condition["lastTransitionTime"] == (THEN if status == "True" else NOW)
+
+
+def test_each_share_has_its_own_condition() -> None:
+    before = device_statuses([DRS], THERE, now=THEN)
+    other = replace(DRS, share_id="t")
+    told = device_statuses([DRS, other], THERE, before, now=NOW)
+    assert [each["conditions"][0]["lastTransitionTime"] for each in told] == [THEN, NOW]

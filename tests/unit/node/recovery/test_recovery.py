@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dra_driver.model.claim import ClaimRef
+from dra_driver.node.checkpoint import frames
+from dra_driver.node.checkpoint.records import Kind, encode, record
+from dra_driver.node.claims.manager import Outcome
+from tests.unit.node.world import CARDS, World, claim, hold, result
+
+FILE = "gcu.enflame.com-claim-uid-one.json"
+ONE = ClaimRef("team", "one", "uid-one")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A node on which claim one is prepared, and whose agent is down."""
+    world = World(tmp_path)
+    agent = world.start()
+    agent.preparer.prepare([world.api.add(claim("one", result(0)))])
+    return world
+
+
+def test_nothing_to_do_is_nothing_done(world: World) -> None:
+    files = world.files()
+    report = world.boot().recover()
+    assert (report.settled, report.failed) == ({}, {})
+    assert world.files() == files
+
+
+def test_a_reboot_brings_the_files_back(world: World) -> None:
+    files = world.files()
+    world.reboot()
+    assert world.boot().recover().settled == {"uid-one": Outcome.RENDERED}
+    assert world.files() == files
+
+
+def test_a_reboot_that_changed_the_minors_is_shown(world: World) -> None:
+    world.machine.minors[CARDS[0]] = 5
+    assert world.boot().recover().settled == {"uid-one": Outcome.RENDERED}
+    assert "ENFLAME_VISIBLE_DEVICES=5" in world.files()[FILE]
+
+
+def test_a_lost_journal_is_rebuilt_from_the_files(world: World) -> None:
+    before = world.start().journal.snapshot().holdings["uid-one"].holds
+    shutil.rmtree(world.root / "state")
+    agent = world.boot()
+    assert agent.recover().settled == {"uid-one": Outcome.ADOPTED}
+    assert agent.journal.snapshot().holdings["uid-one"].holds == before
+    two = world.api.add(claim("two", result(0)))
+    assert "team/one" in str(agent.preparer.prepare([two])["uid-two"])
+    assert agent.preparer.unprepare([ONE]) == {"uid-one": None}
+
+
+def write_journal(world: World, *kinds: Kind, damaged: bool) -> None:
+    header = {"kind": "header", "format": "gcu-dra-journal", "version": 1}
+    raws = [header, *(record(kind, ONE, (hold(0),)).raw for kind in kinds)]
+    content = b"".join(frames.encode(encode(raw)) for raw in raws)
+    (world.root / "state" / "journal").write_bytes(content + (b"torn" if damaged else b""))
+
+
+@pytest.mark.parametrize(
+    ("left", "outcome", "held"),
+    [
+        pytest.param(([Kind.INTENT], "file"), Outcome.UNDONE, False, id="kill after the file"),
+        pytest.param(([Kind.INTENT], ""), Outcome.UNDONE, False, id="kill before it"),
+        pytest.param(
+            ([Kind.INTENT], "damage and file"),
+            Outcome.FINISHED,
+            True,
+            id="the prepared record may be lost",
+        ),
+        pytest.param(([Kind.INTENT], "damage"), Outcome.UNDONE, False, id="damage, but no file"),
+        pytest.param(
+            ([Kind.PREPARED, Kind.UNPREPARING], "file"),
+            Outcome.FINISHED,
+            False,
+            id="unprepare begun",
+        ),
+        pytest.param(([Kind.PREPARED], "damage"), Outcome.RENDERED, True, id="prepared, no file"),
+        pytest.param(([], "damage and file"), Outcome.ADOPTED, True, id="record lost"),
+        pytest.param(([], "file"), Outcome.ADOPTED, True, id="record unknown"),
+    ],
+)
+def test_what_a_kill_or_a_bad_disk_left(
+    world: World, left: tuple[list[Kind], str], outcome: Outcome, held: bool
+) -> None:
+    kinds, circumstances = left
+    write_journal(world, *kinds, damaged="damage" in circumstances)
+    if "file" not in circumstances:
+        world.reboot()
+    agent = world.boot()
+    assert agent.recover().settled == {"uid-one": outcome}
+    assert agent.held() == ({"uid-one": "prepared"} if held else {})
+    assert set(world.files()) == ({FILE} if held else set())
+
+
+def test_files_that_tell_nothing_are_removed(world: World) -> None:
+    cdi = world.root / "cdi"
+    (cdi / "gcu.enflame.com-claim-uid-two.json").write_text("{garbage")
+    (cdi / "gcu.enflame.com-claim-uid-three.json.new").write_text("half")
+    (cdi / "other-vendor.json").write_text("{garbage")
+    assert world.boot().recover().settled == {"uid-two": Outcome.REMOVED}
+    assert set(world.files()) == {FILE, "other-vendor.json"}
+
+
+def test_a_file_that_contradicts_the_journal_is_left_and_told(world: World) -> None:
+    """Two files for one card: one container may be running with either; neither is harmed."""
+    other = world.files()[FILE].replace("uid-one", "uid-two").replace('"one', '"two')
+    (world.root / "cdi" / "gcu.enflame.com-claim-uid-two.json").write_text(other)
+    agent = world.boot()
+    report = agent.recover()
+    assert set(report.failed) == {"uid-two"}
+    assert "team/one" in str(report.failed["uid-two"])
+    assert agent.held() == {"uid-one": "prepared"}
+    assert len(world.files()) == 2
+    assert agent.preparer.unprepare([ClaimRef("team", "two", "uid-two")]) == {"uid-two": None}
+    assert set(world.files()) == {FILE}
+
+
+def test_a_card_that_is_lost_does_not_stop_the_start(world: World) -> None:
+    world.reboot()
+    world.machine.lost.add(CARDS[0])
+    agent = world.boot()
+    assert "lost" in str(agent.recover().failed["uid-one"])
+    world.machine.lost.clear()
+    assert agent.preparer.prepare([ONE]).keys() == {"uid-one"}
+    assert set(world.files()) == {FILE}
+
+
+def test_a_second_agent_starts_beside_the_first(world: World) -> None:
+    old = world.start()
+    new = world.start()
+    two = world.api.add(claim("two", result(1)))
+    new.preparer.prepare([two])
+    assert old.held() == new.held() == {"uid-one": "prepared", "uid-two": "prepared"}
+    assert old.preparer.unprepare([two]) == {"uid-two": None}
+    assert new.held() == {"uid-one": "prepared"}
+
+
+def test_a_file_that_shows_another_card_than_its_own_is_taken_in_for_its_own(world: World) -> None:
+    """No agent wrote it so: it was damaged, or somebody altered it. Nothing of it ends a start."""
+    path = world.root / "cdi" / FILE
+    before = world.files()
+    path.write_text(before[FILE].replace(f'sees\\":[\\"{CARDS[0]}', f'sees\\":[\\"{CARDS[1]}'))
+    assert world.files() != before
+    shutil.rmtree(world.root / "state")
+    for _ in range(2):
+        agent = world.boot()
+        assert agent.recover().failed == {}
+    assert agent.held() == {"uid-one": "prepared"}
+    assert world.files() == before
