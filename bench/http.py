@@ -27,7 +27,7 @@ import urllib3
 from bench import lists
 from bench.report import percentile, result, table
 from dra_driver.kube.client import Client
-from dra_driver.kube.cluster_config import Access, trusting
+from dra_driver.kube.cluster_config import ClusterConfig, trusting
 from dra_driver.kube.http.connections import Answer, Connections
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.effects import Effects
@@ -42,7 +42,7 @@ _CALLERS: Final = 16
 class Pool(Connections):
     """Requests over a pool of urllib3, without redirects and retries."""
 
-    def __init__(self, access: Access, *, at_once: int) -> None:
+    def __init__(self, access: ClusterConfig, *, at_once: int) -> None:
         super().__init__(access, at_once=at_once)
         self._server = access.server
         self._pool = urllib3.PoolManager(
@@ -100,7 +100,7 @@ def serve(certificate: str, key: str) -> None:
 
 
 def measure(url: str, authority: Path) -> dict[str, dict[str, float]]:
-    access = Access(url, trusting(str(authority)), lambda: "t" * 1_000)
+    access = ClusterConfig(url, trusting(str(authority)), lambda: "t" * 1_000)
     clients = {
         name: Client(made(access, at_once=_CALLERS), effects=Effects(), user_agent="bench")
         for name, made in (("ours", Connections), ("urllib3", Pool))

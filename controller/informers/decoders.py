@@ -16,7 +16,7 @@ from controller.cache.node_resources import is_read
 from controller.informers import models
 from controller.informers.packed_devices import PackedDevices
 from dra_driver.kube.decode import WHOLE, Decoder, Text, Typed
-from dra_driver.kube.interner import Sharing
+from dra_driver.kube.interner import Interner
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -53,7 +53,7 @@ _RESULT: Final = ("consumedCapacity", "device", "driver", "pool", "request")
 def decoders() -> Mapping[Resource, Decoder]:
     """By kind, all kinds that are watched. What they give must never be altered, as parts of it
     belong to several objects."""
-    share = Sharing()
+    share = Interner()
     return {
         PODS: Typed(models.Pod, partial(_pod, share)),
         RESOURCE_CLAIMS: ClaimDecoder(share),
@@ -68,7 +68,7 @@ def decoders() -> Mapping[Resource, Decoder]:
 class ClaimDecoder:
     """Decodes a claim in use to the fields that are read, and any other one whole."""
 
-    def __init__(self, share: Sharing) -> None:
+    def __init__(self, share: Interner) -> None:
         self._in_use = Typed(models.ClaimInUse, partial(_claim, share))
 
     def decode(self, text: Text) -> Object:
@@ -79,7 +79,7 @@ class ClaimDecoder:
         return self._in_use.convert(obj) if is_in_use(obj) else obj
 
 
-def _pod(share: Sharing, pod: Object) -> Object:
+def _pod(share: Interner, pod: Object) -> Object:
     spec, status = pod["spec"], pod.get("status") or {}
     if pods.concerns_us(pod):
         _share(share, pod["metadata"], _POD_META)
@@ -95,7 +95,7 @@ def _pod(share: Sharing, pod: Object) -> Object:
     return pod | {"metadata": metadata, "spec": spec, "status": share(status)}
 
 
-def _claim(share: Sharing, claim: Object) -> Object:
+def _claim(share: Interner, claim: Object) -> Object:
     if not is_in_use(claim):
         return claim
     _share(share, claim["metadata"], ("namespace", "managedFields"))
@@ -107,7 +107,7 @@ def _claim(share: Sharing, claim: Object) -> Object:
     return claim
 
 
-def _node(share: Sharing, node: Object) -> Object:
+def _node(share: Interner, node: Object) -> Object:
     _share(share, node.get("spec") or {}, ("taints",))
     _share(share, node.get("status") or {}, ("allocatable", "conditions"))
     return node
@@ -120,7 +120,7 @@ def _slice(found: Object) -> Object:
     return found
 
 
-def _share(share: Sharing, holder: dict[str, Any], fields: tuple[str, ...]) -> None:
+def _share(share: Interner, holder: dict[str, Any], fields: tuple[str, ...]) -> None:
     for field in fields:
         if field in holder:
             holder[field] = share(holder[field])

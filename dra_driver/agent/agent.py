@@ -8,26 +8,30 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from dra_driver.agent.cards.card_config import Offers
-from dra_driver.agent.cards.foreign_plugin import OtherMasters
+from dra_driver.agent.cards.card_config import CardConfigSource
+from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.cards.node_hardware import node_hardware
-from dra_driver.agent.context import Shared
-from dra_driver.agent.device_plugin.frontend import PluginFront
-from dra_driver.agent.dra.frontend import DraFront
+from dra_driver.agent.context import AgentContext
+from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
+from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import (
     DEVICE_FAILING,
     JOURNAL_DAMAGED,
     RECOVERY_FAILED,
     WAY_CHOSEN,
-    Reports,
+    EventReporter,
 )
 from dra_driver.agent.lifecycle.mode_handover import has_claims, has_grants
-from dra_driver.agent.lifecycle.readiness import Standing
-from dra_driver.agent.lifecycle.serving_mode import Choice, Way, Ways
-from dra_driver.agent.lifecycle.serving_mode_watcher import WayWatch
+from dra_driver.agent.lifecycle.readiness import ReadinessReporter
+from dra_driver.agent.lifecycle.serving_mode import (
+    ServingDecision,
+    ServingMode,
+    ServingModeSelector,
+)
+from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.agent.lifecycle.startup import Startup
 from dra_driver.agent.metrics import Metrics, NodeCollector
-from dra_driver.agent.reconcile_loop import Caretaker
+from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.slice_totals import slice_total
@@ -45,11 +49,11 @@ from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.claim_reader import ApiReader
-from dra_driver.node.claims.failures import Failures
+from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.all_modes import all_modes
 from dra_driver.node.preparer import Preparer
-from dra_driver.node.recovery.profile_prober import Examiner
+from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Reconciler
 from dra_driver.node.recovery.recovery import Recovery
 from dra_driver.telemetry.program import Deadline
@@ -86,9 +90,9 @@ class Agent:
         self._recorder = EventRecorder(
             api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
         )
-        self._reports = Reports(self._recorder, settings.node_name)
-        self._failures = Failures(closed=self._tell_closed)
-        self._offers = Offers(
+        self._event_reporter = EventReporter(self._recorder, settings.node_name)
+        self._failures = DeviceCircuitBreaker(closed=self._tell_closed)
+        self._card_configs = CardConfigSource(
             api,
             settings.node_name,
             load_card_rules(settings.card_rules),
@@ -102,37 +106,37 @@ class Agent:
             settings,
             effects=effects,
             measured=self._metrics.efsmi_call,
-            reports=self._reports,
+            event_reporter=self._event_reporter,
             changed=self._on_cards,
         )
         self._cards = hardware.cards
         self._silence = hardware.silence
         self._mounts = hardware.mounts
         preparer = self._make_preparer(settings, api, hardware.drs)
-        self._keeper = preparer.keeper
-        shared = Shared(
+        self._claim_manager = preparer.claim_manager
+        shared = AgentContext(
             api=api,
             cards=self._cards,
-            offers=self._offers,
+            card_configs=self._card_configs,
             tables=self._tables,
             journal=self._journal,
             preparer=preparer,
             failures=self._failures,
             effects=effects,
         )
-        self._dra = DraFront(
+        self._dra = DraFrontend(
             settings,
             shared,
             metrics=self._metrics,
-            offering=lambda: self._is(Way.DRA),
-            reports=self._reports,
+            offering=lambda: self._is(ServingMode.DRA),
+            event_reporter=self._event_reporter,
             changed=self._wake,
         )
-        self._device_plugin = PluginFront(
+        self._device_plugin = DevicePluginFrontend(
             settings,
             shared,
             metrics=self._metrics,
-            offering=lambda: self._is(Way.DEVICE_PLUGIN),
+            offering=lambda: self._is(ServingMode.DEVICE_PLUGIN),
             chosen=lambda: self._choice is not None,
             changed=self._wake,
         )
@@ -143,43 +147,43 @@ class Agent:
             pod_uid=settings.pod_uid,
             effects=effects,
         )
-        self._ways = Ways(api, settings.node_name, settings.mode)
-        self._way_watch = WayWatch(self._ways.choose, self._move_over)
-        self._choice = self._ways.fixed
-        self._caretaker = self._make_caretaker(settings, api, hardware.drs)
+        self._selector = ServingModeSelector(api, settings.node_name, settings.mode)
+        self._way_watch = ServingModeWatcher(self._selector.choose, self._move_over)
+        self._choice = self._selector.fixed
+        self._reconcile_loop = self._make_reconcile_loop(settings, api, hardware.drs)
         self._startup = Startup(
             [
                 self._cards.start,
                 self._recover,
                 self._export_state,
                 self._serve,
-                self._caretaker.look,
-                self._caretaker.start,
+                self._reconcile_loop.run_once,
+                self._reconcile_loop.start,
                 self._choose,
                 self._serve,
-                self._caretaker.look_for_masters,
+                self._reconcile_loop.detect_foreign_plugins,
                 self._publish,
             ]
         )
-        self._standing = Standing(self.ready, self._reports)
+        self._readiness = ReadinessReporter(self.ready, self._event_reporter)
 
     def start(self) -> None:
         """Run the steps of the start until they succeed, in the background."""
         self._recorder.start()
         self._startup.start()
-        self._standing.start()
+        self._readiness.start()
 
     def stop(self, within: float = _END) -> None:
         """Stop serving, within so many seconds. Slices and prepared claims stay: the cards are
         still there."""
         deadline = Deadline(within)
-        self._standing.stop(deadline.left())
+        self._readiness.stop(deadline.left())
         self._startup.stop(deadline.left())
         self._way_watch.stop(deadline.left())
         self._dra.withdraw(deadline.left())
         self._device_plugin.withdraw(deadline.left())
         self._card_count.withdraw(deadline.left())
-        self._caretaker.stop(deadline.left())
+        self._reconcile_loop.stop(deadline.left())
         self._cards.stop(deadline.left())
         self._dra.stop(deadline.left())
         self._device_plugin.stop(deadline.left())
@@ -192,7 +196,7 @@ class Agent:
             self._startup.problem
             or self._mounts.problem
             or self._cards.problem
-            or self._offers.problem
+            or self._card_configs.problem
             or self._dra.problem
             or self._device_plugin.problem
         )
@@ -202,13 +206,13 @@ class Agent:
         container mends."""
         alive = {
             "the start": self._startup.is_alive,
-            "the look at the agent's own state": self._standing.is_alive,
+            "the look at the agent's own state": self._readiness.is_alive,
             "the writer of events": self._recorder.is_alive,
         }
         if self._startup.done.is_set():
             alive |= {
                 "the look at the cards": self._cards.is_alive,
-                "the care for the node": self._caretaker.is_alive,
+                "the care for the node": self._reconcile_loop.is_alive,
                 "the look at what the cluster offers": self._way_watch.is_alive,
                 "the watch over the count of cards": self._card_count.is_alive,
                 **self._dra.checks(),
@@ -235,29 +239,29 @@ class Agent:
                 slice_count=self._slice_count,
             ),
             failures=self._failures,
-            remade=self._reports.remade,
+            on_recreated=self._event_reporter.instance_recreated,
         )
 
-    def _make_caretaker(self, settings: AgentSettings, api: Api, drs: Drs) -> Caretaker:
-        return Caretaker(
+    def _make_reconcile_loop(self, settings: AgentSettings, api: Api, drs: Drs) -> ReconcileLoop:
+        return ReconcileLoop(
             cards=self._cards,
-            offers=self._offers,
-            masters=OtherMasters(
+            card_configs=self._card_configs,
+            foreign_plugins=ForeignPluginDetector(
                 api,
                 settings.node_name,
                 ours=lambda: self._choice is None or self._device_plugin.serves,
             ),
             reconciler=Reconciler(
-                keeper=self._keeper, journal=self._journal, locks=self._locks, drs=drs
+                claim_manager=self._claim_manager, journal=self._journal, locks=self._locks, drs=drs
             ),
-            examiner=Examiner(
+            profile_prober=ProfileProber(
                 drs=drs,
                 tables=self._tables,
                 journal=self._journal,
                 locks=self._locks,
                 free=_free_where_unheld,
             ),
-            reports=self._reports,
+            event_reporter=self._event_reporter,
             changed=self._wake,
             rebuilt=self._journal.rebuilt,
             interval=settings.care_interval,
@@ -265,9 +269,9 @@ class Agent:
 
     def _recover(self) -> None:
         if not self._journal.open().complete:
-            self._caretaker.doubt()
+            self._reconcile_loop.mark_incomplete()
         report = Recovery(
-            keeper=self._keeper,
+            claim_manager=self._claim_manager,
             journal=self._journal,
             cdi=self._cdi,
             locks=self._locks,
@@ -275,7 +279,7 @@ class Agent:
             hung=self._cards.hung_calls,
         ).run()
         for uid, error in report.failed.items():
-            self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
+            self._event_reporter.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
 
     def _export_state(self) -> None:
         """Add to the metrics what the journal has, which could not be read before."""
@@ -288,39 +292,39 @@ class Agent:
         choice = self._choice
         if has_claims(ledger) or (choice is not None and choice.has_dra):
             self._dra.serve()
-        if has_grants(ledger) or self._is(Way.DEVICE_PLUGIN):
+        if has_grants(ledger) or self._is(ServingMode.DEVICE_PLUGIN):
             self._device_plugin.serve()
         if self._counts_cards:
             self._card_count.serve()
 
     def _choose(self) -> None:
         try:
-            choice = self._choice = self._ways.choose()
+            choice = self._choice = self._selector.choose()
         except GcuError:
             self._device_plugin.announce()
             raise
         logger.info("%s", choice)
-        self._reports.normal(WAY_CHOSEN, str(choice))
-        if self._ways.may_change:
+        self._event_reporter.normal(WAY_CHOSEN, str(choice))
+        if self._selector.can_change:
             self._way_watch.follow(choice)
 
     def _publish(self) -> None:
         if self._choice is not None and self._choice.has_dra:
             self._dra.publish()
-        if self._is(Way.DEVICE_PLUGIN):
+        if self._is(ServingMode.DEVICE_PLUGIN):
             self._device_plugin.report()
         self._wake()  # what is offered depends on the choice
 
-    def _move_over(self, choice: Choice) -> None:
+    def _move_over(self, choice: ServingDecision) -> None:
         logger.warning("the agent restarts: %s", choice)
-        self._reports.normal(WAY_CHOSEN, f"{choice}; the agent restarts")
+        self._event_reporter.normal(WAY_CHOSEN, f"{choice}; the agent restarts")
         self._end()
 
-    def _is(self, way: Way) -> bool:
-        return self._choice is not None and self._choice.way is way
+    def _is(self, way: ServingMode) -> bool:
+        return self._choice is not None and self._choice.mode is way
 
     def _devices(self) -> Devices:
-        front = self._device_plugin if self._is(Way.DEVICE_PLUGIN) else self._dra
+        front = self._device_plugin if self._is(ServingMode.DEVICE_PLUGIN) else self._dra
         return front.devices
 
     def _slice_count(self, card: PciAddress) -> int:
@@ -328,22 +332,22 @@ class Agent:
             self._journal.snapshot(),
             card,
             published=self._dra.slice_count(card),
-            rule=self._offers.of(card).slice_count,
+            rule=self._card_configs.of(card).slice_count,
         )
 
     def _on_cards(self) -> None:
         self._wake()
-        self._dra.tell_health()
+        self._dra.notify_health()
 
     def _tell_closed(self, device: str, reason: str) -> None:
-        self._reports.warning(
+        self._event_reporter.warning(
             DEVICE_FAILING, f"device {device} takes no new claim for now: {reason}"
         )
 
     def _on_damage(self, kept: Path) -> None:
-        self._caretaker.doubt()
+        self._reconcile_loop.mark_incomplete()
         self._metrics.journal_set_aside()
-        self._reports.warning(
+        self._event_reporter.warning(
             JOURNAL_DAMAGED, f"the journal was damaged and is rebuilt; what was there is in {kept}"
         )
 

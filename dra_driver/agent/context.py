@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dra_driver.agent.cards.card_cache import Cards
-from dra_driver.agent.cards.card_config import Offers
+from dra_driver.agent.cards.card_cache import CardCache
+from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
 from dra_driver.model.card import Card
 from dra_driver.model.effects import Effects
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.claims.failures import Failures
+from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.preparer import Preparer
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class AgentContext:
     """One of each for the whole agent."""
 
     api: Api
-    cards: Cards
-    offers: Offers
+    cards: CardCache
+    card_configs: CardConfigSource
     tables: ProfileTables
     journal: Journal
     preparer: Preparer
-    failures: Failures
+    failures: DeviceCircuitBreaker
     effects: Effects
 
     def by_address(self) -> Mapping[PciAddress, Card] | None:

@@ -7,7 +7,7 @@ from typing import Final
 from dra_driver.kube.events import EventType, Recorder
 from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.node.claims.recreated import Remade
+from dra_driver.node.claims.recreated import RecreatedInstance
 
 # Reasons of events; docs/user/install.md lists them.
 WAY_CHOSEN: Final = "GcuWayChosen"
@@ -29,7 +29,7 @@ RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
 
 
-class Reports:
+class EventReporter:
     """Never raises, never waits."""
 
     def __init__(self, recorder: Recorder, node_name: str) -> None:
@@ -47,7 +47,7 @@ class Reports:
             self._node, kind=EventType.WARNING, reason=reason, note=note, action="Serve"
         )
 
-    def remade(self, made: Remade) -> None:
+    def instance_recreated(self, made: RecreatedInstance) -> None:
         """A DRS instance went under its owner, and was made anew. On the owner's claim; of a
         container of the device plugin the pod is not known, so that stands on the node."""
         owner = made.owner

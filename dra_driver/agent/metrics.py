@@ -18,7 +18,7 @@ from dra_driver.model.claim import Object
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue, JournalError
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import ContainerAllocation
 from dra_driver.node.checkpoint.ledger import Ledger, State
 
 logger = logging.getLogger(__name__)
@@ -193,8 +193,8 @@ def _tainted(devices: Devices) -> GaugeMetricFamily:
 def _claims(ledger: Ledger) -> GaugeMetricFamily:
     counted = Tally(
         (held.state.value,)
-        for held in ledger.holdings.values()
-        if not isinstance(held.owner, Grant)
+        for held in ledger.claims.values()
+        if not isinstance(held.owner, ContainerAllocation)
     )
     return _family(
         "gcu_agent_claims",
@@ -211,9 +211,9 @@ def _prepared(ledger: Ledger) -> GaugeMetricFamily:
         ["mode"],
         Tally(
             (hold.mode.value,)
-            for held in ledger.holdings.values()
-            if held.state is State.PREPARED
-            for hold in held.holds
+            for held in ledger.claims.values()
+            if held.state is State.PREPARE_COMPLETED
+            for hold in held.devices
         ),
     )
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from dra_driver.agent.cards.card_cache import Cards
-from dra_driver.agent.cards.card_config import Offers
-from dra_driver.agent.cards.foreign_plugin import OtherMasters
+from dra_driver.agent.cards.card_cache import CardCache
+from dra_driver.agent.cards.card_config import CardConfigSource
+from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.events import (
     CARD_FOREIGN,
     CARD_WITHOUT_DRS,
     RECOVERY_FAILED,
-    Reports,
+    EventReporter,
 )
 from dra_driver.kube.errors import KubeError
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.recovery.profile_prober import Examiner
+from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Findings, Reconciler
 from dra_driver.telemetry.logs import new_call
 from dra_driver.util.background import Background, Wait
@@ -28,7 +28,7 @@ from dra_driver.util.backoff import Backoff
 logger = logging.getLogger(__name__)
 
 
-class Caretaker(Background):
+class ReconcileLoop(Background):
     """Looks every `interval` seconds, in a thread of its own, and sooner while it is unknown what
     the node's cards are offered as. `changed` is called when something that is published or told
     of a claim may have become another."""
@@ -36,12 +36,12 @@ class Caretaker(Background):
     def __init__(
         self,
         *,
-        cards: Cards,
-        offers: Offers,
-        masters: OtherMasters,
+        cards: CardCache,
+        card_configs: CardConfigSource,
+        foreign_plugins: ForeignPluginDetector,
         reconciler: Reconciler,
-        examiner: Examiner,
-        reports: Reports,
+        profile_prober: ProfileProber,
+        event_reporter: EventReporter,
         changed: Callable[[], None],
         rebuilt: Callable[[], None],
         interval: float,
@@ -52,11 +52,11 @@ class Caretaker(Background):
         returns True when the caretaker was stopped."""
         super().__init__("caretaker", wait=wait)
         self._cards = cards
-        self._offers = offers
-        self._masters = masters
+        self._card_configs = card_configs
+        self._foreign_plugins = foreign_plugins
         self._reconciler = reconciler
-        self._examiner = examiner
-        self._reports = reports
+        self._profile_prober = profile_prober
+        self._event_reporter = event_reporter
         self._changed = changed
         self._rebuilt = rebuilt
         self._interval = interval
@@ -71,7 +71,7 @@ class Caretaker(Background):
         """Whether the journal may have lost what it said of cards; see `Reconciler.run`."""
         return self._doubts != self._settled
 
-    def doubt(self) -> None:
+    def mark_incomplete(self) -> None:
         """The journal may have lost something; a look that begins from now on finds it again."""
         self._doubts += 1
 
@@ -79,15 +79,15 @@ class Caretaker(Background):
         """The thread's work."""
         while not self._wait(self._pause()):
             try:
-                self.look()
+                self.run_once()
             except GcuError as error:
                 logger.warning("the node could not be looked after: %s", error)
 
-    def look(self) -> None:
+    def run_once(self) -> None:
         """One look. Raises JournalError."""
         with new_call("look"):
             self._refresh()
-            self.look_for_masters()
+            self.detect_foreign_plugins()
             cards = self._cards.latest or ()
             doubts = self._doubts
             findings = self._reconciler.run(cards, adopt=self.adopt, hung=self._cards.hung)
@@ -97,66 +97,68 @@ class Caretaker(Background):
                 self._rebuilt()
                 self._settled = doubts
             self._take(findings, cards)
-            if self._offers.known:
+            if self._card_configs.known:
                 self._examine(cards)
 
     def _examine(self, cards: Sequence[Card]) -> None:
-        divisible = [card for card in cards if Mode.DRS in self._offers.of(card.address).modes]
-        if self._examiner.run(divisible):
+        divisible = [
+            card for card in cards if Mode.DRS in self._card_configs.of(card.address).modes
+        ]
+        if self._profile_prober.run(divisible):
             self._changed()
         for card in divisible:
             self._tell_drs(card)
 
     def _refresh(self) -> None:
         try:
-            self._offers.refresh()
+            self._card_configs.refresh()
         except KubeError as error:
             logger.warning("the labels of this Node cannot be read: %s", error)
 
-    def look_for_masters(self) -> None:
+    def detect_foreign_plugins(self) -> None:
         """Whether another program gives the cards to pods; a part of each look."""
-        before = self._masters.problem
+        before = self._foreign_plugins.problem
         try:
-            self._masters.look()
+            self._foreign_plugins.detect()
         except KubeError as error:
             logger.warning("whether a device plugin gives the cards out is unknown: %s", error)
-        problem = self._masters.problem
+        problem = self._foreign_plugins.problem
         if problem is not None and problem != before:
             logger.warning("%s", problem.text)
-            self._reports.warning(CARD_FOREIGN, problem.text)
+            self._event_reporter.warning(CARD_FOREIGN, problem.text)
         self._mark()
 
     def _mark(self) -> None:
         """Say of which cards others dispose; what somebody made on a card is the better reason."""
-        master = self._masters.problem
+        master = self._foreign_plugins.problem
         cards = self._cards.latest or ()
         given = {card.address: master for card in cards} if master is not None else {}
         self._cards.foreign = {**given, **self._divided}
 
     def _take(self, findings: Findings, cards: Sequence[Card]) -> None:
         for uid, error in findings.failed.items():
-            self._reports.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
+            self._event_reporter.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
         before = self._divided
         kept = {card: before[card] for card in findings.unknown if card in before}
         indexes = {card.address: card.index for card in cards}
         for card, problem in findings.foreign.items():
             if before.get(card) != problem:
                 text = f"card {card}: {problem.text}{_freeing(indexes[card])}"
-                self._reports.warning(CARD_FOREIGN, text)
+                self._event_reporter.warning(CARD_FOREIGN, text)
         self._divided = kept | findings.foreign
         self._mark()
         if findings.settled:
             self._changed()
 
     def _tell_drs(self, card: Card) -> None:
-        reason = self._examiner.reason(card)
+        reason = self._profile_prober.reason(card)
         if reason is not None and self._told.get(card.address) != reason:
             note = f"card {card.address} is not offered in DRS mode: {reason}"
-            self._reports.normal(CARD_WITHOUT_DRS, note)
+            self._event_reporter.normal(CARD_WITHOUT_DRS, note)
         self._told[card.address] = reason or ""
 
     def _pause(self) -> float:
-        if self._offers.known:
+        if self._card_configs.known:
             self._backoff.reset()
             return self._interval
         return self._backoff.next()

@@ -31,7 +31,7 @@ DEFAULT_SLICE_COUNT: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class CardConfig:
     """What a card may be used as, and into how many slices it is cut where it is shared."""
 
     slice_count: int = DEFAULT_SLICE_COUNT
@@ -87,14 +87,14 @@ class CardRules(_Part):
         """Whether a rule asks for labels of the Node."""
         return any(rule.node_selector is not None for rule in self.rules)
 
-    def offer(self, node: str, labels: Mapping[str, str], card: PciAddress) -> Offer:
+    def offer(self, node: str, labels: Mapping[str, str], card: PciAddress) -> CardConfig:
         """What the rules say of a card of the node that has these labels."""
         count, modes = self.slice_count, self.modes
         for rule in self.rules:
             if rule.holds(node, labels, card):
                 count = rule.slice_count if rule.slice_count is not None else count
                 modes = rule.modes if rule.modes is not None else modes
-        return Offer(count, modes)
+        return CardConfig(count, modes)
 
 
 def load_card_rules(path: Path | None) -> CardRules:

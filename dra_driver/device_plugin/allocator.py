@@ -13,19 +13,19 @@ from dra_driver.model.device import device_name
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, TAINT_UNHEALTHY
-from dra_driver.model.owner import Grant, grant_uid
+from dra_driver.model.owner import ContainerAllocation, grant_uid
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.node.cdi.spec import device_id, environment
-from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
-from dra_driver.node.checkpoint.records import Hold
-from dra_driver.node.claims.manager import Keeper
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
 
-Holds = tuple[Hold, ...]
+Holds = tuple[PreparedDevice, ...]
 
 
-class Handover(Enum):
+class InjectionMethod(Enum):
     """How a container gets its devices; docs/dev/device-plugin.md says when."""
 
     CDI_NAMES = "the names of CDI devices"
@@ -33,7 +33,7 @@ class Handover(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Granter:
+class Allocator:
     """Thread-safe. `view` gives the node as it is now, `answers` a text that was never given.
 
     `recorded` gives the IDs that each container has by the kubelet's record, init containers
@@ -41,11 +41,11 @@ class Granter:
     """
 
     view: Callable[[], NodeView]
-    keeper: Keeper
+    claim_manager: PreparedClaimManager
     hardware: Hardware
     recorded: Callable[[], Collection[frozenset[str]]]
     pool: str
-    handover: Callable[[], Handover]
+    injection_method: Callable[[], InjectionMethod]
     answers: Callable[[], str] = lambda: uuid.uuid4().hex
 
     def allocate(self, mode: Mode, ids: Sequence[str]) -> ContainerEdits:
@@ -56,18 +56,24 @@ class Granter:
         grant = self._grant(view, mode, devices)
         holds = holds_of(grant, self.pool)
         if mode is Mode.DRS:
-            with self.keeper.trying(grant, holds):
+            with self.claim_manager.attempt(grant, holds):
                 self._make_room(view.ledger, grant)
-        return self._edits(grant, self.keeper.prepare(grant, holds))
+        return self._edits(grant, self.claim_manager.prepare(grant, holds))
 
-    def _grant(self, view: NodeView, mode: Mode, devices: tuple[PluginDevice, ...]) -> Grant:
+    def _grant(
+        self, view: NodeView, mode: Mode, devices: tuple[PluginDevice, ...]
+    ) -> ContainerAllocation:
         if any(device.mode is not mode for device in devices):
             raise InvalidValue(f"{_text(devices)} are not all devices of {RESOURCES[mode]}")
-        known = view.ledger.holdings.get(grant_uid(devices))
-        if known is not None and isinstance(known.owner, Grant) and known.state is State.PREPARED:
-            return Grant(devices, known.owner.total, self.answers())
+        known = view.ledger.claims.get(grant_uid(devices))
+        if (
+            known is not None
+            and isinstance(known.owner, ContainerAllocation)
+            and known.state is State.PREPARE_COMPLETED
+        ):
+            return ContainerAllocation(devices, known.owner.total, self.answers())
         # Made before the rules are asked: that the devices are of one card is the first of them.
-        grant = Grant(devices, 1, self.answers())
+        grant = ContainerAllocation(devices, 1, self.answers())
         totals = [self._total(view, card, mode, len(devices)) for card in grant.cards]
         beyond = [device for device in devices if device.ordinal >= min(totals)]
         if beyond:
@@ -76,7 +82,7 @@ class Granter:
                 f"{_text(beyond)} are none of them",
                 remedy="its sliceCount or profiles have changed; delete and recreate the pod",
             )
-        return Grant(devices, min(totals), grant.answer)
+        return ContainerAllocation(devices, min(totals), grant.answer)
 
     def _total(self, view: NodeView, address: PciAddress, mode: Mode, size: int) -> int:
         """How many devices the card has in the mode; raises Refused where it is not offered."""
@@ -101,7 +107,7 @@ class Granter:
             table.for_size(size)
         return granted_total(view.ledger, address, mode) or offered
 
-    def _make_room(self, ledger: Ledger, grant: Grant) -> None:
+    def _make_room(self, ledger: Ledger, grant: ContainerAllocation) -> None:
         """Destroy the instances of containers that are gone, of which the kubelet gave a part to
         this one; raises Refused where an init container of this pod has it."""
         for holding, former in _handed_on(ledger, grant):
@@ -111,10 +117,10 @@ class Granter:
                     f"container of its pod, which has {_text(former.devices)}",
                     remedy="request the same size in both",
                 )
-            self.keeper.release(holding)
+            self.claim_manager.release(holding)
 
-    def _edits(self, grant: Grant, holds: Holds) -> ContainerEdits:
-        if self.handover() is Handover.CDI_NAMES:
+    def _edits(self, grant: ContainerAllocation, holds: Holds) -> ContainerEdits:
+        if self.injection_method() is InjectionMethod.CDI_NAMES:
             return ContainerEdits(cdi_names=tuple(device_id(grant, hold) for hold in holds))
         cards = {address: self.hardware.card(address) for address in grant.cards}
         variables = {key: value for hold in holds for key, value in environment(hold, cards)}
@@ -122,7 +128,7 @@ class Granter:
         return ContainerEdits(variables, tuple(nodes.values()))
 
 
-def holds_of(grant: Grant, pool: str) -> Holds:
+def holds_of(grant: ContainerAllocation, pool: str) -> Holds:
     """What a grant holds: for each of its cards the device that a claim would have."""
     amount = str(len(grant.devices))
     consumed = {
@@ -131,23 +137,25 @@ def holds_of(grant: Grant, pool: str) -> Holds:
         Mode.DRS: {CAPACITY_SIZE: amount},
     }[grant.mode]
     return tuple(
-        Hold(
+        PreparedDevice(
             request=RESOURCES[grant.mode],
             pool=pool,
             device=device_name(grant.mode, card),
             consumed=consumed,
-            sees=grant.cards,
+            visible_cards=grant.cards,
         )
         for card in grant.cards
     )
 
 
-def _handed_on(ledger: Ledger, grant: Grant) -> list[tuple[Holding, Grant]]:
+def _handed_on(
+    ledger: Ledger, grant: ContainerAllocation
+) -> list[tuple[PreparedClaim, ContainerAllocation]]:
     """Other grants that have some of its devices."""
     return [
         (holding, holding.owner)
         for holding, _ in ledger.holders_of(grant.cards[0])
-        if isinstance(holding.owner, Grant)
+        if isinstance(holding.owner, ContainerAllocation)
         and holding.owner.uid != grant.uid
         and set(holding.owner.devices) & set(grant.devices)
     ]

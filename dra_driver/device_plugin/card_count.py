@@ -83,7 +83,7 @@ class CardCount:
     def wake(self) -> None:
         """The cards may have changed."""
         if self.serves:
-            self._servers.tell()
+            self._servers.notify()
             if self._cards() is not None:
                 self._servers.announce()
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from dra_driver.model.errors import GcuError
-from dra_driver.model.owner import Grant
-from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
-from dra_driver.node.claims.manager import Keeper
+from dra_driver.model.owner import ContainerAllocation
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.telemetry.logs import new_call
 from dra_driver.util.background import Background
 
@@ -22,7 +22,7 @@ DeviceSets = Collection[frozenset[str]]
 """The IDs that each container has."""
 
 
-class Releaser(Background):
+class GarbageCollector(Background):
     """Looks every `interval` seconds, in a thread of its own.
 
     `recorded` gives which of these sets some container has now, and raises GcuError where that is
@@ -33,21 +33,21 @@ class Releaser(Background):
         self,
         *,
         ledger: Callable[[], Ledger],
-        keeper: Keeper,
+        claim_manager: PreparedClaimManager,
         recorded: Callable[[DeviceSets], DeviceSets],
         changed: Callable[[], None],
         interval: float = 10.0,
     ) -> None:
         super().__init__("releaser")
         self._ledger = ledger
-        self._keeper = keeper
+        self._claim_manager = claim_manager
         self._recorded = recorded
         self._changed = changed
         self._interval = interval
-        self._missed: Mapping[str, Holding] = {}
+        self._missed: Mapping[str, PreparedClaim] = {}
         self.problem: str | None = None
 
-    def look(self) -> None:
+    def run_once(self) -> None:
         """One look; what is wrong with it is in `problem`.
 
         A grant ends when this look and the one before missed it, and nobody asked for its devices
@@ -68,7 +68,7 @@ class Releaser(Background):
         self._missed = missed
         self._release(ended)
 
-    def _release(self, ended: Sequence[Holding]) -> None:
+    def _release(self, ended: Sequence[PreparedClaim]) -> None:
         if not ended:
             return
         # A card that hangs holds up none of the others.
@@ -76,9 +76,9 @@ class Releaser(Background):
             list(pool.map(self._end, ended))
         self._changed()
 
-    def _end(self, held: Holding) -> None:
+    def _end(self, held: PreparedClaim) -> None:
         try:
-            if self._keeper.release(held):
+            if self._claim_manager.release(held):
                 logger.info("%s has ended", held.owner.title)
         except GcuError as error:
             # It is recorded as being unprepared, and the look at the node goes on with it.
@@ -87,17 +87,17 @@ class Releaser(Background):
     def run(self) -> None:
         while not self._wait(self._interval):
             with new_call("release"):
-                self.look()
+                self.run_once()
 
 
-def _grants(ledger: Ledger) -> dict[str, Holding]:
+def _grants(ledger: Ledger) -> dict[str, PreparedClaim]:
     return {
         uid: held
-        for uid, held in ledger.holdings.items()
-        if isinstance(held.owner, Grant) and held.state is State.PREPARED
+        for uid, held in ledger.claims.items()
+        if isinstance(held.owner, ContainerAllocation) and held.state is State.PREPARE_COMPLETED
     }
 
 
-def _devices(held: Holding) -> frozenset[str]:
-    devices = held.owner.devices if isinstance(held.owner, Grant) else ()
+def _devices(held: PreparedClaim) -> frozenset[str]:
+    devices = held.owner.devices if isinstance(held.owner, ContainerAllocation) else ()
     return frozenset(map(str, devices))

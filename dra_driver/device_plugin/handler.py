@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from dra_driver.device_plugin.allocator import Granter
-from dra_driver.device_plugin.inventory import NodeView, stock
+from dra_driver.device_plugin.allocator import Allocator
+from dra_driver.device_plugin.inventory import NodeView, inventories
 from dra_driver.device_plugin.preference import Hints, prefer_share, prefer_whole
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.model.errors import JournalError
@@ -24,14 +24,14 @@ class ModeHandler:
         mode: Mode,
         *,
         view: Callable[[], NodeView],
-        granter: Granter,
+        allocator: Allocator,
         changed: Callable[[], None],
         hints: Callable[[Mode, int], Hints] = lambda _mode, _size: (),
     ) -> None:
         """`hints` does not raise, and may wait for seconds."""
         self._mode = mode
         self._view = view
-        self._granter = granter
+        self._allocator = allocator
         self._changed = changed
         self._hints = hints
         self._last: Sequence[ListedDevice] = ()
@@ -43,7 +43,7 @@ class ModeHandler:
         except JournalError as error:
             logger.warning("the kubelet is told of the devices of before: %s", error)
             return self._last
-        self._last = [device for each in stock(view, self._mode) for device in each.listed()]
+        self._last = [device for each in inventories(view, self._mode) for device in each.listed()]
         return self._last
 
     def prefer(self, available: Sequence[str], included: Sequence[str], size: int) -> Sequence[str]:
@@ -54,14 +54,14 @@ class ModeHandler:
         except JournalError as error:
             logger.warning("no devices are preferred: %s", error)
             return ()
-        stocks = stock(view, self._mode)
+        found = inventories(view, self._mode)
         if self._mode is Mode.WHOLE:
-            return prefer_whole(view.cards or {}, stocks, available, included, size, hints=hints)
-        return prefer_share(stocks, available, included, size, hints=hints)
+            return prefer_whole(view.cards or {}, found, available, included, size, hints=hints)
+        return prefer_share(found, available, included, size, hints=hints)
 
     def allocate(self, ids: Sequence[str]) -> ContainerEdits:
         try:
-            return self._granter.allocate(self._mode, ids)
+            return self._allocator.allocate(self._mode, ids)
         finally:
             # Where it failed, an intent that could not be undone may hold the card.
             self._changed()

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dra_driver.config.card_rules import Offer
+from dra_driver.config.card_rules import CardConfig
 from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
 from dra_driver.model.card import Card
 from dra_driver.model.device import device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.profile import ProfileTable
@@ -32,7 +32,7 @@ class NodeView:
 
     cards: Mapping[PciAddress, Card] | None
     ledger: Ledger
-    offer: Callable[[PciAddress], Offer]
+    offer: Callable[[PciAddress], CardConfig]
     table: Callable[[Card], ProfileTable | None]
     offering: bool = True
     closed: frozenset[str] = frozenset()
@@ -40,12 +40,12 @@ class NodeView:
     @property
     def addresses(self) -> tuple[PciAddress, ...]:
         """All cards that are there or that grants hold, ascending."""
-        held = {card for holding in self.ledger.holdings.values() for card in holding.cards}
+        held = {card for holding in self.ledger.claims.values() for card in holding.cards}
         return tuple(sorted(held | set(self.cards or ())))
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class Inventory:
     """A card's devices of one mode: ordinals below `total`, of which some are `held`.
 
     The others are there where the card is `offered`, and are for nobody where it is `blocked`.
@@ -58,7 +58,7 @@ class Stock:
     held: frozenset[int]
     offered: bool
     blocked: bool
-    sick: bool
+    unhealthy: bool
     numa_node: int | None
 
     @property
@@ -69,7 +69,7 @@ class Stock:
     @property
     def is_usable(self) -> bool:
         """Whether containers may get devices of it at all."""
-        return self.offered and not self.blocked and not self.sick
+        return self.offered and not self.blocked and not self.unhealthy
 
     def listed(self) -> list[ListedDevice]:
         """As the kubelet is told of them. What is held is never left out: after a restart the
@@ -77,7 +77,7 @@ class Stock:
         return [
             ListedDevice(
                 str(PluginDevice(self.card, self.mode, ordinal)),
-                not self.sick and (ordinal in self.held or not self.blocked),
+                not self.unhealthy and (ordinal in self.held or not self.blocked),
                 self.numa_node,
             )
             for ordinal in range(self.total)
@@ -85,7 +85,7 @@ class Stock:
         ]
 
 
-def stock(view: NodeView, mode: Mode) -> tuple[Stock, ...]:
+def inventories(view: NodeView, mode: Mode) -> tuple[Inventory, ...]:
     """The stock of each card that has any in this mode, by address."""
     found = (_of_card(view, address, mode) for address in view.addresses)
     return tuple(each for each in found if each is not None)
@@ -110,7 +110,7 @@ def offered_total(view: NodeView, card: Card, mode: Mode) -> int | None:
     return None if table is None else table.total
 
 
-def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Stock | None:
+def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Inventory | None:
     holders = [holding.owner for holding, _ in view.ledger.holders_of(address)]
     grants = _grants(view.ledger, address)
     # One that a claim holds is served by DRA until the claim ends.
@@ -122,8 +122,8 @@ def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Stock | None:
     if total is None:
         return None
     devices = {device for grant in grants for device in grant.devices}
-    sick = _is_sick(view, address)
-    return Stock(
+    sick = _is_unhealthy(view, address)
+    return Inventory(
         card=address,
         mode=mode,
         total=total,
@@ -132,19 +132,21 @@ def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Stock | None:
         blocked=not sick
         and card is not None
         and (bool(card.problems) or device_name(mode, address) in view.closed),
-        sick=sick,
+        unhealthy=sick,
         numa_node=card.numa_node if card is not None else None,
     )
 
 
-def _is_sick(view: NodeView, address: PciAddress) -> bool:
+def _is_unhealthy(view: NodeView, address: PciAddress) -> bool:
     if view.cards is None:
         return False
     card = view.cards.get(address)
     return card is None or any(problem.taint == TAINT_UNHEALTHY for problem in card.problems)
 
 
-def _grants(ledger: Ledger, card: PciAddress) -> list[Grant]:
+def _grants(ledger: Ledger, card: PciAddress) -> list[ContainerAllocation]:
     return [
-        holding.owner for holding, _ in ledger.holders_of(card) if isinstance(holding.owner, Grant)
+        holding.owner
+        for holding, _ in ledger.holders_of(card)
+        if isinstance(holding.owner, ContainerAllocation)
     ]

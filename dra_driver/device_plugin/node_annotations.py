@@ -16,7 +16,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.node_cards import UNNUMBERED, HeldInstance, Hold, NodeCard, render_cards
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
 from dra_driver.model.topology import format_bridges
@@ -69,7 +69,7 @@ def _card(
     grants = [
         (holding.owner, hold.instance)
         for holding, hold in holders
-        if isinstance(holding.owner, Grant)
+        if isinstance(holding.owner, ContainerAllocation)
     ]
     closed = {mode for mode in Mode if device_name(mode, address) in view.closed}
     # By what is offered, whatever the card is held as: the mode is told apart from it.
@@ -103,7 +103,7 @@ def _card(
 
 
 def _holds(
-    grants: Collection[tuple[Grant, Instance | None]],
+    grants: Collection[tuple[ContainerAllocation, Instance | None]],
     card: PciAddress,
     owners: Mapping[frozenset[str], Recorded],
     table: ProfileTable | None,

@@ -15,7 +15,7 @@ from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import FIELD_MANAGER
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import ContainerAllocation
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.backoff import Backoff
 
@@ -25,7 +25,7 @@ _COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records whose a grant is aft
 _ASSERT_EVERY: Final = 300.0  # seconds; somebody may have removed what was written
 
 
-class Reporter(Background):
+class NodeAnnotator(Background):
     """Writes whenever what is to be told has changed, in a thread of its own; `wake` makes it look
     at once.
 
@@ -69,7 +69,7 @@ class Reporter(Background):
         while not self._stopped.is_set():
             self._woken.clear()
             try:
-                self.look()
+                self.run_once()
                 self._backoff.reset()
             except GcuError as error:
                 if self.problem != str(error):
@@ -78,7 +78,7 @@ class Reporter(Background):
                 self._wait(self._backoff.next())
             self._woken.wait(_COMPARE_EVERY)
 
-    def look(self) -> None:
+    def run_once(self) -> None:
         """One comparison, and the write that it takes. Raises KubeError, and JournalError where it
         is not known what is held."""
         view = self._view()
@@ -111,7 +111,9 @@ class Reporter(Background):
         self.problem = None
 
     def _owners(self, view: NodeView) -> Collection[Recorded]:
-        if not any(isinstance(each.owner, Grant) for each in view.ledger.holdings.values()):
+        if not any(
+            isinstance(each.owner, ContainerAllocation) for each in view.ledger.claims.values()
+        ):
             return ()
         try:
             return self._recorded()

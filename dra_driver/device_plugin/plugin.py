@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from dra_driver.device_plugin.allocator import Granter, Handover
-from dra_driver.device_plugin.garbage_collector import DeviceSets, Releaser
+from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
+from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
 from dra_driver.device_plugin.handler import ModeHandler
 from dra_driver.device_plugin.hints import hints, is_requested
 from dra_driver.device_plugin.inventory import NodeView
@@ -22,7 +22,7 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.plugin_device import RESOURCES
-from dra_driver.node.claims.manager import Keeper
+from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
@@ -33,17 +33,17 @@ Timed = Callable[[str, DeviceHandler], DeviceHandler]
 class DevicePlugin:
     """Serves the cards of `view` until `stop`. Constructing it has no effect.
 
-    `handover` says how containers get their devices, as this node's kubelet takes them; `changed`
-    is called when something was given out or released.
+    `injection_method` says how containers get their devices, as this node's kubelet takes them;
+    `changed` is called when something was given out or released.
     """
 
     def __init__(
         self,
         *,
         view: Callable[[], NodeView],
-        keeper: Keeper,
+        claim_manager: PreparedClaimManager,
         hardware: Hardware,
-        handover: Callable[[], Handover],
+        injection_method: Callable[[], InjectionMethod],
         changed: Callable[[], None],
         node_name: str,
         kubelet_root: Path,
@@ -65,14 +65,14 @@ class DevicePlugin:
         self._pods = pods or NodePods()
         self._pods_lag = pods_lag
         self._checkpoint = folders.checkpoint
-        self._record = KubeletRecord(folders.pod_resources, folders.checkpoint, tell=self.tell)
-        granter = Granter(
+        self._record = KubeletRecord(folders.pod_resources, folders.checkpoint, tell=self.notify)
+        allocator = Allocator(
             view=view,
-            keeper=keeper,
+            claim_manager=claim_manager,
             hardware=hardware,
             recorded=lambda: device_sets(self._record.checkpoint()),
             pool=pool_name(node_name),
-            handover=handover,
+            injection_method=injection_method,
         )
         self._servers = ResourceServers(
             [
@@ -84,7 +84,7 @@ class DevicePlugin:
                         ModeHandler(
                             mode,
                             view=view,
-                            granter=granter,
+                            allocator=allocator,
                             changed=self._on_change,
                             hints=self._hints,
                         ),
@@ -97,9 +97,9 @@ class DevicePlugin:
             patience=patience,
             effects=effects,
         )
-        self._releaser = Releaser(
+        self._releaser = GarbageCollector(
             ledger=lambda: view().ledger,
-            keeper=keeper,
+            claim_manager=claim_manager,
             recorded=self._held,
             changed=self._on_change,
             interval=release_interval,
@@ -125,9 +125,9 @@ class DevicePlugin:
         """Whether the threads beside the servers run, from `start` on."""
         return self._servers.is_alive() and self._releaser.is_alive()
 
-    def tell(self) -> bool:
+    def notify(self) -> bool:
         """The cards have changed, or what is held of them; says whether a kubelet hears of it."""
-        return self._servers.tell()
+        return self._servers.notify()
 
     def problem(self) -> str | None:
         """Why no devices can be given out, or none can be released; None when all is well."""
@@ -150,11 +150,11 @@ class DevicePlugin:
         return hints(self._pods.waiting(), recorded, mode, size)
 
     def _held(self, devices: DeviceSets) -> DeviceSets:
-        found = [each for each in self._record.look() if each.devices in devices]
+        found = [each for each in self._record.read() if each.devices in devices]
         return device_sets(self._pods.left(found))
 
     def _on_change(self) -> None:
-        self.tell()
+        self.notify()
         self._changed()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dra_driver.device_plugin.inventory import Stock
+from dra_driver.device_plugin.inventory import Inventory
 from dra_driver.model.card import Card
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
@@ -30,7 +30,7 @@ Hints = Sequence[Hint]
 
 
 def prefer_share(
-    stocks: Iterable[Stock],
+    inventories: Iterable[Inventory],
     available: Iterable[str],
     included: Iterable[str],
     size: int,
@@ -47,7 +47,7 @@ def prefer_share(
     kept = _parsed(included)
     free = {
         each: [device for device in _parsed(available) if device.card == each.card]
-        for each in stocks
+        for each in inventories
         if each.is_usable or kept
     }
     possible = [
@@ -59,10 +59,10 @@ def prefer_share(
     if not possible:
         return []
 
-    def room(each: Stock) -> int:
+    def room(each: Inventory) -> int:
         return len(set(free[each]) - set(kept))
 
-    def rank(each: Stock) -> tuple[int, int]:
+    def rank(each: Inventory) -> tuple[int, int]:
         suits = (
             (number, hint.cards.index(each.card))
             for number, hint in enumerate(hints)
@@ -88,7 +88,7 @@ def prefer_share(
 
 def prefer_whole(
     cards: Cards,
-    stocks: Iterable[Stock],
+    inventories: Iterable[Inventory],
     available: Iterable[str],
     included: Iterable[str],
     size: int,
@@ -98,7 +98,7 @@ def prefer_whole(
     """`size` whole cards: the first hinted ones that are as many, else those that
     `Topology.nearest` takes. None where there are not as many. `included` as in `prefer_share`."""
     kept = [device.card for device in _parsed(included)]
-    free = {each.card for each in stocks if each.free} & cards.keys()
+    free = {each.card for each in inventories if each.free} & cards.keys()
     candidates = sorted({device.card for device in _parsed(available)} & free - set(kept))
     missing = size - len(kept)
     if not 0 <= missing <= len(candidates):

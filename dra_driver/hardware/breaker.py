@@ -24,7 +24,7 @@ def card_name(address: PciAddress) -> str:
     return f"card {address}"
 
 
-class Silence:
+class HungCardBreaker:
     """Outside of `step` nothing is remembered. Steps are one thread's, while no other asks."""
 
     def __init__(self) -> None:

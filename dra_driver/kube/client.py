@@ -18,7 +18,7 @@ from dra_driver.kube.api import (
     PatchType,
     ServerVersion,
 )
-from dra_driver.kube.cluster_config import Access, in_pod
+from dra_driver.kube.cluster_config import ClusterConfig, in_pod
 from dra_driver.kube.decode import WHOLE, Decoder, decode, decode_page
 from dra_driver.kube.encode import encode
 from dra_driver.kube.errors import NotFound, Unavailable, from_response, no_answer
@@ -51,7 +51,7 @@ def connect(
     return Client(connections, effects=effects, user_agent=user_agent)
 
 
-def _access(kubeconfig: Path | None) -> Access:
+def _access(kubeconfig: Path | None) -> ClusterConfig:
     if kubeconfig is None:
         return in_pod(os.environ)
     # Here, because in a pod it would take a third of the memory, and for nothing.

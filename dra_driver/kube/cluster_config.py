@@ -23,7 +23,7 @@ def no_token() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ClusterConfig:
     """`server` is a URL. `tls` has whom to trust, and our certificate if we have one; it is unused
     where the URL is one of plain HTTP. `token` gives the bearer token of this moment, empty for
     none; it raises OSError or ValueError where there is none to be had. `server_name` is the name
@@ -66,7 +66,7 @@ class TokenFile:
         return self._token
 
 
-def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
+def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> ClusterConfig:
     """Of the pod that we run in, by its service account.
 
     Variables that name proxies are not heeded: the server is the cluster's own. Raises
@@ -83,7 +83,7 @@ def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access
     except (OSError, ValueError) as error:
         raise _unusable(str(error)) from error
     server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
-    return Access(server, tls, token, authorities=authorities)
+    return ClusterConfig(server, tls, token, authorities=authorities)
 
 
 def trusting(file: str | None = None, data: str | None = None) -> ssl.SSLContext:

@@ -18,7 +18,7 @@ _MOST_BYTES: Final = 1 << 23
 _WITHOUT_REFERENCES: Final = 2  # marshal's version: equal values have equal bytes
 
 
-class Sharing:
+class Interner:
     """Safe for several threads. What it gives must never be altered: it is a part of several
     objects."""
 

@@ -14,11 +14,11 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import should_bypass_proxies
 from kubernetes.config import ConfigException, load_kube_config
 
-from dra_driver.kube.cluster_config import Access, trusting
+from dra_driver.kube.cluster_config import ClusterConfig, trusting
 from dra_driver.model.errors import InvalidValue
 
 
-def by_kubeconfig(path: Path) -> Access:
+def by_kubeconfig(path: Path) -> ClusterConfig:
     """As the file's current context says; raises InvalidValue where that cannot be used."""
     found = Configuration()
     try:
@@ -31,7 +31,7 @@ def by_kubeconfig(path: Path) -> Access:
         ) from error
 
 
-def _access(found: Configuration) -> Access:
+def _access(found: Configuration) -> ClusterConfig:
     data = found.ca_cert_data
     tls = trusting(found.ssl_ca_cert, data.decode() if isinstance(data, bytes) else data)
     if not found.verify_ssl or found.assert_hostname is False:
@@ -44,7 +44,7 @@ def _access(found: Configuration) -> Access:
     if proxy and should_bypass_proxies(found.host, found.no_proxy or ""):
         proxy = ""
     name = found.tls_server_name or ""
-    return Access(found.host, tls, partial(_token, found), name, proxy)
+    return ClusterConfig(found.host, tls, partial(_token, found), name, proxy)
 
 
 def _token(found: Configuration) -> str:

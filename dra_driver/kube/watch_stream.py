@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dra_driver.kube.api import Change, WatchEvent
 from dra_driver.kube.decode import WHOLE, Decoder, decode_event
 from dra_driver.kube.errors import from_response, no_answer
-from dra_driver.kube.http.connection import FAILURES, Wire
+from dra_driver.kube.http.connection import FAILURES, HttpConnection
 
 
 class WatchStream:
     """The lines of one watch, decoded as they come."""
 
-    def __init__(self, stream: Wire, name: str, decoder: Decoder = WHOLE) -> None:
+    def __init__(self, stream: HttpConnection, name: str, decoder: Decoder = WHOLE) -> None:
         self._stream = stream
         self._name = name
         self._decoder = decoder

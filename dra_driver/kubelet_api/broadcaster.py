@@ -18,7 +18,7 @@ STREAMS: Final = 8
 have gone as soon as their process has ended, since the kernel closes a unix socket then."""
 
 
-class Feed(Generic[T]):
+class Broadcaster(Generic[T]):
     """Serves each stream from the thread that gRPC gives it, asleep between two lists.
 
     gRPC keeps a thread for each stream that is open, so the server needs `STREAMS` more of them

@@ -42,7 +42,7 @@ class Siblings:
         self._alive: frozenset[Path] = frozenset()
         self._deaf: frozenset[Path] = frozenset()
 
-    def look(self) -> bool:
+    def run_once(self) -> bool:
         """One look; says whether an agent has left since the one before."""
         heard = {path: is_heard(path) for path in self._found()}
         alive = frozenset(path for path, listens in heard.items() if listens)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedDevice:
+class ClaimDevice:
     """One allocated device of a prepared claim.
 
     ``request`` is the request's main name, without a subrequest: the kubelet compares it with a

@@ -16,7 +16,7 @@ from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class ContainerAllocation:
     """What one container got from the device plugin. The kubelet names no container, so the devices
     are its identity: the same ones asked for again are the same grant.
 
@@ -74,7 +74,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Remnant:
+class Orphan:
     """What a claim left on cards that failed when it ended, or that it was not meant for. Its pod
     does not wait for them, and the claim itself may have been allocated anew meanwhile: so this has
     a `uid` of its own. Of a grant, `namespace` is empty and `name` its UID."""
@@ -84,12 +84,12 @@ class Remnant:
     uid: str
 
     @classmethod
-    def of(cls, owner: Owner, known: Container[str]) -> Remnant:
+    def of(cls, owner: Owner, known: Container[str]) -> Orphan:
         """Another one than those whose UIDs are `known`."""
         digest = hashlib.sha256(owner.uid.encode()).hexdigest()[:24]
         uids = (f"left-{digest}-{number}" for number in count(1))
         uid = next(uid for uid in uids if uid not in known)
-        if isinstance(owner, Grant):
+        if isinstance(owner, ContainerAllocation):
             return cls("", owner.uid, uid)
         return cls(owner.namespace, owner.name, uid)
 
@@ -106,7 +106,7 @@ class Remnant:
         return "see the kernel log for what keeps the card"
 
 
-Owner = ClaimRef | Grant | Remnant
+Owner = ClaimRef | ContainerAllocation | Orphan
 
 
 def grant_uid(devices: Iterable[PluginDevice]) -> str:

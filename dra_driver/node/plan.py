@@ -11,10 +11,10 @@ from dra_driver.model.claim import ClaimRef, Result, allocation, made_for, resul
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
-from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.checkpoint.records import PreparedDevice
 
 
-def holds_of(claim: Mapping[str, Any], ref: ClaimRef, *, pool: str) -> tuple[Hold, ...]:
+def holds_of(claim: Mapping[str, Any], ref: ClaimRef, *, pool: str) -> tuple[PreparedDevice, ...]:
     """What the claim holds here, in the order of its results, `sees` still empty.
 
     `claim` is the API object, `ref` what the kubelet asked for, `pool` this node's. Raises Refused
@@ -53,8 +53,8 @@ def _owner(entry: Mapping[str, Any], ref: ClaimRef) -> str:
     )
 
 
-def _hold(result: Result, ref: ClaimRef, pool: str) -> Hold:
-    hold = Hold.of(result)
+def _hold(result: Result, ref: ClaimRef, pool: str) -> PreparedDevice:
+    hold = PreparedDevice.of(result)
     for problem, remedy in _objections(hold, result, pool):
         raise Refused(
             f"claim {ref}, request {result.request!r}, device {result.device}: {problem}",
@@ -63,7 +63,7 @@ def _hold(result: Result, ref: ClaimRef, pool: str) -> Hold:
     return hold
 
 
-def _objections(hold: Hold, result: Result, pool: str) -> Iterator[tuple[str, str]]:
+def _objections(hold: PreparedDevice, result: Result, pool: str) -> Iterator[tuple[str, str]]:
     if result.pool != pool:
         yield f"it is in pool {result.pool}, and this node has {pool}", "run the pod there"
     if result.admin_access and hold.mode is not Mode.WHOLE:

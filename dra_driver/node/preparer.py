@@ -9,7 +9,7 @@ from functools import partial
 
 from dra_driver.kube.errors import NotFound
 from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.claim_device import PreparedDevice
+from dra_driver.model.claim_device import ClaimDevice
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
@@ -17,30 +17,30 @@ from dra_driver.model.names import pool_name
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection, device_id
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.claim_reader import Clock, Pause, RetryingReader
 from dra_driver.node.claims.cancellation import Awaited, always
-from dra_driver.node.claims.failures import Failures
-from dra_driver.node.claims.manager import Holds, Keeper
+from dra_driver.node.claims.failures import DeviceCircuitBreaker
+from dra_driver.node.claims.manager import Holds, PreparedClaimManager
 from dra_driver.node.claims.reallocation import is_renewed
-from dra_driver.node.claims.recreated import Remade
+from dra_driver.node.claims.recreated import RecreatedInstance
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes.driver import ModeSteps
+from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.plan import holds_of
 from dra_driver.node.ports import ClaimReader, Hardware
 from dra_driver.node.results import ErrorsInto, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
-from dra_driver.node.visibility.visible_cards import Call, with_sight
+from dra_driver.node.visibility.visible_cards import Call, resolve_visible_cards
 
 logger = logging.getLogger(__name__)
 
-Prepared = tuple[PreparedDevice, ...]
+Prepared = tuple[ClaimDevice, ...]
 
 
 class Preparer:
     """Prepares claims on one node. Thread-safe; constructing it has no effect.
 
-    `keeper` is what recovery works with, too.
+    `claim_manager` is what recovery works with, too.
     """
 
     def __init__(
@@ -53,28 +53,29 @@ class Preparer:
         locks: Locks,
         node_name: str,
         injection: Injection,
-        steps: Mapping[Mode, ModeSteps],
-        failures: Failures | None = None,
-        remade: Callable[[Remade], None] = lambda _: None,
+        steps: Mapping[Mode, ModeDriver],
+        failures: DeviceCircuitBreaker | None = None,
+        on_recreated: Callable[[RecreatedInstance], None] = lambda _: None,
         clock: Clock = time.monotonic,
         pause: Pause = time.sleep,
     ) -> None:
-        """`remade` as for the `Keeper`. `clock` and `pause` are for reads that are repeated."""
+        """`on_recreated` as for the `PreparedClaimManager`. `clock` and `pause` are for reads
+        that are repeated."""
         self._claims = claims
         self._retrying = partial(RetryingReader, claims, clock=clock, pause=pause)
         self._locks = locks
         self._journal = journal
         self._node = node_name
         self._pool = pool_name(node_name)
-        self.keeper = Keeper(
+        self.claim_manager = PreparedClaimManager(
             hardware=hardware,
             journal=journal,
             cdi=cdi,
             locks=locks,
             steps=steps,
             injection=injection,
-            failures=failures or Failures(),
-            remade=remade,
+            failures=failures or DeviceCircuitBreaker(),
+            on_recreated=on_recreated,
         )
 
     def prepare(
@@ -111,15 +112,15 @@ class Preparer:
         Works without the API server, where the claim may be long gone. Raises JournalError when
         the journal cannot be read.
         """
-        held = self._journal.snapshot().holdings if len(refs) > 1 else {}
+        held = self._journal.snapshot().claims if len(refs) > 1 else {}
         failed: dict[str, GcuError] = {}
         slow: dict[str, Callable[[], None]] = {}
         for ref in refs:
-            if ref.uid in held and _is_slow(held[ref.uid].holds):
-                slow[ref.uid] = partial(self.keeper.unprepare, ref)
+            if ref.uid in held and _is_slow(held[ref.uid].devices):
+                slow[ref.uid] = partial(self.claim_manager.unprepare, ref)
                 continue
             with ErrorsInto(failed, ref.uid):
-                self.keeper.unprepare(ref)
+                self.claim_manager.unprepare(ref)
         unprepared: dict[str, GcuError | None] = dict.fromkeys(ref.uid for ref in refs)
         return unprepared | in_parallel(slow) | failed
 
@@ -128,7 +129,7 @@ class Preparer:
         held = {
             uid: holding
             for uid in call.refs
-            if (holding := ledger.holdings.get(uid)) and holding.state is State.PREPARED
+            if (holding := ledger.claims.get(uid)) and holding.state is State.PREPARE_COMPLETED
         }
         is_new = len(held) < len(call.refs)
         others = others_to_read(ledger, call.refs) if is_new else {}
@@ -150,15 +151,15 @@ class Preparer:
     def _sight(self, call: Call, ledger: Ledger, reader: ClaimReader) -> dict[str, Holds]:
         failed: dict[str, GcuError] = {}
         with ErrorsInto(failed, ""):
-            return with_sight(call, reader, ledger, self._node)
+            return resolve_visible_cards(call, reader, ledger, self._node)
         call.failed |= dict.fromkeys(call.planned, failed[""])
         return {}
 
     def _prepare(self, ref: ClaimRef, holds: Holds, awaited: Awaited) -> Prepared:
-        return _devices(ref, self.keeper.prepare(ref, holds, awaited=awaited))
+        return _devices(ref, self.claim_manager.prepare(ref, holds, awaited=awaited))
 
     def _keep(self, ref: ClaimRef) -> Prepared:
-        holds = self.keeper.keep(ref)
+        holds = self.claim_manager.verify(ref)
         if holds is None:
             raise Refused(f"claim {ref} is being unprepared", remedy="the kubelet retries")
         return _devices(ref, holds)
@@ -166,7 +167,7 @@ class Preparer:
 
 def _devices(ref: ClaimRef, holds: Holds) -> Prepared:
     return tuple(
-        PreparedDevice(
+        ClaimDevice(
             request=hold.request,
             pool=hold.pool,
             device=hold.device,
@@ -191,7 +192,7 @@ def _explained(ref: ClaimRef, error: GcuError) -> GcuError:
     return error
 
 
-def _is_renewed(claim: Object | GcuError, held: Holding) -> bool:
+def _is_renewed(claim: Object | GcuError, held: PreparedClaim) -> bool:
     """Whether the claim has another allocation by now. Where that cannot be told, or the claim
     is gone, a container that runs with what is held may be what the kubelet asks for."""
     if isinstance(claim, GcuError):

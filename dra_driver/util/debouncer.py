@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-class Later:
+class Debouncer:
     """Calls `act` once for all that ask, when nobody has asked for `delay` seconds, or the first of
     them has waited for `longest`. `act` must not raise, nor wait. Thread-safe."""
 
@@ -28,7 +28,7 @@ class Later:
         self._due = 0.0
         self._quiet_at = 0.0
 
-    def ask(self) -> None:
+    def trigger(self) -> None:
         """Have it done. Costs next to nothing where somebody has asked before."""
         with self._mutex:
             now = self._clock()

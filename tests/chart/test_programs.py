@@ -13,7 +13,7 @@ from controller import app
 from controller.settings import ControllerSettings
 from dra_driver.agent import agent
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.config.card_rules import Offer, load_card_rules
+from dra_driver.config.card_rules import CardConfig, load_card_rules
 from dra_driver.config.loader import Settings, load, variable
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
@@ -173,8 +173,8 @@ def test_the_card_rules_arrive_as_they_were_written(helm: Helm, tmp_path: Path) 
     file.write_text(rendered.one("ConfigMap", "cards")["data"][file.name])
     rules = load_card_rules(file)
     card, other = map(PciAddress.parse, ("0000:0d:00.0", "0000:0e:00.0"))
-    assert rules.offer("node-1", {}, card) == Offer(4, frozenset({Mode.SHARED}))
-    assert rules.offer("node-1", {}, other) == Offer(8, frozenset(Mode))
+    assert rules.offer("node-1", {}, card) == CardConfig(4, frozenset({Mode.SHARED}))
+    assert rules.offer("node-1", {}, other) == CardConfig(8, frozenset(Mode))
     path = Path(environment(rendered.agent["containers"][0])["GCU_CARD_RULES"])
     [mount] = [
         each

@@ -13,7 +13,7 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import ClaimRef, Object, allocation, results
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Hold, Kind, record
+from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from tests.cluster.cluster import Cluster
 from tests.control_plane.conftest import Eyes, Machines
 from tests.control_plane.objects import claim, pod_with, whole
@@ -57,8 +57,11 @@ def written(api: Client, *claims: Object) -> tuple[list[str], list[str]]:
     and of those whose status it can never write."""
     ledger = Ledger()
     for each in claims:
-        holds = [Hold(r.request, r.pool, r.device, sees=CARDS[:1]) for r in results(each)]
-        ledger = ledger.apply(record(Kind.PREPARED, ClaimRef.of(each), tuple(holds)))
+        holds = [
+            PreparedDevice(r.request, r.pool, r.device, visible_cards=CARDS[:1])
+            for r in results(each)
+        ]
+        ledger = ledger.apply(record(Kind.PREPARE_COMPLETED, ClaimRef.of(each), tuple(holds)))
     refused: list[str] = []
     statuses = ClaimStatuses(
         api,

@@ -20,7 +20,7 @@ from dra_driver.model.device_shares import MAX_SLICES, drs_device, shared_device
 from dra_driver.model.instance import Instance
 from dra_driver.model.names import CLASS_SHARED
 from dra_driver.model.profile import ProfileTable
-from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.claims.device_status import device_statuses
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
@@ -90,7 +90,7 @@ def test_the_server_keeps_what_is_told_of_a_claims_devices(api: Client, namespac
     allocated = {**made, "status": {"allocation": {"devices": {"results": results}}}}
     made = api.replace(RESOURCE_CLAIMS, allocated, subresource="status")
     holds = [
-        Hold(
+        PreparedDevice(
             "gcu",
             pool,
             device,

@@ -249,7 +249,7 @@ def test_a_conflict_is_settled_by_comparing_again(rig: Rig, api: Client) -> None
     assert not behind._attempt()
     assert behind.problem == "the cards have not been published yet"
     assert rig.shown() == [(1, 2)]
-    behind.published.written(newer)
+    behind.published.on_written(newer)
     assert behind._attempt()
     assert rig.shown() == [(1, 1)]
 

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from dra_driver.device_plugin.node_annotations import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
-from dra_driver.device_plugin.node_annotator import Reporter
+from dra_driver.device_plugin.node_annotator import NodeAnnotator
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
@@ -141,12 +141,12 @@ def test_the_label_goes_with_the_cards(
     if theirs:
         old_control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
     views = iter((view(), view(cards=())))
-    reporter = Reporter(
+    reporter = NodeAnnotator(
         agent, OWN, view=lambda: next(views), recorded=lambda: (), clock=time.monotonic
     )
-    reporter.look()
+    reporter.run_once()
     assert GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]
-    reporter.look()
+    reporter.run_once()
     assert (GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]) is theirs
 
 

@@ -11,7 +11,7 @@ from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
 from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
-from dra_driver.model.owner import Grant, grant_uid
+from dra_driver.model.owner import ContainerAllocation, grant_uid
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.profile import profile_size
 from dra_driver.node.checkpoint.ledger import State
@@ -54,16 +54,18 @@ class Records:
     def read(cls, driver: Installation, node: str) -> Records:
         """As they are."""
         host = driver.cluster.node(node)
-        holdings = read_ledger(host.host_path(_STATE)).holdings.values()
+        holdings = read_ledger(host.host_path(_STATE)).claims.values()
         prepared = {
             each.owner.devices
             for each in holdings
-            if isinstance(each.owner, Grant) and each.state is State.PREPARED
+            if isinstance(each.owner, ContainerAllocation) and each.state is State.PREPARE_COMPLETED
         }
         machine = driver.machine(node).state()
         return cls(
             granted=frozenset(prepared),
-            unfinished=tuple(str(each) for each in holdings if each.state is not State.PREPARED),
+            unfinished=tuple(
+                str(each) for each in holdings if each.state is not State.PREPARE_COMPLETED
+            ),
             files=frozenset(driver.cdi_files(host)),
             instances=tuple(
                 sorted(

@@ -20,7 +20,7 @@ from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CDI_KIND
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.cdi.spec import Injection, read_record, render
@@ -41,14 +41,16 @@ _HOLDS: Final = (
     hold(0),
     hold(1, mode=Mode.SHARED, share_id="share-1", consumed={"slices": "2"}),
     hold(2, mode=Mode.DRS, share_id="share-2", consumed={"size": "1"}, instance=_INSTANCE),
-    hold(3, mode=Mode.DRS, share_id="share-3", consumed={"size": "3"}, before=(_INSTANCE,)),
+    hold(
+        3, mode=Mode.DRS, share_id="share-3", consumed={"size": "3"}, instances_before=(_INSTANCE,)
+    ),
 )
-_GRANT: Final = Grant((PluginDevice(CARDS[1], Mode.SHARED, 3),), 6, "answer")
+_GRANT: Final = ContainerAllocation((PluginDevice(CARDS[1], Mode.SHARED, 3),), 6, "answer")
 _HEADER: Final = {"kind": "header", "format": "gcu-dra-journal", "version": 1}
 _RECORDS: Final[list[Any]] = [
     _HEADER,
     *(record(kind, ref(at), (each,)).raw for at, each in enumerate(_HOLDS) for kind in Kind),
-    record(Kind.PREPARED, _GRANT, (_HOLDS[1],)).raw,
+    record(Kind.PREPARE_COMPLETED, _GRANT, (_HOLDS[1],)).raw,
     *(card_record(kind, CARDS[0]).raw for kind in CardKind),
     {"kind": "of-tomorrow", "claim": {"namespace": "team", "name": "claim-1", "uid": "uid-1"}},
 ]
@@ -129,12 +131,12 @@ def _folded(records: list[Any]) -> object:
     again = Ledger()
     for raw in ledger.raw_records():
         again = again.apply(decode(encode(raw)))
-    assert again.holdings.keys() == ledger.holdings.keys()
+    assert again.claims.keys() == ledger.claims.keys()
     assert again.switched == ledger.switched
-    for holding in ledger.holdings.values():
+    for holding in ledger.claims.values():
         # Whoever comes now is told who holds it, by all that a record says of him.
         with suppress(Refused):
-            ledger.admit(ref(99), holding.holds)
+            ledger.admit(ref(99), holding.devices)
     return ledger
 
 
@@ -149,8 +151,8 @@ def _journal(data: bytes, folder: Path) -> object:
     journal.close()
     again = Journal(directory, capacity=1 << 12)
     opening = again.open()
-    assert (opening.complete, opening.set_aside) == (True, None), opening
-    assert again.snapshot().holdings.keys() == held.holdings.keys()
+    assert (opening.complete, opening.quarantined) == (True, None), opening
+    assert again.snapshot().claims.keys() == held.claims.keys()
     again.close()
     return held
 

@@ -17,7 +17,7 @@ from dra_driver.model.effects import Point
 from dra_driver.model.errors import JournalError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, CDI_KIND, DRIVER
-from dra_driver.model.owner import Grant as Holder
+from dra_driver.model.owner import ContainerAllocation as Holder
 from dra_driver.model.owner import grant_uid
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.node.checkpoint.ledger import State
@@ -211,13 +211,13 @@ class PluginNode(Node):
         if self.agent.ended():
             raise NoAnswer("the agent has ended before it released anything")
         try:
-            held = read_ledger(self.state).holdings.values()
+            held = read_ledger(self.state).claims.values()
         except JournalError:  # the agent has not rebuilt a damaged one yet
             return False
         owners = {
             frozenset(map(str, each.owner.devices))
             for each in held
-            if isinstance(each.owner, Holder) and each.state is State.PREPARED
+            if isinstance(each.owner, Holder) and each.state is State.PREPARE_COMPLETED
         }
         return len(owners) == len(held) and owners == self.pods.recorded()
 

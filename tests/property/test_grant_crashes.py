@@ -28,21 +28,21 @@ OTHER = ids(1, Mode.DRS, 0)
 
 
 def allocate(world: PluginWorld, agent: Agent, mode: Mode) -> None:
-    world.granter(agent).allocate(mode, DEVICES[mode])
+    world.allocator(agent).allocate(mode, DEVICES[mode])
 
 
 def release(world: PluginWorld, agent: Agent, mode: Mode) -> None:
     """The kubelet knows of the other container only."""
     world.recorded = [frozenset(OTHER)]
     releaser = world.releaser(agent)
-    releaser.look()
-    releaser.look()
+    releaser.run_once()
+    releaser.run_once()
 
 
 def replace(world: PluginWorld, agent: Agent, mode: Mode) -> None:
     """The kubelet gives a device of a container that has ended to another one."""
     world.recorded = [frozenset(OTHER)]
-    world.granter(agent).allocate(mode, DEVICES[mode][:1])
+    world.allocator(agent).allocate(mode, DEVICES[mode][:1])
 
 
 def ready(root: Path, mode: Mode, step: Step) -> PluginWorld:
@@ -51,7 +51,7 @@ def ready(root: Path, mode: Mode, step: Step) -> PluginWorld:
     agent = world.start()
     world.learn(agent)
     if mode is not Mode.WHOLE:
-        world.granter(agent).allocate(Mode.DRS, OTHER)
+        world.allocator(agent).allocate(Mode.DRS, OTHER)
     if step is not allocate:
         allocate(world, agent, mode)
     return world

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from dra_driver.device_plugin.hints import hints
-from dra_driver.device_plugin.inventory import Stock
+from dra_driver.device_plugin.inventory import Inventory
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import prefer_share
 from dra_driver.kube.api import Change
@@ -78,8 +78,8 @@ class Kubelet:
         return found
 
     def _preferred(self, size: int) -> list[str]:
-        stocks = [
-            Stock(card, Mode.SHARED, ROOM, frozenset(held), True, False, False, None)
+        inventories = [
+            Inventory(card, Mode.SHARED, ROOM, frozenset(held), True, False, False, None)
             for card, held in self._held.items()
         ]
         available = [
@@ -88,7 +88,7 @@ class Kubelet:
             for ordinal in set(range(ROOM)) - held
         ]
         meant = hints(self._pods.waiting(), self._recorded, Mode.SHARED, size)
-        return prefer_share(stocks, available, [], size, hints=meant)
+        return prefer_share(inventories, available, [], size, hints=meant)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -172,12 +172,12 @@ def test_a_kill_while_a_card_is_examined(fast_path: Path) -> None:
         agent = world.start(kill)
         kill.n = len(kill.moments) + n
         try:
-            assert world.examiner(agent).run(world.cards.all())
+            assert world.profile_prober(agent).run(world.cards.all())
         except Crash:
             again = world.start()
             world.reconcile(again)
             check(world, again)
-            world.examiner(again).run(world.cards.all())
+            world.profile_prober(again).run(world.cards.all())
             assert world.tables.table(world.cards.all()[0]) is not None
             check(world, again)
         else:

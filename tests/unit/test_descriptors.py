@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dra_driver.kube.http.connection import Wire
+from dra_driver.kube.http.connection import HttpConnection
 from tests.descriptors import readable
 
 ABOVE = 1200
@@ -58,7 +58,7 @@ def test_a_connection_to_the_api_server() -> None:
     ours, theirs = socket.socketpair()
     with socket.socket(fileno=above(ours.detach())) as high, theirs:
         assert high.fileno() >= ABOVE
-        wire = Wire(high)
+        wire = HttpConnection(high)
         assert not wire.has_ended()
         theirs.shutdown(socket.SHUT_RDWR)
         assert wire.has_ended()

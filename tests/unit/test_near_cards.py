@@ -13,8 +13,8 @@ from controller.allocator.order import Policy
 from controller.extender.decide import place
 from controller.extender.limit_request import asked_of
 from dra_driver.agent.slices.device_layout import card_devices
-from dra_driver.config.card_rules import Offer
-from dra_driver.device_plugin.inventory import NodeView, stock
+from dra_driver.config.card_rules import CardConfig
+from dra_driver.device_plugin.inventory import NodeView, inventories
 from dra_driver.device_plugin.node_annotations import node_cards
 from dra_driver.device_plugin.preference import prefer_whole
 from dra_driver.model.card import Card
@@ -32,7 +32,7 @@ numbers them."""
 
 
 def by_controller(cards: Sequence[Card], free: Collection[int], count: int) -> list[int]:
-    devices = [d for card in cards for d in card_devices(card, Offer(), None, "controller")]
+    devices = [d for card in cards for d in card_devices(card, CardConfig(), None, "controller")]
     used = [f"whole-{card.address.slug}" for card in cards if card.minor not in free]
     state = cluster.state(cluster.pool("n", devices), [cluster.allocated("u", "n", *used)])
     asked = parse_claim(cluster.claim("c", [cluster.request(count=count)]), state.classes)
@@ -45,7 +45,7 @@ def by_controller(cards: Sequence[Card], free: Collection[int], count: int) -> l
 def by_device_plugin(cards: Sequence[Card], free: Collection[int], count: int) -> list[int]:
     view = _view(cards)
     ids = [str(PluginDevice(each.address, Mode.WHOLE, 0)) for each in cards if each.minor in free]
-    found = prefer_whole(view.cards or {}, stock(view, Mode.WHOLE), ids, [], count)
+    found = prefer_whole(view.cards or {}, inventories(view, Mode.WHOLE), ids, [], count)
     taken = {PluginDevice.parse(each).card for each in found}
     return [card.minor for card in cards if card.address in taken]
 
@@ -66,7 +66,7 @@ def _view(cards: Sequence[Card]) -> NodeView:
     return NodeView(
         cards={card.address: card for card in cards},
         ledger=Ledger(),
-        offer=lambda _: Offer(),
+        offer=lambda _: CardConfig(),
         table=lambda _: None,
     )
 
@@ -79,7 +79,9 @@ def cards(tmp_path_factory: pytest.TempPathFactory) -> tuple[Card, ...]:
 def test_the_switch_of_a_card_is_its_own(cards: Sequence[Card]) -> None:
     """Whether or not another card is on it."""
     switches = [
-        card_devices(card, Offer(), None, "controller")[0]["attributes"]["pcieSwitch"]["string"]
+        card_devices(card, CardConfig(), None, "controller")[0]["attributes"]["pcieSwitch"][
+            "string"
+        ]
         for card in cards
     ]
     assert switches == [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from dra_driver.agent.cards.card_events import CardNews
+from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.hardware.breaker import EVERYBODY, card_name
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.hardware.machine import Inventory, Machine
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 _PATIENCE: Final = 3  # looks that may fail in a row before the cards are tainted for it
 
 
-class Cards(Background):
+class CardCache(Background):
     """Looks at the machine at an interval and when the PCI bus has changed.
 
     A failed look keeps what was seen before: that the machine cannot be read says nothing
@@ -43,7 +43,7 @@ class Cards(Background):
         presence_interval: float,
         inventory_interval: float,
         changed: Callable[[], None],
-        news: CardNews,
+        card_events: CardEvents,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__("cards")
@@ -52,7 +52,7 @@ class Cards(Background):
         self._presence_interval = presence_interval
         self._inventory_interval = inventory_interval
         self._changed = changed
-        self._news = news
+        self._card_events = card_events
         self._clock = clock
         self._cards: dict[PciAddress, Card] | None = None
         self._unusable: dict[PciAddress, str] = {}
@@ -118,10 +118,10 @@ class Cards(Background):
 
     def start(self) -> None:
         """Look once, then go on in a thread of its own. Never raises, as `look`."""
-        self.look()
+        self.refresh()
         super().start()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """A full look now. Never raises: what went wrong is told in `problem`."""
         before = self._cards
         try:
@@ -152,7 +152,7 @@ class Cards(Background):
     def tick(self) -> None:
         """Look if it is time, or if the PCI bus is not as it was."""
         if self._clock() >= self._due or self._bus_changed():
-            self.look()
+            self.refresh()
 
     def _bus_changed(self) -> bool:
         try:
@@ -169,7 +169,7 @@ class Cards(Background):
         unusable = {**inventory.unusable, **inventory.silent}
         self._unusable = {a: reason for a, reason in unusable.items() if a not in known}
         self._cards = dict(sorted((found | silent | missing).items()))
-        self._news.tell(known, self._cards, self._unusable)
+        self._card_events.emit(known, self._cards, self._unusable)
 
     def _with_foreign(self, card: Card) -> Card:
         problem = self._foreign.get(card.address)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dra_driver.config.card_rules import CardRules, Offer
+from dra_driver.config.card_rules import CardConfig, CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kube.resources import NODES
 from dra_driver.model.pci import PciAddress
 
 
-class Offers:
+class CardConfigSource:
     """The Node's labels are read again by `refresh`, and only where a rule asks for some: an idle
     agent makes no requests. `changed` is called when they are others than before."""
 
@@ -44,6 +44,6 @@ class Offers:
             self._labels = labels
             self._changed()
 
-    def of(self, card: PciAddress) -> Offer:
+    def of(self, card: PciAddress) -> CardConfig:
         """What the rules say of the card; while labels are unknown, as if there were none."""
         return self._rules.offer(self._node_name, self._labels or {}, card)

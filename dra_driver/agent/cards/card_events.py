@@ -17,7 +17,7 @@ from dra_driver.agent.events import (
     CARD_LOST,
     CARD_UNHEALTHY,
     CARD_UNUSABLE,
-    Reports,
+    EventReporter,
 )
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.names import TAINT_UNHEALTHY
@@ -38,17 +38,19 @@ class _Errors:
     at: float
 
 
-class CardNews:
+class CardEvents:
     """Tells each change once; what is as it was before is told nobody."""
 
-    def __init__(self, reports: Reports, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, event_reporter: EventReporter, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """`clock` is monotonic seconds."""
-        self._reports = reports
+        self._event_reporter = event_reporter
         self._clock = clock
         self._errors: dict[PciAddress, _Errors] = {}
         self._unusable: Mapping[PciAddress, str] = {}
 
-    def tell(self, before: Cards, after: Cards, unusable: Mapping[PciAddress, str]) -> None:
+    def emit(self, before: Cards, after: Cards, unusable: Mapping[PciAddress, str]) -> None:
         """`before` is what was known; `unusable` says why cards are not among those `after`."""
         for card in after.values():
             was = before.get(card.address)
@@ -101,11 +103,11 @@ class CardNews:
 
     def _warn(self, reason: str, note: str) -> None:
         logger.warning("%s", note)
-        self._reports.warning(reason, note)
+        self._event_reporter.warning(reason, note)
 
     def _inform(self, reason: str, note: str) -> None:
         logger.info("%s", note)
-        self._reports.normal(reason, note)
+        self._event_reporter.normal(reason, note)
 
 
 def _lost(card: Card) -> Problem | None:

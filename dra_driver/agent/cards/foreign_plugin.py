@@ -15,7 +15,7 @@ _RESOURCES: Final = (RESOURCE_WHOLE, RESOURCE_SHARED, RESOURCE_DRS)
 _EVERY: Final = 600.0  # seconds; plugins do not come and go, and an idle agent asks for little
 
 
-class OtherMasters:
+class ForeignPluginDetector:
     """What the Node says of device plugins that offer what a vendor's plugin offers. `problem` is
     all cards' while there is one."""
 
@@ -36,7 +36,7 @@ class OtherMasters:
         self._due = float("-inf")
         self.problem: Problem | None = None
 
-    def look(self) -> None:
+    def detect(self) -> None:
         """Read the Node when it is time: at first, then every ten minutes, and at each look while
         there is a problem. Raises KubeError; then what was found before holds."""
         now = self._clock()

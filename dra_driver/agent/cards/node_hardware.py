@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dra_driver.agent.cards.card_cache import Cards
-from dra_driver.agent.cards.card_events import CardNews
-from dra_driver.agent.events import Reports
+from dra_driver.agent.cards.card_cache import CardCache
+from dra_driver.agent.cards.card_events import CardEvents
+from dra_driver.agent.events import EventReporter
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.hardware.breaker import Silence
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.efsmi.runner import Efsmi
@@ -24,8 +24,8 @@ from dra_driver.model.effects import Effects
 class NodeHardware:
     """One of each for the whole agent."""
 
-    cards: Cards
-    silence: Silence
+    cards: CardCache
+    silence: HungCardBreaker
     drs: Drs
     mounts: VendorMounts
 
@@ -35,7 +35,7 @@ def node_hardware(
     *,
     effects: Effects,
     measured: Callable[[str, str, float], None],
-    reports: Reports,
+    event_reporter: EventReporter,
     changed: Callable[[], None],
 ) -> NodeHardware:
     """Has no effect yet: the cards are looked at from their `start` on. `measured` is told of
@@ -49,15 +49,15 @@ def node_hardware(
         library=library,
         measured=measured,
     )
-    cards = Cards(
+    cards = CardCache(
         Machine(sysfs, efsmi, error_limit=settings.error_limit),
         sysfs,
         presence_interval=settings.presence_interval,
         inventory_interval=settings.inventory_interval,
         changed=changed,
-        news=CardNews(reports),
+        card_events=CardEvents(event_reporter),
     )
-    silence = Silence()
+    silence = HungCardBreaker()
     drs = Drs(
         efsmi,
         DrsLocks(settings.state_directory / "locks", patience=settings.efsmi_timeout),

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from dra_driver.agent.context import Shared
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.unpublished import UnpublishedDevices
 from dra_driver.agent.lifecycle.serving_mode import kubelet_version
 from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.device_layout import Devices
-from dra_driver.config.card_rules import Offer
-from dra_driver.device_plugin.allocator import Handover
+from dra_driver.config.card_rules import CardConfig
+from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.device_plugin.inventory import NodeView
-from dra_driver.device_plugin.node_annotator import Reporter
+from dra_driver.device_plugin.node_annotator import NodeAnnotator
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kube.resources import PODS
@@ -37,10 +37,10 @@ _PATIENCE: Final = 5.0
 # Seconds by which the watch of the node's pods may be later than the kubelet's own. The kubelet
 # takes on no other pod meanwhile. Only a static pod takes so long: its mirror comes afterwards.
 _PODS_LAG: Final = 5.0
-_NOTHING: Final = Offer(modes=frozenset())
+_NOTHING: Final = CardConfig(modes=frozenset())
 
 
-class PluginFront:
+class DevicePluginFrontend:
     """Constructing it has no effect. Where it is not `offering`, as new pods are served by DRA, it
     serves the containers that hold something until they end. Until it is `chosen` whether it is,
     and the cards have been looked at, the kubelet is not told of it, but for `_PATIENCE` at most.
@@ -52,7 +52,7 @@ class PluginFront:
     def __init__(
         self,
         settings: AgentSettings,
-        shared: Shared,
+        shared: AgentContext,
         *,
         metrics: Metrics,
         offering: Callable[[], bool],
@@ -70,9 +70,9 @@ class PluginFront:
         self._pods = Reflector(shared.api, PODS, pods, field_selector=here)
         self._plugin = DevicePlugin(
             view=self._view,
-            keeper=shared.preparer.keeper,
+            claim_manager=shared.preparer.claim_manager,
             hardware=shared.cards,
-            handover=self._handover,
+            injection_method=self._injection_method,
             changed=changed,
             node_name=settings.node_name,
             kubelet_root=settings.kubelet_root,
@@ -85,7 +85,7 @@ class PluginFront:
             effects=shared.effects,
         )
         folders = Folders.of(settings.kubelet_root)
-        self._reporter = Reporter(
+        self._reporter = NodeAnnotator(
             shared.api,
             settings.node_name,
             view=self._told_view,
@@ -94,7 +94,7 @@ class PluginFront:
             clock=time.monotonic,
         )
         self.serves = False
-        self._reports = False
+        self._event_reporter = False
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
@@ -112,10 +112,10 @@ class PluginFront:
 
     def report(self) -> None:
         """Tell the Node of its cards, by which pods are placed, and follow these pods."""
-        if not self._reports:
+        if not self._event_reporter:
             self._pods.start()
             self._reporter.start()
-            self._reports = True
+            self._event_reporter = True
 
     def withdraw(self, grace: float) -> None:
         """Take no call any more, and let running ones end within `grace` seconds."""
@@ -131,7 +131,7 @@ class PluginFront:
     def wake(self) -> None:
         """A card has changed, or what is held of one."""
         if self.serves:
-            self._plugin.tell()
+            self._plugin.notify()
             if self._knows_all():
                 self._plugin.announce()
         self._reporter.wake()
@@ -150,7 +150,7 @@ class PluginFront:
     def problem(self) -> str | None:
         """Why devices are not served right now, or None; also while nobody asked to."""
         served = self._plugin.problem() if self.serves else None
-        return served or (self._reporter.problem if self._reports else None)
+        return served or (self._reporter.problem if self._event_reporter else None)
 
     def checks(self) -> Mapping[str, Callable[[], bool]]:
         """Whether each thread that was started lives."""
@@ -159,7 +159,7 @@ class PluginFront:
             "the report of the node's cards": self._reporter.is_alive,
             "the watch over the node's pods": self._pods.is_alive,
         }
-        return (served if self.serves else {}) | (reported if self._reports else {})
+        return (served if self.serves else {}) | (reported if self._event_reporter else {})
 
     def _pods_lag(self) -> float:
         return _PODS_LAG if self._pods.problem is None else 0.0
@@ -175,34 +175,34 @@ class PluginFront:
             offer=self._offer,
             table=self._shared.tables.table,
             offering=self._offering(),
-            closed=self._shared.failures.closed(),
+            closed=self._shared.failures.tripped(),
         )
 
     def _told_view(self) -> NodeView:
         """Nothing is said of cards before it is known what they are offered as: pods choose nodes
         by it."""
         view = self._view()
-        return view if self._shared.offers.known else replace(view, cards=None)
+        return view if self._shared.card_configs.known else replace(view, cards=None)
 
     def _knows_all(self) -> bool:
         shared = self._shared
-        return self._chosen() and shared.offers.known and shared.by_address() is not None
+        return self._chosen() and shared.card_configs.known and shared.by_address() is not None
 
-    def _offer(self, card: PciAddress) -> Offer:
-        offers = self._shared.offers
-        return offers.of(card) if offers.known else _NOTHING
+    def _offer(self, card: PciAddress) -> CardConfig:
+        card_configs = self._shared.card_configs
+        return card_configs.of(card) if card_configs.known else _NOTHING
 
-    def _handover(self) -> Handover:
+    def _injection_method(self) -> InjectionMethod:
         """Raises KubeError while it is not known which kubelet this is."""
         # What the vendor's runtime brings is not in the container's specification, and the static
         # CPU manager's update takes it away again: so the nodes are named there, too, as the
         # vendor's own plugin does with --pass-device-specs (its K8S manual, "cpumanager").
         if Injection(self._settings.injection) is Injection.RUNTIME:
-            return Handover.NODES
+            return InjectionMethod.NODES
         if self._takes_cdi is None:
             version = kubelet_version(self._shared.api, self._settings.node_name)
             self._takes_cdi = (version.major, version.minor) >= _CDI_SINCE
-        return Handover.CDI_NAMES if self._takes_cdi else Handover.NODES
+        return InjectionMethod.CDI_NAMES if self._takes_cdi else InjectionMethod.NODES
 
 
 def _doubtful(card: Card, failing: Problem) -> Card:

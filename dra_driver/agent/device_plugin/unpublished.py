@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dra_driver.agent.context import Shared
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.lifecycle.mode_handover import plugin_cards
-from dra_driver.agent.slices.desired_devices import OfferedDevices
+from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices, with_held_forms
-from dra_driver.agent.slices.failing_taints import OpenDevices
+from dra_driver.agent.slices.failing_taints import FailingTaints
 
 
 class UnpublishedDevices:
@@ -16,12 +16,12 @@ class UnpublishedDevices:
     since the agent's start is lost; of those that nobody holds nothing is known.
     """
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: AgentContext) -> None:
         self._ledger = shared.journal.snapshot
-        self._open = OpenDevices(
-            OfferedDevices(
+        self._open = FailingTaints(
+            DesiredDevices(
                 shared.cards,
-                shared.offers,
+                shared.card_configs,
                 shared.tables,
                 published=tuple,
                 served=lambda cards: plugin_cards(cards, self._ledger()),
@@ -37,9 +37,12 @@ class UnpublishedDevices:
         wanted = self._open()
         if wanted is None:
             return ()
-        holdings = self._ledger().holdings.values()
+        holdings = self._ledger().claims.values()
         held = {card for holding in holdings for card in holding.cards}
         gone = {
-            hold.device for holding in holdings for hold in holding.holds if hold.card not in wanted
+            hold.device
+            for holding in holdings
+            for hold in holding.devices
+            if hold.card not in wanted
         }
         return with_held_forms(wanted, [{"name": name} for name in gone], frozenset(held))

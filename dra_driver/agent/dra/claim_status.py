@@ -23,7 +23,7 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER, FIELD_MANAGER
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger, State
-from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.claims.device_status import device_statuses
 from dra_driver.node.claims.failures import Waiting
 from dra_driver.util.background import Background, Wait
@@ -56,7 +56,7 @@ class _Setback:
 class _Subject:
     """What is to be told of a claim: what it holds, or why it does not."""
 
-    holds: tuple[Hold, ...]
+    holds: tuple[PreparedDevice, ...]
     failure: str = ""
 
     def statuses(
@@ -165,9 +165,9 @@ class ClaimStatuses(Background):
 
     def _subjects(self) -> dict[ClaimRef, _Subject]:
         prepared = {
-            holding.owner: _Subject(holding.holds)
-            for holding in self._ledger().holdings.values()
-            if holding.state is State.PREPARED and isinstance(holding.owner, ClaimRef)
+            holding.owner: _Subject(holding.devices)
+            for holding in self._ledger().claims.values()
+            if holding.state is State.PREPARE_COMPLETED and isinstance(holding.owner, ClaimRef)
         }
         return prepared | {
             each.owner: _Subject(each.holds, each.reason)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from dra_driver.agent.cards.card_cache import Cards
+from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
 from dra_driver.model.card import Card
@@ -36,7 +36,7 @@ class DeviceHealths:
 
     def __init__(
         self,
-        cards: Cards,
+        cards: CardCache,
         *,
         pool: str,
         published: Callable[[], Devices],
@@ -65,11 +65,11 @@ class DeviceHealths:
 
     def _held(self) -> set[PoolDevice]:
         try:
-            claims = self._ledger().holdings.values()
+            claims = self._ledger().claims.values()
         except JournalError as error:
             logger.warning("the health of devices that only claims know is not told: %s", error)
             return set()
-        return {(hold.pool, hold.device) for holding in claims for hold in holding.holds}
+        return {(hold.pool, hold.device) for holding in claims for hold in holding.devices}
 
 
 def device_healths(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from dra_driver.agent.context import Shared
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.agent.dra.device_health import DeviceHealths
-from dra_driver.agent.events import Reports
+from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.desired_devices import OfferedDevices
+from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices, slice_count
-from dra_driver.agent.slices.failing_taints import OpenDevices
-from dra_driver.agent.slices.publish_lock import Turn
+from dra_driver.agent.slices.failing_taints import FailingTaints
+from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.publisher import Publisher
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
@@ -23,7 +23,7 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.program import Deadline
-from dra_driver.util.debouncer import Later
+from dra_driver.util.debouncer import Debouncer
 
 # Seconds: pods come in bursts, and who waits for a call goes before who is told of it.
 _AFTER_CALLS: Final = 0.25
@@ -31,7 +31,7 @@ _LONGEST_AFTER_CALLS: Final = 10.0
 _STALE_AFTER: Final = 3  # looks at the cards that are due and did not come
 
 
-class DraFront:
+class DraFrontend:
     """Constructing it has no effect. Where it is not `offering`, as new pods are served by the
     device plugin, it serves the claims that are held until they end.
 
@@ -42,17 +42,17 @@ class DraFront:
     def __init__(
         self,
         settings: AgentSettings,
-        shared: Shared,
+        shared: AgentContext,
         *,
         metrics: Metrics,
         offering: Callable[[], bool],
-        reports: Reports,
+        event_reporter: EventReporter,
         changed: Callable[[], None],
     ) -> None:
         journal = shared.journal
-        offered = OfferedDevices(
+        offered = DesiredDevices(
             shared.cards,
-            shared.offers,
+            shared.card_configs,
             shared.tables,
             published=lambda: self._publisher.devices,
             served=lambda cards: dra_cards(cards, journal.snapshot(), offering=offering()),
@@ -61,14 +61,14 @@ class DraFront:
         self._publisher = Publisher(
             shared.api,
             settings.node_name,
-            devices=OpenDevices(
+            devices=FailingTaints(
                 offered,
                 shared.failures,
                 ledger=journal.snapshot,
             ),
             held=lambda: claimed_cards(journal.snapshot()),
             evict=settings.evicting,
-            turn=Turn(settings.state_directory / "locks" / "publisher.lock"),
+            publish_lock=PublishLock(settings.state_directory / "locks" / "publisher.lock"),
             counted=metrics.publication,
         )
         self._statuses = ClaimStatuses(
@@ -76,10 +76,10 @@ class DraFront:
             ledger=journal.snapshot,
             cards=shared.by_address,
             waiting=shared.failures.waiting,
-            refused=reports.status_refused,
+            refused=event_reporter.status_refused,
         )
         self._metrics = metrics
-        self._after_calls = Later(changed, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS)
+        self._after_calls = Debouncer(changed, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS)
         self._plugin = KubeletPlugin(
             shared.preparer,
             DeviceHealths(
@@ -128,16 +128,16 @@ class DraFront:
     def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
         """As above."""
         self._metrics.on_end(operation, seconds, errors)
-        self._after_calls.ask()
+        self._after_calls.trigger()
 
     def wake(self) -> None:
         """A card has changed, or what is held of one: both are published, and told of claims."""
         self._publisher.wake()
         self._statuses.wake()
 
-    def tell_health(self) -> None:
+    def notify_health(self) -> None:
         """The health of a card has changed."""
-        self._plugin.tell_health()
+        self._plugin.notify_health()
 
     @property
     def devices(self) -> Devices:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.names import TAINT_CHANGING
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 
@@ -18,7 +18,7 @@ def dra_cards(cards: Iterable[Card], ledger: Ledger, *, offering: bool) -> list[
     published = []
     for card in cards:
         owners = [holding.owner for holding, _ in ledger.holders_of(card.address)]
-        granted = [owner for owner in owners if isinstance(owner, Grant)]
+        granted = [owner for owner in owners if isinstance(owner, ContainerAllocation)]
         if offering and granted:
             text = f"{granted[0].title} has something of it"
             published.append(_changing(card, f"{text}, which the device plugin gave out"))
@@ -45,20 +45,22 @@ def claimed_cards(ledger: Ledger) -> frozenset[PciAddress]:
     """The cards that claims hold something of, or left something on."""
     return frozenset(
         card
-        for holding in ledger.holdings.values()
-        if not isinstance(holding.owner, Grant)
+        for holding in ledger.claims.values()
+        if not isinstance(holding.owner, ContainerAllocation)
         for card in holding.cards
     )
 
 
 def has_claims(ledger: Ledger) -> bool:
     """Whether claims are prepared, or left something; one with administrative access, too."""
-    return any(not isinstance(holding.owner, Grant) for holding in ledger.holdings.values())
+    return any(
+        not isinstance(holding.owner, ContainerAllocation) for holding in ledger.claims.values()
+    )
 
 
 def has_grants(ledger: Ledger) -> bool:
     """Whether containers of the device plugin hold anything."""
-    return any(isinstance(holding.owner, Grant) for holding in ledger.holdings.values())
+    return any(isinstance(holding.owner, ContainerAllocation) for holding in ledger.claims.values())
 
 
 def _changing(card: Card, text: str) -> Card:

@@ -18,7 +18,7 @@ WayMode = Literal["auto", "dra", "device-plugin"]
 _VERSION: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:[.+-].*)?")
 
 
-class Way(StrEnum):
+class ServingMode(StrEnum):
     """How pods ask for GCUs: by ResourceClaims, or by extended resources."""
 
     DRA = "dra"
@@ -26,22 +26,22 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ServingDecision:
     """The way, why, and whether the server has DRA at all: then claims can be held here, whichever
     way new pods are served in."""
 
-    way: Way
+    mode: ServingMode
     reason: str
     has_dra: bool
 
     def __str__(self) -> str:
-        return f"GCUs are served by {_NAMES[self.way]}: {self.reason}"
+        return f"GCUs are served by {_NAMES[self.mode]}: {self.reason}"
 
 
-_NAMES: Final = {Way.DRA: "DRA", Way.DEVICE_PLUGIN: "the device plugin"}
+_NAMES: Final = {ServingMode.DRA: "DRA", ServingMode.DEVICE_PLUGIN: "the device plugin"}
 
 
-class Ways:
+class ServingModeSelector:
     """Chooses by `mode` and by what server and kubelet offer."""
 
     def __init__(self, api: Api, node_name: str, mode: WayMode) -> None:
@@ -50,33 +50,37 @@ class Ways:
         self._mode = mode
 
     @property
-    def may_change(self) -> bool:
+    def can_change(self) -> bool:
         """Whether another choice can be right later on."""
         return self._mode == "auto"
 
     @property
-    def fixed(self) -> Choice | None:
+    def fixed(self) -> ServingDecision | None:
         """The choice that needs no look at the server, or None."""
         if self._mode == "dra":
-            return Choice(Way.DRA, "mode is set to dra", has_dra=True)
+            return ServingDecision(ServingMode.DRA, "mode is set to dra", has_dra=True)
         return None
 
-    def choose(self) -> Choice:
+    def choose(self) -> ServingDecision:
         """The choice for server and kubelet of now; raises KubeError, and InvalidValue for a
         version that is none."""
         if self.fixed is not None:
             return self.fixed
         lack = self._lack_of_server()
         if self._mode == "device-plugin":
-            return Choice(Way.DEVICE_PLUGIN, "mode is set to device-plugin", has_dra=not lack)
+            return ServingDecision(
+                ServingMode.DEVICE_PLUGIN, "mode is set to device-plugin", has_dra=not lack
+            )
         if lack:
-            return Choice(Way.DEVICE_PLUGIN, lack, has_dra=False)
+            return ServingDecision(ServingMode.DEVICE_PLUGIN, lack, has_dra=False)
         kubelet = kubelet_version(self._api, self._node_name)
         if (kubelet.major, kubelet.minor) < OLDEST:
             reason = f"the kubelet is {kubelet}, and DRA is used from {_text(OLDEST)} on"
-            return Choice(Way.DEVICE_PLUGIN, reason, has_dra=True)
+            return ServingDecision(ServingMode.DEVICE_PLUGIN, reason, has_dra=True)
         server = self._api.server_version()
-        return Choice(Way.DRA, f"the server is {server}, the kubelet {kubelet}", has_dra=True)
+        return ServingDecision(
+            ServingMode.DRA, f"the server is {server}, the kubelet {kubelet}", has_dra=True
+        )
 
     def _lack_of_server(self) -> str:
         """What the API server has not got of what DRA takes; empty where it has all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from dra_driver.agent.lifecycle.serving_mode import Choice
+from dra_driver.agent.lifecycle.serving_mode import ServingDecision
 from dra_driver.model.errors import GcuError
 from dra_driver.util.background import Background, Wait
 
@@ -14,14 +14,14 @@ logger = logging.getLogger(__name__)
 _LOOK_EVERY = 300.0
 
 
-class WayWatch(Background):
+class ServingModeWatcher(Background):
     """Asks `choose` now and then, in a thread of its own, from `start` on; calls `changed` once
     when it says another way than that of the start."""
 
     def __init__(
         self,
-        choose: Callable[[], Choice],
-        changed: Callable[[Choice], None],
+        choose: Callable[[], ServingDecision],
+        changed: Callable[[ServingDecision], None],
         *,
         wait: Wait | None = None,
     ) -> None:
@@ -29,9 +29,9 @@ class WayWatch(Background):
         super().__init__("way", wait=wait)
         self._choose = choose
         self._changed = changed
-        self._present: Choice | None = None
+        self._present: ServingDecision | None = None
 
-    def follow(self, present: Choice) -> None:
+    def follow(self, present: ServingDecision) -> None:
         """Start, with what was chosen."""
         self._present = present
         self.start()
@@ -48,7 +48,7 @@ class WayWatch(Background):
             except GcuError as error:
                 logger.info("it is not known now what the cluster offers: %s", error)
                 continue
-            if self._present is not None and choice.way is not self._present.way:
+            if self._present is not None and choice.mode is not self._present.mode:
                 self._present = None
                 self._changed(choice)
                 return

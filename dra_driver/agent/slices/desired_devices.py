@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from dra_driver.agent.cards.card_cache import Cards
-from dra_driver.agent.cards.card_config import Offers
+from dra_driver.agent.cards.card_cache import CardCache
+from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.slices.device_layout import Devices, as_published, card_devices
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card, Problem
@@ -14,7 +14,7 @@ from dra_driver.model.names import ALLOCATOR_CONTROLLER, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 
 
-class OfferedDevices:
+class DesiredDevices:
     """By card; None while nothing is known that could be published.
 
     While the cards cannot be looked at, all of them carry the taint ``efsmi``; those of an agent
@@ -25,8 +25,8 @@ class OfferedDevices:
 
     def __init__(
         self,
-        cards: Cards,
-        offers: Offers,
+        cards: CardCache,
+        card_configs: CardConfigSource,
         tables: ProfileTables,
         *,
         published: Callable[[], Devices],
@@ -34,7 +34,7 @@ class OfferedDevices:
         evict: Collection[str],
     ) -> None:
         self._cards = cards
-        self._offers = offers
+        self._card_configs = card_configs
         self._tables = tables
         self._published = published
         self._served = served
@@ -44,12 +44,12 @@ class OfferedDevices:
         cards, failing = self._cards.latest, self._cards.failing
         if cards is None and failing is not None:
             return as_published(self._published(), self._judged(failing)) or None
-        if cards is None or not self._offers.known:
+        if cards is None or not self._card_configs.known:
             return None
         return {
             card.address: card_devices(
                 self._with_problems(card, failing),
-                self._offers.of(card.address),
+                self._card_configs.of(card.address),
                 self._tables.table(card),
                 ALLOCATOR_CONTROLLER,
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from dra_driver.config.card_rules import Offer
+from dra_driver.config.card_rules import CardConfig
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import Object
 from dra_driver.model.device import device_name, parse_device_name, taint, whole_device
@@ -27,7 +27,9 @@ from dra_driver.model.profile import ProfileTable
 Devices = Sequence[Object]
 
 
-def card_devices(card: Card, offer: Offer, table: ProfileTable | None, allocator: str) -> Devices:
+def card_devices(
+    card: Card, offer: CardConfig, table: ProfileTable | None, allocator: str
+) -> Devices:
     """The devices of a card that nobody holds; no `drs` device while its profiles are unknown."""
     sips = table.sips if table is not None else None
     devices = []

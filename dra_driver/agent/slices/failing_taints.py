@@ -13,8 +13,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger, State
-from dra_driver.node.claims.failures import Failures
-from dra_driver.node.claims.orphans import remnant_cards
+from dra_driver.node.claims.failures import DeviceCircuitBreaker
+from dra_driver.node.claims.orphans import cards_with_orphans
 
 LEFT: Final = "left"
 """The taint's value where it is not for a while, but until the agent has cleared up."""
@@ -22,7 +22,7 @@ LEFT: Final = "left"
 Source = Callable[[], Mapping[PciAddress, Devices] | None]
 
 
-class OpenDevices:
+class FailingTaints:
     """The devices of `source`; those that `failures` have closed with the taint `failing`.
 
     The taint's effect is NoExecute, with which Kubernetes deletes the pods whose claims have the
@@ -40,7 +40,7 @@ class OpenDevices:
     def __init__(
         self,
         source: Source,
-        failures: Failures,
+        failures: DeviceCircuitBreaker,
         *,
         ledger: Callable[[], Ledger],
         evicting: bool = True,
@@ -53,9 +53,9 @@ class OpenDevices:
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
         """Raises JournalError."""
         wanted = self._source()
-        closed = self._failures.closed()
+        closed = self._failures.tripped()
         ledger = self._ledger()
-        left = remnant_cards(ledger)
+        left = cards_with_orphans(ledger)
         if wanted is None or not (closed or left):
             return wanted
         in_use = _in_use(ledger, self._failures.waiting())
@@ -79,9 +79,9 @@ class OpenDevices:
 def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:
     return frozenset(
         hold.device
-        for uid, holding in ledger.holdings.items()
-        if holding.state is State.PREPARED and uid not in waiting
-        for hold in holding.holds
+        for uid, holding in ledger.claims.items()
+        if holding.state is State.PREPARE_COMPLETED and uid not in waiting
+        for hold in holding.devices
     )
 
 

@@ -14,7 +14,7 @@ from dra_driver.util.filelock import open_lock
 logger = logging.getLogger(__name__)
 
 
-class Turn:
+class PublishLock:
     """An flock(2) on the file at `path`, kept from `take` to `give` or to the process's end: while
     two agents run side by side, the one that came first writes, and the other sees that it ends."""
 
@@ -22,14 +22,14 @@ class Turn:
         self._path = path
         self._fd = -1
 
-    def take(self) -> bool:
+    def try_acquire(self) -> bool:
         """Whether it is ours, now or since before; does not wait. Raises JournalError where the
         file cannot be used."""
         try:
             if self._fd >= 0 and is_at(self._fd, self._path):
                 return True
             # Somebody removed the file: whoever comes locks another one.
-            self.give()
+            self.release()
             self._fd = self._locked()
         except OSError as error:
             raise JournalError(
@@ -38,7 +38,7 @@ class Turn:
             ) from error
         return self._fd >= 0
 
-    def give(self) -> None:
+    def release(self) -> None:
         """Let another one take it; does nothing where it is not ours."""
         if self._fd >= 0:
             os.close(self._fd)

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from dra_driver.agent.slices.device_layout import Devices, with_held_forms
-from dra_driver.agent.slices.publish_lock import Turn
-from dra_driver.agent.slices.slice_cache import PublishedSlices
-from dra_driver.agent.slices.slice_diff import Changes, plan_changes
+from dra_driver.agent.slices.publish_lock import PublishLock
+from dra_driver.agent.slices.slice_cache import SliceCache
+from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
 from dra_driver.agent.slices.slice_writer import SliceWriter
 from dra_driver.agent.slices.slices import Object
 from dra_driver.kube.api import Api
@@ -48,8 +48,8 @@ class Publisher(Background):
     What stands on the server is known from one watch, so that comparing costs no request. After
     every failure, and after writing the same once more, it waits, longer each time until all is
     as it should be: where somebody else writes the same slices all the time, the server sees few
-    writes of ours. Two agents that run side by side take turns (`turn`); who stands by is as well
-    as who publishes, since an update waits for it.
+    writes of ours. Two agents that run side by side take turns (`publish_lock`); the one
+    that waits is as ready as the one that publishes, since an update waits for it.
     """
 
     def __init__(
@@ -60,26 +60,26 @@ class Publisher(Background):
         devices: Callable[[], Mapping[PciAddress, Devices] | None],
         held: Callable[[], frozenset[PciAddress]],
         evict: Collection[str] = (),
-        turn: Turn | None = None,
+        publish_lock: PublishLock | None = None,
         counted: Callable[[str], None] = lambda _: None,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the publisher was stopped; without a `turn`
-        there is nobody else. `counted` is told of each attempt that was written, met a conflict
-        or failed, in that one word."""
+        """`wait(seconds)` sleeps, and returns True when the publisher was stopped; without a
+        `publish_lock` there is nobody else. `counted` is told of each attempt that was written,
+        met a conflict or failed, in that one word."""
         super().__init__("publisher", wait=wait, interrupt=self.wake)
         self._api = api
         self._node_name = node_name
         self._devices = devices
         self._held = held
         self._evict = evict
-        self._turn = turn
+        self._publish_lock = publish_lock
         self._counted = counted
         self._stands_by = False
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._wake = threading.Event()
-        self.published = PublishedSlices(self.wake)
+        self.published = SliceCache(self.wake)
         self._writer = SliceWriter(api, self.published)
         self._reflector = Reflector(
             api, RESOURCE_SLICES, self.published, field_selector=own_slices(node_name)
@@ -117,8 +117,8 @@ class Publisher(Background):
         deadline = Deadline(timeout)
         super().stop(deadline.left())
         self._reflector.stop(deadline.left())
-        if self._turn is not None and not super().is_alive():
-            self._turn.give()
+        if self._publish_lock is not None and not super().is_alive():
+            self._publish_lock.release()
 
     def is_alive(self) -> bool:
         return super().is_alive() and self._reflector.is_alive()
@@ -143,7 +143,7 @@ class Publisher(Background):
                 return
             self._wake.set()
 
-    def publish(self) -> Changes | None:
+    def publish(self) -> SliceDiff | None:
         """One comparison, and the writes it takes; None while hardware or server are unknown.
 
         Raises KubeError, PublicationError where the server dropped a part, Refused for a server
@@ -156,18 +156,18 @@ class Publisher(Background):
         if devices is None or current is None:
             return None
         wanted = with_held_forms(devices, _devices_of(current), self._held(), evict=self._evict)
-        if self._node is None or plan_changes(self._node, wanted, current):
+        if self._node is None or diff_slices(self._node, wanted, current):
             # Read again before each write: slices go with their Node, and another Node of that
             # name has another UID.
             self._node = self._api.get(NODES, self._node_name)
-        changes = plan_changes(self._node, wanted, current)
-        self._writer.carry_out(changes)
+        changes = diff_slices(self._node, wanted, current)
+        self._writer.apply(changes)
         return changes
 
     def _attempt(self) -> bool:
         """Whether all is well: nothing was to be written, or only what is news of ours."""
         try:
-            changes = self.publish() if self._take_turn() else None
+            changes = self.publish() if self._acquire_publish_lock() else None
         except Conflict as error:
             logger.info("the slices changed meanwhile, comparing again: %s", error)
             self._counted("conflict")
@@ -190,8 +190,8 @@ class Publisher(Background):
         again, self._written = self._written == devices, devices
         return not again
 
-    def _take_turn(self) -> bool:
-        ours = self._turn is None or self._turn.take()
+    def _acquire_publish_lock(self) -> bool:
+        ours = self._publish_lock is None or self._publish_lock.try_acquire()
         if ours == self._stands_by:
             logger.info(
                 "publishing from now on" if ours else "another agent publishes; this one stands by"
@@ -200,7 +200,7 @@ class Publisher(Background):
         return ours
 
 
-def _tell(changes: Changes) -> None:
+def _tell(changes: SliceDiff) -> None:
     logger.info(
         "published %d devices in %d slices (generation %d): %d deleted, %d updated, %d created",
         sum(len(s["spec"].get("devices", ())) for s in changes.desired),

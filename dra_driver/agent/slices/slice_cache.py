@@ -9,7 +9,7 @@ from dra_driver.kube.api import Change
 from dra_driver.model.claim import Object
 
 
-class PublishedSlices:
+class SliceCache:
     """Follows a watch, and takes the answers to our own writes before the watch brings them.
 
     So nobody has to ask the server again to know what stands there. An older version never
@@ -38,11 +38,11 @@ class PublishedSlices:
         self._changed()
 
     def on_event(self, change: Change, obj: Object) -> None:
-        news = self.removed(obj) if change is Change.DELETED else self.written(obj)
+        news = self.on_removed(obj) if change is Change.DELETED else self.on_written(obj)
         if news:
             self._changed()
 
-    def written(self, obj: Object) -> bool:
+    def on_written(self, obj: Object) -> bool:
         """The server stored this; says whether that was news."""
         with self._lock:
             known = self._listed()
@@ -51,7 +51,7 @@ class PublishedSlices:
             known[_name(obj)] = obj
             return True
 
-    def removed(self, obj: Object) -> bool:
+    def on_removed(self, obj: Object) -> bool:
         """That slice is gone from the server; says whether that was news."""
         with self._lock:
             self._deleted.add(_uid(obj))

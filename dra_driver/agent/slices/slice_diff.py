@@ -14,7 +14,7 @@ _LAST_GENERATION: Final = 2**63 - 1  # resource.k8s.io/v1, ResourcePool.generati
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class SliceDiff:
     """The writes, to be made in this order: delete what is obsolete, then update, then create.
 
     `desired` is all that should stand on the server afterwards.
@@ -29,9 +29,9 @@ class Changes:
         return bool(self.delete or self.update or self.create)
 
 
-def plan_changes(
+def diff_slices(
     node: Mapping[str, Any], devices: Sequence[Object], current: Sequence[Object]
-) -> Changes:
+) -> SliceDiff:
     """The writes that publish `devices` where `current` (our slices of that node) stand.
 
     A change of one slice keeps the pool's generation; a change of several, or of their number,
@@ -52,7 +52,7 @@ def plan_changes(
     only_one_updated = len(different) == 1 and not obsolete and len(known) == len(desired)
     if current and (different or obsolete) and not only_one_updated:
         different = desired = desired_slices(node, devices, generation + 1)
-    return Changes(
+    return SliceDiff(
         desired=tuple(desired),
         delete=tuple(obsolete),
         update=tuple(_in_place_of(known[_name(s)], s) for s in different if _name(s) in known),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from dra_driver.agent.slices.slice_cache import PublishedSlices
-from dra_driver.agent.slices.slice_diff import Changes
+from dra_driver.agent.slices.slice_cache import SliceCache
+from dra_driver.agent.slices.slice_diff import SliceDiff
 from dra_driver.agent.slices.slices import Object, dropped_fields
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import AlreadyExists, Conflict, NotFound
@@ -32,11 +32,11 @@ class SliceWriter:
     PublicationError where the server dropped a part of a slice.
     """
 
-    def __init__(self, api: Api, published: PublishedSlices) -> None:
+    def __init__(self, api: Api, published: SliceCache) -> None:
         self._api = api
         self._published = published
 
-    def carry_out(self, changes: Changes) -> None:
+    def apply(self, changes: SliceDiff) -> None:
         for obsolete in changes.delete:
             self._delete(obsolete)
         for updated in changes.update:
@@ -49,7 +49,7 @@ class SliceWriter:
             kept = self._api.replace(RESOURCE_SLICES, wanted)
         except NotFound as error:
             # The watch will tell the same; known at once, it is created by the next attempt.
-            self._published.removed(wanted)
+            self._published.on_removed(wanted)
             raise Conflict(error.what, status=error.status, reason=error.reason) from error
         self._keep_if_whole(wanted, kept)
 
@@ -68,7 +68,7 @@ class SliceWriter:
         self._keep_if_whole(wanted, kept)
 
     def _keep_if_whole(self, wanted: Object, kept: Object) -> None:
-        self._published.written(kept)
+        self._published.on_written(kept)
         try:
             _check(wanted, kept)
         except PublicationError:
@@ -79,7 +79,7 @@ class SliceWriter:
         with suppress(NotFound):  # somebody was faster
             metadata = obsolete["metadata"]
             self._api.delete(RESOURCE_SLICES, metadata["name"], uid=metadata["uid"])
-        self._published.removed(obsolete)
+        self._published.on_removed(obsolete)
 
 
 def _check(sent: Object, kept: Object) -> None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from dra_driver.hardware.breaker import EVERYBODY, Silence, card_name
+from dra_driver.hardware.breaker import EVERYBODY, HungCardBreaker, card_name
 from dra_driver.hardware.drs.errors import (
     CardGone,
     CardSilent,
@@ -71,11 +71,11 @@ class Drs:
         locks: DrsLocks,
         *,
         indexes: Callable[[PciAddress], int | None] = lambda _: None,
-        silence: Silence | None = None,
+        silence: HungCardBreaker | None = None,
     ) -> None:
         self._tool = tool
         self._locks = locks
-        self._silence = silence or Silence()
+        self._silence = silence or HungCardBreaker()
         self._probable = indexes
         self._indexes: dict[PciAddress, int] = {}
         # Whether ``-L`` of this tool shows instances: known once it has shown one.

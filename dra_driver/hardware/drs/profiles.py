@@ -32,7 +32,7 @@ or driver at each look would add one each time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class CardVariant:
     """What decides about a card's profile table. `ecc` is None where the card has none."""
 
     model: str
@@ -41,7 +41,7 @@ class Form:
     driver: str
 
     @classmethod
-    def of(cls, card: Card) -> Form:
+    def of(cls, card: Card) -> CardVariant:
         ecc = None if card.ecc is None else card.ecc.current
         return cls(card.model, ecc, card.memory_mib, card.driver_version)
 
@@ -61,36 +61,36 @@ class ProfileTables:
         self._path = directory / "profiles.json"
         self._effects = effects or Effects()
         self._mutex = threading.Lock()
-        self._tables: dict[Form, ProfileTable] | None = None
+        self._tables: dict[CardVariant, ProfileTable] | None = None
 
     def table(self, card: Card) -> ProfileTable | None:
         """The table of cards like this one, None while it is unknown."""
         with self._mutex:
-            return self._known().get(Form.of(card))
+            return self._known().get(CardVariant.of(card))
 
     def learn(self, card: Card, table: ProfileTable) -> None:
         """Keep what was read from `card`."""
         with self._mutex:
-            if self._known().get(Form.of(card)) == table:
+            if self._known().get(CardVariant.of(card)) == table:
                 return
             # Another agent on the node may have learnt of other cards meanwhile.
             others = {**self._load(), **self._known()}
-            others.pop(Form.of(card), None)
+            others.pop(CardVariant.of(card), None)
             for oldest in list(others)[: 1 - _MOST_TABLES]:
                 del others[oldest]
-            self._tables = {**others, Form.of(card): table}
-            logger.info("profiles of %s: %s", Form.of(card), table.text)
+            self._tables = {**others, CardVariant.of(card): table}
+            logger.info("profiles of %s: %s", CardVariant.of(card), table.text)
             try:
                 self._write(self._tables)
             except OSError:
                 logger.exception("%s cannot be written", self._path)
 
-    def _known(self) -> dict[Form, ProfileTable]:
+    def _known(self) -> dict[CardVariant, ProfileTable]:
         if self._tables is None:
             self._tables = self._load()
         return self._tables
 
-    def _load(self) -> dict[Form, ProfileTable]:
+    def _load(self) -> dict[CardVariant, ProfileTable]:
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
@@ -114,7 +114,7 @@ class ProfileTables:
         except OSError:
             logger.exception("%s stays where it is", self._path)
 
-    def _write(self, tables: Mapping[Form, ProfileTable]) -> None:
+    def _write(self, tables: Mapping[CardVariant, ProfileTable]) -> None:
         new = self._path.with_name("profiles.json.new")
         with self._effects(Point.PROFILES_WRITE):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ class ProfileTables:
             new.replace(self._path)
 
 
-def _format(tables: Mapping[Form, ProfileTable]) -> bytes:
+def _format(tables: Mapping[CardVariant, ProfileTable]) -> bytes:
     document = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -155,7 +155,7 @@ def _format(tables: Mapping[Form, ProfileTable]) -> bytes:
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
-def _parse(content: bytes) -> dict[Form, ProfileTable]:
+def _parse(content: bytes) -> dict[CardVariant, ProfileTable]:
     document: dict[str, Any] = json.loads(content)
     if (document["format"], document["version"]) != (_FORMAT, _VERSION):
         raise InvalidValue(f"version {document['version']} of {document['format']}")
@@ -171,8 +171,10 @@ def _parse(content: bytes) -> dict[Form, ProfileTable]:
     }
 
 
-def _form(raw: Mapping[str, Any]) -> Form:
-    return Form(str(raw["model"]), _ecc(raw["ecc"]), _number(raw["memoryMiB"]), str(raw["driver"]))
+def _form(raw: Mapping[str, Any]) -> CardVariant:
+    return CardVariant(
+        str(raw["model"]), _ecc(raw["ecc"]), _number(raw["memoryMiB"]), str(raw["driver"])
+    )
 
 
 def _number(value: object) -> int:

@@ -39,7 +39,7 @@ def at_most(rows: Iterable[Row], where: str) -> tuple[Row, ...]:
     return found
 
 
-class Reading:
+class FieldReader:
     """Each method gives None for a value that is not there, is ``N/A``, or is not understood;
     the latter are in `unclear` too."""
 

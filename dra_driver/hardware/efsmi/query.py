@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dra_driver.hardware.efsmi.field_reader import Reading, Values, at_most
+from dra_driver.hardware.efsmi.field_reader import FieldReader, Values, at_most
 from dra_driver.hardware.efsmi.sanitize import last_line
 from dra_driver.model.card import Ecc
 from dra_driver.model.errors import HardwareError
@@ -123,7 +123,7 @@ def _is_index(value: object) -> bool:
 
 
 def _card(index: int, values: Values) -> QueriedCard:
-    read = Reading(values)
+    read = FieldReader(values)
     name = read.text("Device Info", "Dev Name")
     memory = "Total Size" if read.has("Device Mem Info", "Total Size") else "Mem Size"
     current = read.flag("ECC Mode", "Current")

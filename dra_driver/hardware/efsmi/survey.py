@@ -41,7 +41,7 @@ class Survey:
     hung: frozenset[PciAddress] = frozenset()
 
 
-class _Beside:
+class _DelayedFallback:
     """Asks in a thread of its own, after `patience` seconds in which nobody has called `cancel`."""
 
     def __init__(self, patience: float, ask: Callable[[], Answers]) -> None:
@@ -86,7 +86,7 @@ class Surveyor:
         Raises HardwareError where efsmi answers for none of them, or for each but not for all.
         """
         failures: list[HardwareError] = []
-        beside = _Beside(self._patience, partial(self._ask_each, self._probable(cards)))
+        beside = _DelayedFallback(self._patience, partial(self._ask_each, self._probable(cards)))
         if not self._apart:
             beside.begin()
             try:

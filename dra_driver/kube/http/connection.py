@@ -36,7 +36,7 @@ def render(method: str, target: str, headers: Mapping[str, str], body: bytes | N
     return "\r\n".join((*lines, "", "")).encode("ascii") + (body or b"")
 
 
-class Wire:
+class HttpConnection:
     """A socket on which one request at a time is under way.
 
     `status` and `headers`, by their names in lower case, are those of the last answer. `ask`,
@@ -54,11 +54,11 @@ class Wire:
         self._keeps = False
 
     @property
-    def keeps(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether the answer is complete and the connection can carry another."""
         return self._is_complete and self._keeps
 
-    def ask(self, request: bytes, seconds: float) -> None:
+    def send(self, request: bytes, seconds: float) -> None:
         """Send the request and read the head of its answer; the server may be silent for
         `seconds`, now and in what is read afterwards."""
         self.headers = {}

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from dra_driver.kube.cluster_config import Access
-from dra_driver.kube.http.connection import FAILURES, Wire, render
+from dra_driver.kube.cluster_config import ClusterConfig
+from dra_driver.kube.http.connection import FAILURES, HttpConnection, render
 from dra_driver.model.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Connections:
     else is sent twice: callers decide, since a repeated PUT may hide its own success.
     """
 
-    def __init__(self, access: Access, *, at_once: int = 8) -> None:
+    def __init__(self, access: ClusterConfig, *, at_once: int = 8) -> None:
         """No more than `at_once` requests are under way: each has a connection, which takes 60 KiB,
         and longer to make than a request takes."""
         self.access = access
@@ -69,7 +69,7 @@ class Connections:
         # Without the latter a proxy in between may compress.
         host = self._url.netloc.rpartition("@")[2]
         self._common = {"Host": host, "Accept-Encoding": "identity"}
-        self._idle: deque[Wire] = deque()
+        self._idle: deque[HttpConnection] = deque()
         self._turns = threading.BoundedSemaphore(at_once)
 
     def request(
@@ -83,7 +83,7 @@ class Connections:
             with self._closing(wire):
                 content = wire.read()
             answer = Answer(wire.status, wire.headers, content)
-            if wire.keeps:
+            if wire.is_reusable:
                 self._idle.append(wire)
             else:
                 wire.close()
@@ -91,7 +91,7 @@ class Connections:
             self._turns.release()
         return answer
 
-    def stream(self, path: str, headers: Mapping[str, str], seconds: float) -> Wire:
+    def stream(self, path: str, headers: Mapping[str, str], seconds: float) -> HttpConnection:
         """GET whose answer comes piece by piece, with at most `seconds` between two; the caller
         closes it."""
         return self._send("GET", path, headers, None, seconds)
@@ -104,7 +104,7 @@ class Connections:
 
     def _send(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, seconds: float
-    ) -> Wire:
+    ) -> HttpConnection:
         """A connection with the head of the answer."""
         request = render(method, f"{self._url.path}{path}", {**self._common, **headers}, body)
         kept = self._take()
@@ -122,13 +122,13 @@ class Connections:
         wire.sock.settimeout(seconds)
         return wire
 
-    def _ask(self, wire: Wire, request: bytes, seconds: float) -> Wire:
+    def _ask(self, wire: HttpConnection, request: bytes, seconds: float) -> HttpConnection:
         with self._closing(wire):
-            wire.ask(request, seconds)
+            wire.send(request, seconds)
         return wire
 
     @contextmanager
-    def _closing(self, wire: Wire) -> Iterator[None]:
+    def _closing(self, wire: HttpConnection) -> Iterator[None]:
         """Close it where it fails. Where it is silent, the server may have vanished without a word,
         as with its machine: then so have those to which the idle ones lead, one after the other."""
         try:
@@ -139,7 +139,7 @@ class Connections:
                 self.close()
             raise
 
-    def _take(self) -> Wire | None:
+    def _take(self) -> HttpConnection | None:
         """One that was kept and that the server has not closed since."""
         while self._idle:
             with suppress(IndexError):  # another thread was faster
@@ -149,7 +149,7 @@ class Connections:
                 wire.close()
         return None
 
-    def _connect(self) -> Wire:
+    def _connect(self) -> HttpConnection:
         secure = self._url.scheme == "https"
         host, port = self._url.hostname or "", self._url.port or (443 if secure else 80)
         proxy = self._proxy if self.access.proxy else None
@@ -166,14 +166,14 @@ class Connections:
         except FAILURES:
             sock.close()
             raise
-        return Wire(sock)
+        return HttpConnection(sock)
 
 
 def _tunnel(sock: socket.socket, target: str, proxy: SplitResult) -> None:
     """Have the proxy pass on what comes next; raises one of FAILURES where it does not."""
-    wire = Wire(sock)
+    wire = HttpConnection(sock)
     headers = {"Host": target, **_proxy_headers(proxy)}
-    wire.ask(render("CONNECT", target, headers, None), _CONNECT_SECONDS)
+    wire.send(render("CONNECT", target, headers, None), _CONNECT_SECONDS)
     if wire.status != 200:
         raise ConnectionError(f"the proxy {proxy.hostname} answered {wire.status}")
 

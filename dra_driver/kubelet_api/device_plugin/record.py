@@ -63,7 +63,7 @@ class KubeletRecord:
         self._clock = clock
         self._wait = wait or threading.Event().wait
 
-    def look(self) -> frozenset[Recorded]:
+    def read(self) -> frozenset[Recorded]:
         """Everything that is on record now; raises KubeletError where that is not known.
 
         First the call, which makes the kubelet drop what belongs to pods that ended (1.36.3,

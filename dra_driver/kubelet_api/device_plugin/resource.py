@@ -10,7 +10,7 @@ from typing import Final
 
 import grpc
 
-from dra_driver.kubelet_api.broadcaster import STREAMS, Feed
+from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.device_plugin.folders import API_VERSION, socket_identity
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler, ListedDevice
 from dra_driver.kubelet_api.device_plugin.service import OPTIONS, Servicer
@@ -54,7 +54,7 @@ class ResourceServer:
         self._kubelet = kubelet
         self._effects = effects
         self._clock = clock
-        self._feed: Feed[Sequence[ListedDevice]] = Feed(
+        self._feed: Broadcaster[Sequence[ListedDevice]] = Broadcaster(
             handler.devices, what=f"the devices of {resource}"
         )
         servicer = Servicer(handler, self._feed, effects)
@@ -87,12 +87,12 @@ class ResourceServer:
         self._feed.stop()
         self._server.stop(grace)
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """The devices have changed: send the list now."""
         self._told_at = self._clock()
         self._feed.wake()
 
-    def look(self) -> None:
+    def check_socket(self) -> None:
         """Serve anew where the socket is gone, register where the kubelet does not know of us, and
         send it the list now and then.
 
@@ -112,7 +112,7 @@ class ResourceServer:
         elif self.is_listened_to:
             self.problem = None
             if self._clock() - self._told_at >= _TELL_AGAIN:
-                self.tell()
+                self.notify()
 
     def _is_unknown_to(self, kubelet: tuple[int, int]) -> bool:
         # A kubelet that loses the stream of an older agent drops what is registered by then

@@ -8,7 +8,7 @@ from functools import partial
 
 import grpc
 
-from dra_driver.kubelet_api.broadcaster import Feed
+from dra_driver.kubelet_api.broadcaster import Broadcaster
 from dra_driver.kubelet_api.device_plugin.handler import (
     ContainerEdits,
     DeviceHandler,
@@ -29,7 +29,7 @@ class Servicer(rpc.DevicePluginServicer):
     """The names are the API's."""
 
     def __init__(
-        self, handler: DeviceHandler, feed: Feed[Sequence[ListedDevice]], effects: Effects
+        self, handler: DeviceHandler, feed: Broadcaster[Sequence[ListedDevice]], effects: Effects
     ) -> None:
         self._handler = handler
         self._feed = feed

@@ -88,10 +88,10 @@ class ResourceServers:
         """Whether the thread beside the servers runs, from `start` on."""
         return self._watcher.is_alive()
 
-    def tell(self) -> bool:
+    def notify(self) -> bool:
         """The devices have changed; says whether a kubelet hears of it."""
         for server in self._servers:
-            server.tell()
+            server.notify()
         return any(server.is_listened_to for server in self._servers)
 
     @property
@@ -104,8 +104,8 @@ class ResourceServers:
         while not self._stopping.is_set():
             for server in self._servers:
                 try:
-                    server.look()
+                    server.check_socket()
                 except SocketError as error:
                     logger.warning("%s is not served: %s", server.resource, error)
-            self._siblings.look()
+            self._siblings.run_once()
             self._stopping.wait(_LOOK_EVERY)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from dra_driver.model.claim import ClaimRef
-from dra_driver.model.claim_device import PreparedDevice
+from dra_driver.model.claim_device import ClaimDevice
 from dra_driver.model.errors import GcuError
 
-Prepared = tuple[PreparedDevice, ...]
+Prepared = tuple[ClaimDevice, ...]
 
 
 class ClaimHandler(Protocol):

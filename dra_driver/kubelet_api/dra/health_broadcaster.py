@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dra_driver.kubelet_api.broadcaster import Feed
+from dra_driver.kubelet_api.broadcaster import Broadcaster
 from dra_driver.kubelet_api.dra.health import DeviceHealth, HealthSource
 
 TIMEOUT: Final = 30
@@ -14,7 +14,7 @@ TIMEOUT: Final = 30
 cannot change under us."""
 
 
-class HealthFeed(Feed[Sequence[DeviceHealth]]):
+class HealthBroadcaster(Broadcaster[Sequence[DeviceHealth]]):
     """The lists of `source`."""
 
     def __init__(self, source: HealthSource, *, resend: float = TIMEOUT / 3) -> None:

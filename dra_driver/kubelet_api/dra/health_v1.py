@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import grpc
 
 from dra_driver.kubelet_api.dra.health import DeviceHealth
-from dra_driver.kubelet_api.dra.health_broadcaster import TIMEOUT, HealthFeed
+from dra_driver.kubelet_api.dra.health_broadcaster import TIMEOUT, HealthBroadcaster
 from dra_driver.kubelet_api.generated import dra_health_v1_pb2 as api
 from dra_driver.kubelet_api.generated import dra_health_v1_pb2_grpc as rpc
 
@@ -18,7 +18,7 @@ SERVICE = "v1.DRAResourceHealth"
 class Servicer(rpc.DRAResourceHealthServicer):
     """Translates lists into messages; the names are the API's."""
 
-    def __init__(self, feed: HealthFeed) -> None:
+    def __init__(self, feed: HealthBroadcaster) -> None:
         self._feed = feed
 
     def NodeWatchResources(  # noqa: N802 (the API's name)

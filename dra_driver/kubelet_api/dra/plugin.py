@@ -17,7 +17,7 @@ from dra_driver.kubelet_api.dra import service as service_v1
 from dra_driver.kubelet_api.dra.claim_service import CallObserver, ClaimService
 from dra_driver.kubelet_api.dra.handler import ClaimHandler
 from dra_driver.kubelet_api.dra.health import HealthSource
-from dra_driver.kubelet_api.dra.health_broadcaster import HealthFeed
+from dra_driver.kubelet_api.dra.health_broadcaster import HealthBroadcaster
 from dra_driver.kubelet_api.dra.registration import Registration
 from dra_driver.kubelet_api.dra.self_check import SelfCheck
 from dra_driver.kubelet_api.errors import SocketError
@@ -67,7 +67,7 @@ class KubeletPlugin:
     ) -> None:
         effects = effects or Effects()
         claims = ClaimService(handler, observer, effects)
-        feed = HealthFeed(health)
+        feed = HealthBroadcaster(health)
         self._clock = clock
         self._look_every = look_every
         self._feed = feed
@@ -114,7 +114,7 @@ class KubeletPlugin:
         """
         _make_folder(self._sockets.service.parent)
         self._service.start()
-        self._siblings.look()  # who is here is missed when it leaves, however soon
+        self._siblings.run_once()  # who is here is missed when it leaves, however soon
         try:
             self._registrar.start()
         except SocketError:
@@ -141,7 +141,7 @@ class KubeletPlugin:
         """Whether the threads beside the servers run, from `start` on."""
         return self._watcher.is_alive() and self._self_check.is_alive()
 
-    def tell_health(self) -> None:
+    def notify_health(self) -> None:
         """The health of a device has changed: send the list to the kubelet now."""
         self._feed.wake()
 
@@ -158,7 +158,7 @@ class KubeletPlugin:
         someone_left = False
         while not self._stopping.wait(self._look_every):
             self._registration.tell_silence()
-            left_before, someone_left = someone_left, self._siblings.look()
+            left_before, someone_left = someone_left, self._siblings.run_once()
             # With the other's stream the kubelet forgets what all of us told it (1.36.3,
             # `HandleWatchResourcesStream`), perhaps a little later than the other has left.
             if left_before or someone_left:

@@ -37,7 +37,7 @@ class SelfCheck(Background):
         self._patience = patience
         self.problem: str | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Make both calls, and put into `problem` what is wrong with them, or None."""
         self.problem = self._ask_who() or self._ask_service()
 
@@ -67,7 +67,7 @@ class SelfCheck(Background):
 
     def run(self) -> None:
         while not self._wait(self._interval):
-            self.look()
+            self.check()
 
 
 def _words(error: grpc.RpcError) -> str:

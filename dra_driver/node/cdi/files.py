@@ -11,14 +11,14 @@ from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection, read_record, render
-from dra_driver.node.checkpoint.ledger import Holding, State
-from dra_driver.node.checkpoint.records import Hold
-from dra_driver.node.claims.failures import blame
+from dra_driver.node.checkpoint.ledger import PreparedClaim, State
+from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.claims.failures import attribute_to
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
 
-Holds = tuple[Hold, ...]
+Holds = tuple[PreparedDevice, ...]
 
 
 class CdiSpecs:
@@ -43,26 +43,26 @@ class CdiSpecs:
         container outlives, there is none: it lies on a tmpfs."""
         return self._cdi.read(uid) is not None
 
-    def show(self, held: Holding) -> bool:
+    def refresh(self, held: PreparedClaim) -> bool:
         """Write a prepared owner's file where it is missing or its cards have other minors by now;
         say whether it was. Raises HardwareError where it is missing, and cannot be written."""
         present = self._cdi.read(held.owner.uid)
         try:
-            cards = self.read_cards(seen(held.holds), held.holds)
+            cards = self.read_cards(seen(held.devices), held.devices)
         except HardwareError:
             if present is None:
                 raise
             # What starts anew with a card that is gone is told by the runtime.
             logger.warning("%s keeps its CDI file unexamined", held.owner.title, exc_info=True)
             return False
-        wanted = render(held.owner, held.holds, cards, self._injection)
+        wanted = render(held.owner, held.devices, cards, self._injection)
         if wanted == present:
             return False
         self._cdi.write(held.owner.uid, wanted)
         logger.info("%s: its CDI file was missing or outdated", held.owner.title)
         return True
 
-    def told(self, uid: str) -> Holding | None:
+    def read_claim(self, uid: str) -> PreparedClaim | None:
         """What the owner's file says that it holds, without a record in the journal: all of it was
         made when the file was written. None where there is no file, or none that can be read."""
         content = self._cdi.read(uid)
@@ -73,7 +73,7 @@ class CdiSpecs:
         except InvalidValue:
             logger.exception("the CDI file of %s says nothing", uid)
             return None
-        return Holding(owner, State.PREPARED, holds, ())
+        return PreparedClaim(owner, State.PREPARE_COMPLETED, holds, ())
 
     def uids(self) -> frozenset[str]:
         """The UIDs with a file; called without a lock."""
@@ -86,11 +86,11 @@ class CdiSpecs:
         devices = {hold.card: hold.device for hold in holds}
         cards: dict[PciAddress, Card] = {}
         for address in sorted(addresses):
-            with blame(devices.get(address)):
+            with attribute_to(devices.get(address)):
                 cards[address] = self._hardware.card(address)
         return cards
 
 
 def seen(holds: Holds) -> set[PciAddress]:
     """The cards that a container with `holds` is told of."""
-    return {address for hold in holds for address in hold.sees}
+    return {address for hold in holds for address in hold.visible_cards}

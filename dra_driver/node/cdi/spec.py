@@ -19,7 +19,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
 from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.records import Hold, Kind, decode, encode, record
+from dra_driver.node.checkpoint.records import Kind, PreparedDevice, decode, encode, record
 
 # Annotations came with 0.6.0, which containerd reads from 1.7.12 on and every 2.x; Kubernetes
 # 1.36 needs containerd 2 anyway.
@@ -35,7 +35,7 @@ class Injection(StrEnum):
     RUNTIME = "runtime"
 
 
-def device_id(owner: Owner, hold: Hold) -> str:
+def device_id(owner: Owner, hold: PreparedDevice) -> str:
     """The fully qualified CDI name of the owner's device.
 
     It is its own, whatever else the owner holds, and the same after repeats, restarts and
@@ -46,7 +46,7 @@ def device_id(owner: Owner, hold: Hold) -> str:
 
 def render(
     owner: Owner,
-    holds: Sequence[Hold],
+    holds: Sequence[PreparedDevice],
     cards: Mapping[PciAddress, Card],
     injection: Injection,
 ) -> bytes:
@@ -55,7 +55,7 @@ def render(
     `cards` has every card that the holds see. The ``prepared`` record stands in an annotation,
     which no container sees: with it a lost journal is rebuilt.
     """
-    prepared = record(Kind.PREPARED, owner, tuple(holds)).raw
+    prepared = record(Kind.PREPARE_COMPLETED, owner, tuple(holds)).raw
     spec = {
         "cdiVersion": _VERSION,
         "kind": names.CDI_KIND,
@@ -66,22 +66,24 @@ def render(
                 "containerEdits": _edits(hold, cards, injection),
             }
             for hold in holds
-            for name in (hold.name, *hold.formerly)
+            for name in (hold.name, *hold.cdi_aliases)
         ],
     }
     # In one line: with indentation it is Python that writes the JSON, and takes ten times as long.
     return json.dumps(spec).encode() + b"\n"
 
 
-def environment(hold: Hold, cards: Mapping[PciAddress, Card]) -> Iterator[tuple[str, str]]:
+def environment(
+    hold: PreparedDevice, cards: Mapping[PciAddress, Card]
+) -> Iterator[tuple[str, str]]:
     """The variables that tell a container of what it has; `cards` as in `render`."""
-    minors = sorted(cards[address].minor for address in hold.sees)
+    minors = sorted(cards[address].minor for address in hold.visible_cards)
     yield names.ENV_VISIBLE_DEVICES, ",".join(str(minor) for minor in minors)
     if hold.instance is not None:
         yield names.ENV_TOPS_VISIBLE_DEVICES, _partition(hold.instance, cards[hold.card])
 
 
-def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[Hold, ...]]:
+def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[PreparedDevice, ...]]:
     """The owner and its devices as a specification of ours for that UID tells them; raises
     InvalidValue when it does not."""
     try:
@@ -89,14 +91,16 @@ def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[Hold, ...]]:
         found = decode(annotation.encode("ascii"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidValue(f"a CDI file has no readable record of its owner: {error!r}") from error
-    if found.owner is None or found.kind != Kind.PREPARED or not found.holds:
+    if found.owner is None or found.kind != Kind.PREPARE_COMPLETED or not found.holds:
         raise InvalidValue("a CDI file's record of its owner is incomplete")
     if found.owner.uid != uid:
         raise InvalidValue(f"the CDI file of {uid} tells of {found.owner.uid}")
     return found.owner, found.holds
 
 
-def _edits(hold: Hold, cards: Mapping[PciAddress, Card], injection: Injection) -> dict[str, Any]:
+def _edits(
+    hold: PreparedDevice, cards: Mapping[PciAddress, Card], injection: Injection
+) -> dict[str, Any]:
     env = [f"{name}={value}" for name, value in environment(hold, cards)]
     edits: dict[str, Any] = {"env": env}
     nodes = cards[hold.card].nodes

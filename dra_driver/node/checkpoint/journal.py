@@ -48,7 +48,7 @@ class Opening:
     whether it is all that was ever written to it, or what was lost has been rebuilt."""
 
     found: bool
-    set_aside: Path | None
+    quarantined: Path | None
     complete: bool
 
 
@@ -94,11 +94,11 @@ class Journal:
                 # A disk that cannot read the file back must not keep the node's pods waiting
                 # for a person: what it held is rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
-                set_aside = self._file.move_aside(error)
+                set_aside = self._file.quarantine(error)
             else:
                 # It stays in place until it is written anew, which a full disk may not allow yet.
                 if damaged:
-                    set_aside = self._file.set_aside()
+                    set_aside = self._file.quarantined()
             if set_aside is not None:
                 self._damaged(set_aside)
             if not found or set_aside is not None:
@@ -208,7 +208,7 @@ class Journal:
         replaced = self._file.replaced()
         damaged = self._reload() if replaced else self._take(self._file.read_new())
         if damaged:
-            self._damaged(self._file.set_aside())
+            self._damaged(self._file.quarantined())
             self._header = {**self._header, _INCOMPLETE: True}
         if damaged or self._file.spoilt:
             self._compact()

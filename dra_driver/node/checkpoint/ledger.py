@@ -15,36 +15,43 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import Grant, Owner
+from dra_driver.model.owner import ContainerAllocation, Owner
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.records import CardKind, Hold, Kind, Record, card_record, read
+from dra_driver.node.checkpoint.records import (
+    CardKind,
+    Kind,
+    PreparedDevice,
+    Record,
+    card_record,
+    read,
+)
 
 
 class State(StrEnum):
     """How far a holding is."""
 
-    INTENT = "intent"
-    PREPARED = "prepared"
-    UNPREPARING = "unpreparing"
+    PREPARE_STARTED = "intent"
+    PREPARE_COMPLETED = "prepared"
+    UNPREPARE_STARTED = "unpreparing"
 
 
 _STATES: Final = frozenset(state.value for state in State)
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class PreparedClaim:
     """An owner with its devices. ``records`` are the JSON objects that made it, in their order:
     the last of each kind known here, and all of other kinds, as they must be kept."""
 
     owner: Owner
     state: State
-    holds: tuple[Hold, ...]
+    devices: tuple[PreparedDevice, ...]
     records: tuple[Mapping[str, Any], ...]
 
     @property
     def cards(self) -> frozenset[PciAddress]:
         """The cards that the owner holds something of; administrative access holds nothing."""
-        return frozenset(hold.card for hold in self.holds if not hold.admin_access)
+        return frozenset(hold.card for hold in self.devices if not hold.admin_access)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class Ledger:
     have not switched it off since.
     """
 
-    holdings: Mapping[str, Holding] = field(default_factory=dict)
+    claims: Mapping[str, PreparedClaim] = field(default_factory=dict)
     switched: frozenset[PciAddress] = frozenset()
     unknown: tuple[Mapping[str, Any], ...] = ()
 
@@ -66,22 +73,22 @@ class Ledger:
         if record.owner is None:
             return replace(self, unknown=(*self.unknown, record.raw))
         uid = record.owner.uid
-        held = self.holdings.get(uid)
+        held = self.claims.get(uid)
         if record.kind == Kind.FORGOTTEN:
-            left = dict(self.holdings)
+            left = dict(self.claims)
             left.pop(uid, None)
             return Ledger(left, self.switched, self.unknown)
         kept = held.records if held else ()
         if record.kind in _STATES:
             kept = tuple(raw for raw in kept if raw["kind"] != record.kind)
             state = State(record.kind)
-            holding = Holding(record.owner, state, record.holds, (*kept, record.raw))
+            holding = PreparedClaim(record.owner, state, record.holds, (*kept, record.raw))
         elif held is not None:
             holding = replace(held, records=(*kept, record.raw))
         else:
             return replace(self, unknown=(*self.unknown, record.raw))
         switched = self.switched | _divided_by(record)
-        return Ledger({**self.holdings, uid: holding}, switched, self.unknown)
+        return Ledger({**self.claims, uid: holding}, switched, self.unknown)
 
     def raw_records(self) -> Iterator[Mapping[str, Any]]:
         """The fewest records that lead to this state again, unknown ones included.
@@ -89,7 +96,7 @@ class Ledger:
         Those of unknown kinds follow: only a claim that is known already can keep them.
         """
         divided: set[PciAddress] = set()
-        for holding in self.holdings.values():
+        for holding in self.claims.values():
             for raw in sorted(holding.records, key=lambda raw: raw["kind"] not in _STATES):
                 divided |= _divided_by(read(raw))
                 yield raw
@@ -100,17 +107,17 @@ class Ledger:
             yield card_record(CardKind.DRS_OFF, card).raw
         yield from self.unknown
 
-    def holders_of(self, card: PciAddress) -> tuple[tuple[Holding, Hold], ...]:
+    def holders_of(self, card: PciAddress) -> tuple[tuple[PreparedClaim, PreparedDevice], ...]:
         """Who holds something of the card, and what; administrative access holds nothing."""
         suffix = f"-{card.slug}"  # a device's name ends so; many are looked at for each claim
         return tuple(
             (holding, hold)
-            for holding in self.holdings.values()
-            for hold in holding.holds
+            for holding in self.claims.values()
+            for hold in holding.devices
             if hold.device.endswith(suffix) and not hold.admin_access
         )
 
-    def dividers_of(self, card: PciAddress) -> frozenset[str]:
+    def drs_holders_of(self, card: PciAddress) -> frozenset[str]:
         """Who holds something of the card in DRS mode, by UID."""
         holders = self.holders_of(card)
         return frozenset(each.owner.uid for each, hold in holders if hold.mode is Mode.DRS)
@@ -127,17 +134,17 @@ class Ledger:
             hold.instance for _, hold in self.holders_of(card) if hold.instance is not None
         )
 
-    def named(self, namespace: str, name: str) -> tuple[Holding, ...]:
+    def claims_named(self, namespace: str, name: str) -> tuple[PreparedClaim, ...]:
         """Holdings of claims of that name; several when one was deleted and made anew."""
         return tuple(
             holding
-            for holding in self.holdings.values()
+            for holding in self.claims.values()
             if isinstance(holding.owner, ClaimRef)
             and (holding.owner.namespace, holding.owner.name) == (namespace, name)
         )
 
     def admit(
-        self, owner: Owner, holds: Iterable[Hold], totals: Mapping[str, int] | None = None
+        self, owner: Owner, holds: Iterable[PreparedDevice], totals: Mapping[str, int] | None = None
     ) -> None:
         """Raise Refused, naming card and holder, unless the owner may hold all of `holds`.
 
@@ -155,7 +162,7 @@ class Ledger:
                 others = self._others(owner, asked[0].card)
                 _count(owner, asked, others, total)
 
-    def _others(self, owner: Owner, card: PciAddress) -> list[tuple[Owner, Hold]]:
+    def _others(self, owner: Owner, card: PciAddress) -> list[tuple[Owner, PreparedDevice]]:
         return [
             (holding.owner, hold)
             for holding, hold in self.holders_of(card)
@@ -175,7 +182,7 @@ def _divided_by(record: Record) -> frozenset[PciAddress]:
     )
 
 
-def _exclude(owner: Owner, wanted: Hold, holder: Owner, held: Hold) -> None:
+def _exclude(owner: Owner, wanted: PreparedDevice, holder: Owner, held: PreparedDevice) -> None:
     if wanted.card != held.card or _is_handed_on(owner, wanted, holder, held):
         return
     if (wanted.admin_access or held.admin_access) and wanted.device != held.device:
@@ -199,14 +206,21 @@ def _exclude(owner: Owner, wanted: Hold, holder: Owner, held: Hold) -> None:
     )
 
 
-def _is_handed_on(owner: Owner, wanted: Hold, holder: Owner, held: Hold) -> bool:
+def _is_handed_on(
+    owner: Owner, wanted: PreparedDevice, holder: Owner, held: PreparedDevice
+) -> bool:
     """Whether the kubelet gave a whole card of one container to another one. It does so when the
     former has ended, or is an init container of the same pod: its record is the truth."""
-    grants = isinstance(owner, Grant) and isinstance(holder, Grant)
+    grants = isinstance(owner, ContainerAllocation) and isinstance(holder, ContainerAllocation)
     return grants and wanted.mode is Mode.WHOLE and held.mode is Mode.WHOLE
 
 
-def _count(owner: Owner, wanted: list[Hold], others: list[tuple[Owner, Hold]], total: int) -> None:
+def _count(
+    owner: Owner,
+    wanted: list[PreparedDevice],
+    others: list[tuple[Owner, PreparedDevice]],
+    total: int,
+) -> None:
     """Refuse what is more than is left; a hold of unknown amount takes all there is."""
     asked = sum(hold.amount or total for hold in wanted)
     taken = _taken(others, total)
@@ -224,13 +238,13 @@ def _count(owner: Owner, wanted: list[Hold], others: list[tuple[Owner, Hold]], t
     )
 
 
-def _taken(holds: Iterable[tuple[Owner, Hold]], total: int) -> int:
+def _taken(holds: Iterable[tuple[Owner, PreparedDevice]], total: int) -> int:
     """How much of a card is held. A slice that the kubelet handed on from one container to another
     is one; an instance cannot be handed on in part, so sizes add up."""
     slices = set()
     taken = 0
     for owner, hold in holds:
-        if isinstance(owner, Grant) and hold.mode is Mode.SHARED:
+        if isinstance(owner, ContainerAllocation) and hold.mode is Mode.SHARED:
             slices |= set(owner.devices)
         else:
             taken += hold.amount or total

@@ -144,7 +144,7 @@ class LogFile:
         self.spoilt = False
         self._reserve(size)
 
-    def set_aside(self) -> Path:
+    def quarantined(self) -> Path:
         """Give the file a second name, under which it stays for a person to look at when it has
         been replaced; the last few are kept.
 
@@ -164,7 +164,7 @@ class LogFile:
         logger.error("the journal was damaged; what was there is kept in %s", aside)
         return aside
 
-    def move_aside(self, reason: JournalError) -> Path:
+    def quarantine(self, reason: JournalError) -> Path:
         """Rename the file, which could not be read for `reason`; raises that where nothing can
         be renamed either."""
         try:

@@ -16,7 +16,7 @@ from dra_driver.model.identifiers import check_id
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
-from dra_driver.model.owner import Grant, Owner, Remnant
+from dra_driver.model.owner import ContainerAllocation, Orphan, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.quantity import parse_quantity
@@ -33,9 +33,9 @@ class Kind(StrEnum):
     ``prepared`` and ``forgotten`` say that all of them have.
     """
 
-    INTENT = "intent"
-    PREPARED = "prepared"
-    UNPREPARING = "unpreparing"
+    PREPARE_STARTED = "intent"
+    PREPARE_COMPLETED = "prepared"
+    UNPREPARE_STARTED = "unpreparing"
     FORGOTTEN = "forgotten"
 
 
@@ -54,7 +54,7 @@ _CAPACITIES: Final = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class PreparedDevice:
     """One device of an owner.
 
     ``sees`` are the cards that a container with this device is told of: those of its usage set,
@@ -73,16 +73,16 @@ class Hold:
     device: str
     share_id: str | None = None
     consumed: Mapping[str, str] = field(default_factory=dict)
-    sees: tuple[PciAddress, ...] = ()
+    visible_cards: tuple[PciAddress, ...] = ()
     instance: Instance | None = None
-    before: tuple[Instance, ...] | None = None
+    instances_before: tuple[Instance, ...] | None = None
     admin_access: bool = False
-    formerly: tuple[str, ...] = ()
+    cdi_aliases: tuple[str, ...] = ()
     made_for: str = ""
     total: int | None = None
 
     @classmethod
-    def of(cls, result: Result) -> Hold:
+    def of(cls, result: Result) -> PreparedDevice:
         """What an allocation result holds; raises InvalidValue for a name that is not ours."""
         parse_device_name(result.device)
         if result.share_id is not None:
@@ -126,7 +126,7 @@ class Record:
 
     kind: str
     owner: Owner | None
-    holds: tuple[Hold, ...]
+    holds: tuple[PreparedDevice, ...]
     raw: Mapping[str, Any]
     card: PciAddress | None = None
 
@@ -140,7 +140,7 @@ def _amount(text: str) -> int | None:
     return int(value) if value >= 1 and value == int(value) else None
 
 
-def record(kind: Kind, owner: Owner, holds: tuple[Hold, ...]) -> Record:
+def record(kind: Kind, owner: Owner, holds: tuple[PreparedDevice, ...]) -> Record:
     """A new record; every kind carries all that is known, so that each stands for itself when
     others are damaged."""
     raw = {
@@ -208,11 +208,11 @@ def read(raw: Mapping[str, Any]) -> Record:
 
 
 def _owner_out(owner: Owner) -> dict[str, Any]:
-    if isinstance(owner, Grant):
+    if isinstance(owner, ContainerAllocation):
         devices = [str(device) for device in owner.devices]
         return {"grant": {"devices": devices, "total": owner.total, "answer": owner.answer}}
     # A version that knows no remnants takes one for a claim that is being unprepared.
-    left = {"left": True} if isinstance(owner, Remnant) else {}
+    left = {"left": True} if isinstance(owner, Orphan) else {}
     claim = {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid, **left}
     return {"claim": claim}
 
@@ -223,55 +223,55 @@ def _owner_in(raw: Mapping[str, Any]) -> Owner:
         devices = tuple(PluginDevice.parse(text) for text in entry["devices"])
         if type(entry["total"]) is not int:
             raise InvalidValue(f"{entry['total']!r} is no number of devices")
-        return Grant(devices, entry["total"], str(entry["answer"]))
+        return ContainerAllocation(devices, entry["total"], str(entry["answer"]))
     entry = raw["claim"]
     check_id(entry["uid"], "UID")
-    kind = Remnant if entry.get("left") is True else ClaimRef
+    kind = Orphan if entry.get("left") is True else ClaimRef
     return kind(str(entry["namespace"]), str(entry["name"]), entry["uid"])
 
 
-def _hold_out(hold: Hold) -> dict[str, Any]:
+def _hold_out(hold: PreparedDevice) -> dict[str, Any]:
     shared = {"shareID": hold.share_id} if hold.share_id is not None else {}
     consumed = {"consumedCapacity": dict(hold.consumed)} if hold.consumed else {}
     drs: dict[str, Any] = {}
     if hold.instance is not None:
         drs["instance"] = _instance_out(hold.instance)
-    if hold.before is not None:
-        drs["before"] = [_instance_out(instance) for instance in hold.before]
+    if hold.instances_before is not None:
+        drs["before"] = [_instance_out(instance) for instance in hold.instances_before]
     return {
         "request": hold.request,
         "pool": hold.pool,
         "device": hold.device,
-        "sees": [str(card) for card in hold.sees],
+        "sees": [str(card) for card in hold.visible_cards],
         **shared,
         **consumed,
         **drs,
         **({"adminAccess": True} if hold.admin_access else {}),
-        **({"formerly": list(hold.formerly)} if hold.formerly else {}),
+        **({"formerly": list(hold.cdi_aliases)} if hold.cdi_aliases else {}),
         **({"madeFor": hold.made_for} if hold.made_for else {}),
         **({"total": hold.total} if hold.total is not None else {}),
     }
 
 
-def _hold_in(raw: Mapping[str, Any]) -> Hold:
+def _hold_in(raw: Mapping[str, Any]) -> PreparedDevice:
     _, card = parse_device_name(raw["device"])
     sees = tuple(PciAddress.parse(each) for each in raw["sees"])
     share_id = raw.get("shareID")
     if share_id is not None:
         check_id(share_id, "share ID")
     instance, before, total = raw.get("instance"), raw.get("before"), raw.get("total")
-    return Hold(
+    return PreparedDevice(
         request=str(raw["request"]),
         pool=str(raw["pool"]),
         device=raw["device"],
         share_id=share_id,
         consumed={str(k): str(v) for k, v in raw.get("consumedCapacity", {}).items()},
         # No version writes it without the device's own card; a CDI file may be damaged.
-        sees=sees if card in sees else (card,),
+        visible_cards=sees if card in sees else (card,),
         instance=None if instance is None else _instance_in(instance),
-        before=None if before is None else tuple(map(_instance_in, before)),
+        instances_before=None if before is None else tuple(map(_instance_in, before)),
         admin_access=raw.get("adminAccess") is True,
-        formerly=tuple(map(str, raw.get("formerly", ()))),
+        cdi_aliases=tuple(map(str, raw.get("formerly", ()))),
         made_for=str(raw.get("madeFor", "")),
         total=total if type(total) is int and total > 0 else None,
     )

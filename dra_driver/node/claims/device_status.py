@@ -9,11 +9,11 @@ from dra_driver.model.card import Card
 from dra_driver.model.claim import Object
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.checkpoint.records import PreparedDevice
 
 
 def device_statuses(
-    holds: Iterable[Hold],
+    holds: Iterable[PreparedDevice],
     cards: Mapping[PciAddress, Card],
     previous: Sequence[Mapping[str, Any]] = (),
     *,
@@ -31,7 +31,7 @@ def device_statuses(
 
 
 def _status(
-    hold: Hold,
+    hold: PreparedDevice,
     card: Card | None,
     before: Mapping[tuple[str, str, str | None], Mapping[str, Any]],
     failure: str,
@@ -50,7 +50,7 @@ def _status(
 
 
 def _ready(
-    hold: Hold, card: Card | None, known: Mapping[str, Any], failure: str, now: str
+    hold: PreparedDevice, card: Card | None, known: Mapping[str, Any], failure: str, now: str
 ) -> Object:
     problems = "; ".join(problem.text for problem in card.problems) if card else ""
     if card is None:
@@ -78,7 +78,7 @@ def _ready(
     }
 
 
-def _data(hold: Hold, card: Card | None) -> Object:
+def _data(hold: PreparedDevice, card: Card | None) -> Object:
     data: Object = {"card": str(hold.card), "mode": hold.mode.value}
     if card is not None:
         data |= {"index": card.index, "minor": card.minor}

@@ -17,7 +17,7 @@ from typing import Final
 
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError, InvalidValue
 from dra_driver.model.owner import Owner
-from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.checkpoint.records import PreparedDevice
 
 TRIES: Final = 3
 """How often in a row it may fail for a claim, to give it something or to take it back. The kubelet
@@ -27,7 +27,7 @@ for a failed unprepare (1.36, ``kuberuntime_manager.go`` and ``pod_workers.go``)
 _PAUSE: Final = 600.0  # seconds for which a device is closed
 _FORGET_AFTER: Final = 3600.0  # for an owner that nobody asked for or unprepared
 
-Holds = tuple[Hold, ...]
+Holds = tuple[PreparedDevice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Tries:
 
 
 @contextmanager
-def blame(device: str | None) -> Iterator[None]:
+def attribute_to(device: str | None) -> Iterator[None]:
     """Around a step on the card of `device`, None for a device that the owner has not: an error of
     which the card, or what is asked of it, is the cause says so from here on.
 
@@ -65,7 +65,7 @@ def blame(device: str | None) -> Iterator[None]:
         raise
 
 
-class Failures:
+class DeviceCircuitBreaker:
     """Counts the tries; thread-safe.
 
     A device is closed after `TRIES` failures for one owner, for ten minutes, and again when the
@@ -89,9 +89,9 @@ class Failures:
         self._ending: dict[str, _Tries] = {}
 
     @contextmanager
-    def counted(self, owner: Owner, holds: Holds) -> Iterator[None]:
-        """Around a try to give `owner` its `holds`: it has failed where a device is to `blame`,
-        whichever step it was. How it ends well says `succeeded`."""
+    def attempt(self, owner: Owner, holds: Holds) -> Iterator[None]:
+        """Around a try to give `owner` its `holds`: it has failed where a device is
+        to `attribute_to`, whichever step it was. How it ends well says `succeeded`."""
         try:
             yield
         except GcuError as error:
@@ -120,7 +120,7 @@ class Failures:
             self._ending[owner.uid] = _Tries(tries, now)
         return tries >= TRIES
 
-    def left(self, owner: Owner, hold: Hold, error: GcuError) -> None:
+    def orphaned(self, owner: Owner, hold: PreparedDevice, error: GcuError) -> None:
         """Tell that the owner is unprepared but for this hold; nothing is counted of it, as the
         journal says so for as long as it lasts."""
         self._tell(
@@ -139,7 +139,7 @@ class Failures:
                     if hold.device in self._closed_until:
                         self._closed_until[hold.device] = self._clock()
 
-    def closed(self) -> frozenset[str]:
+    def tripped(self) -> frozenset[str]:
         """The devices that should take nothing new now."""
         now = self._clock()
         with self._lock:

@@ -7,25 +7,27 @@ nobody is given what it holds.
 from __future__ import annotations
 
 from dra_driver.model.claim import ClaimRef
-from dra_driver.model.owner import Owner, Remnant
+from dra_driver.model.owner import Orphan, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Hold, Kind, Record, record
+from dra_driver.node.checkpoint.records import Kind, PreparedDevice, Record, record
 
 
-def remnant(ledger: Ledger, owner: Owner, holds: tuple[Hold, ...]) -> tuple[Record, ...]:
+def orphan_records(
+    ledger: Ledger, owner: Owner, holds: tuple[PreparedDevice, ...]
+) -> tuple[Record, ...]:
     """The record, if any, by which what `owner` had and could not be taken away is nobody's."""
     if not holds:
         return ()
     assert isinstance(owner, ClaimRef)
-    return (record(Kind.UNPREPARING, Remnant.of(owner, ledger.holdings), holds),)
+    return (record(Kind.UNPREPARE_STARTED, Orphan.of(owner, ledger.claims), holds),)
 
 
-def remnant_cards(ledger: Ledger) -> frozenset[PciAddress]:
+def cards_with_orphans(ledger: Ledger) -> frozenset[PciAddress]:
     """The cards on which something was left."""
     return frozenset(
         card
-        for holding in ledger.holdings.values()
-        if isinstance(holding.owner, Remnant)
+        for holding in ledger.claims.values()
+        if isinstance(holding.owner, Orphan)
         for card in holding.cards
     )

@@ -15,75 +15,77 @@ from typing import Any
 
 from dra_driver.model.claim import ClaimRef, results
 from dra_driver.model.owner import Owner
-from dra_driver.node.checkpoint.ledger import Holding, State
-from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.checkpoint.ledger import PreparedClaim, State
+from dra_driver.node.checkpoint.records import PreparedDevice
 
-Holds = tuple[Hold, ...]
+Holds = tuple[PreparedDevice, ...]
 
 
-def is_renewed(claim: Mapping[str, Any], held: Holding) -> bool:
+def is_renewed(claim: Mapping[str, Any], held: PreparedClaim) -> bool:
     """Whether `claim`, as it is on the API server, has another allocation than is `held`. One of
     another UID is another claim, and says nothing of this one."""
     if ClaimRef.of(claim) != held.owner:
         return False
     allocated = [(each.main_request, each.device, each.share_id) for each in results(claim)]
-    return sorted(allocated, key=str) != sorted(map(_key, held.holds), key=str)
+    return sorted(allocated, key=str) != sorted(map(_key, held.devices), key=str)
 
 
-def is_in_force(owner: Owner, held: Holding, wanted: Holds) -> bool:
+def is_in_force(owner: Owner, held: PreparedClaim, wanted: Holds) -> bool:
     """Whether the owner is prepared with what it asks for."""
-    if held.state is not State.PREPARED:
+    if held.state is not State.PREPARE_COMPLETED:
         return False
     # A grant is its devices.
-    return not isinstance(owner, ClaimRef) or set(map(_key, held.holds)) == set(map(_key, wanted))
+    return not isinstance(owner, ClaimRef) or set(map(_key, held.devices)) == set(map(_key, wanted))
 
 
-def renewing(held: Holding) -> Holding:
+def renewing(held: PreparedClaim) -> PreparedClaim:
     """What is held, on record as known to the kubelet by its names."""
-    holds = tuple(replace(hold, formerly=_names(held, hold)) for hold in held.holds)
-    return replace(held, holds=holds)
+    holds = tuple(replace(hold, cdi_aliases=_names(held, hold)) for hold in held.devices)
+    return replace(held, devices=holds)
 
 
-def renewed(held: Holding, wanted: Holds) -> Holds:
+def renewed(held: PreparedClaim, wanted: Holds) -> Holds:
     """What is `wanted` instead of what is held, with the names that the kubelet knows besides."""
     own = {hold.name for hold in wanted}
     former: dict[str, list[str]] = {}
-    for hold in held.holds:
+    for hold in held.devices:
         former.setdefault(hold.request, []).extend(_names(held, hold))
     taken: set[str] = set(own)
     named = []
     for hold in wanted:
         names = tuple(name for name in former.get(hold.request, ()) if name not in taken)
         taken |= set(names)
-        named.append(replace(hold, formerly=tuple(dict.fromkeys(names))))
+        named.append(replace(hold, cdi_aliases=tuple(dict.fromkeys(names))))
     return tuple(named)
 
 
-def spent(holds: Iterable[Hold]) -> Holds:
+def spent(holds: Iterable[PreparedDevice]) -> Holds:
     """Nothing but the names: all was given back, or never made, and the kubelet asks again."""
-    return tuple(replace(hold, instance=None, before=None, admin_access=True) for hold in holds)
+    return tuple(
+        replace(hold, instance=None, instances_before=None, admin_access=True) for hold in holds
+    )
 
 
-def keeps_names(holds: Iterable[Hold]) -> bool:
+def keeps_names(holds: Iterable[PreparedDevice]) -> bool:
     """Whether the kubelet knows names that none of its own is."""
-    return any(hold.formerly for hold in holds)
+    return any(hold.cdi_aliases for hold in holds)
 
 
-def has_same_names(one: Iterable[Hold], other: Iterable[Hold]) -> bool:
+def has_same_names(one: Iterable[PreparedDevice], other: Iterable[PreparedDevice]) -> bool:
     """Whether both are the same devices to the kubelet."""
     return {hold.name for hold in one} == {hold.name for hold in other}
 
 
-def is_spent(held: Holding) -> bool:
+def is_spent(held: PreparedClaim) -> bool:
     """Whether names are all that is left on record."""
-    return held.state is State.UNPREPARING and not held.cards and keeps_names(held.holds)
+    return held.state is State.UNPREPARE_STARTED and not held.cards and keeps_names(held.devices)
 
 
-def _names(held: Holding, hold: Hold) -> tuple[str, ...]:
+def _names(held: PreparedClaim, hold: PreparedDevice) -> tuple[str, ...]:
     """What was never answered has no name that the kubelet knows, but the former ones."""
-    own = () if held.state is State.INTENT or is_spent(held) else (hold.name,)
-    return tuple(dict.fromkeys((*hold.formerly, *own)))
+    own = () if held.state is State.PREPARE_STARTED or is_spent(held) else (hold.name,)
+    return tuple(dict.fromkeys((*hold.cdi_aliases, *own)))
 
 
-def _key(hold: Hold) -> tuple[str, str, str | None]:
+def _key(hold: PreparedDevice) -> tuple[str, str, str | None]:
     return hold.request, hold.device, hold.share_id

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from dra_driver.model.instance import Instance
 from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import Holding, State
+from dra_driver.node.checkpoint.ledger import PreparedClaim, State
 
 
 @dataclass(frozen=True, slots=True)
-class Remade:
+class RecreatedInstance:
     """`after` took the place of `before`, which is None where the record does not name it any
     more: the agent was killed, or failed, between looking and making."""
 
@@ -34,12 +34,14 @@ class Remade:
         )
 
 
-def remade(before: Holding, after: Holding | None) -> tuple[Remade, ...]:
+def recreated_instances(
+    before: PreparedClaim, after: PreparedClaim | None
+) -> tuple[RecreatedInstance, ...]:
     """The instances that are others `after`, where both are of one prepared claim."""
-    if after is None or not before.state is after.state is State.PREPARED:
+    if after is None or not before.state is after.state is State.PREPARE_COMPLETED:
         return ()
     return tuple(
-        Remade(after.owner, new.card, old.instance, new.instance)
-        for old, new in zip(before.holds, after.holds, strict=False)
+        RecreatedInstance(after.owner, new.card, old.instance, new.instance)
+        for old, new in zip(before.devices, after.devices, strict=False)
         if new.instance is not None and new.instance != old.instance
     )

@@ -9,8 +9,8 @@ from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.modes.driver import ModeSteps, SharedCard, WholeCard
-from dra_driver.node.modes.drs import DrsSteps
+from dra_driver.node.modes.driver import ModeDriver, SharedCard, WholeCard
+from dra_driver.node.modes.drs import DrsCard
 
 
 def all_modes(
@@ -19,10 +19,10 @@ def all_modes(
     tables: ProfileTables,
     journal: Journal,
     slice_count: Callable[[PciAddress], int],
-) -> Mapping[Mode, ModeSteps]:
+) -> Mapping[Mode, ModeDriver]:
     """What a `Preparer` takes; `slice_count` says into how many slices a card is cut."""
     return {
         Mode.WHOLE: WholeCard(),
         Mode.SHARED: SharedCard(slice_count),
-        Mode.DRS: DrsSteps(drs, tables, journal.snapshot),
+        Mode.DRS: DrsCard(drs, tables, journal.snapshot),
     }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.profiles import Form, ProfileTables
+from dra_driver.hardware.drs.profiles import CardVariant, ProfileTables
 from dra_driver.model.card import Card, Virtualization
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.pci import PciAddress
@@ -35,7 +35,7 @@ class _Setback:
     due: float
 
 
-class Examiner:
+class ProfileProber:
     """`free` says whether the API server has nothing allocated on a card; it may raise GcuError,
     and then it is not known to be free."""
 
@@ -55,16 +55,16 @@ class Examiner:
         self._locks = locks
         self._free = free
         self._clock = clock
-        self._setbacks: dict[tuple[PciAddress, Form], _Setback] = {}
+        self._setbacks: dict[tuple[PciAddress, CardVariant], _Setback] = {}
 
     def reason(self, card: Card) -> str | None:
         """Why the card's profiles are unknown; None where they are known."""
         if self._tables.table(card) is not None:
             return None
-        setback = self._setbacks.get((card.address, Form.of(card)))
+        setback = self._setbacks.get((card.address, CardVariant.of(card)))
         if setback is not None:
             return setback.reason
-        return f"the DRS profiles of {Form.of(card)} are unknown until such a card is free"
+        return f"the DRS profiles of {CardVariant.of(card)} are unknown until such a card is free"
 
     def run(self, cards: Iterable[Card]) -> bool:
         """Examine one free card of each kind whose profiles are unknown; whether one was learnt.
@@ -79,7 +79,7 @@ class Examiner:
         return learnt
 
     def _is_due(self, card: Card) -> bool:
-        setback = self._setbacks.get((card.address, Form.of(card)))
+        setback = self._setbacks.get((card.address, CardVariant.of(card)))
         return setback is None or self._clock() >= setback.due
 
     def _is_idle(self, card: Card) -> bool:
@@ -92,7 +92,7 @@ class Examiner:
             return False
 
     def _try(self, card: Card) -> bool:
-        key = (card.address, Form.of(card))
+        key = (card.address, CardVariant.of(card))
         with self._locks.cards([card.address]):
             ledger = self._journal.snapshot()
             if ledger.holders_of(card.address) or card.address in ledger.switched:

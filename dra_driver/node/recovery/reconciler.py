@@ -21,12 +21,12 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
-from dra_driver.model.owner import Owner, Remnant
+from dra_driver.model.owner import Orphan, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger, State
 from dra_driver.node.checkpoint.records import CardKind, card_record
-from dra_driver.node.claims.manager import Keeper, Outcome
+from dra_driver.node.claims.manager import Outcome, PreparedClaimManager
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.drs import foreign
 
@@ -52,8 +52,10 @@ class Reconciler:
     """Safe beside calls of the kubelet and beside another agent: it takes the locks that they
     take. Never destroys an instance that the journal does not prove to be ours."""
 
-    def __init__(self, *, keeper: Keeper, journal: Journal, locks: Locks, drs: Drs) -> None:
-        self._keeper = keeper
+    def __init__(
+        self, *, claim_manager: PreparedClaimManager, journal: Journal, locks: Locks, drs: Drs
+    ) -> None:
+        self._claim_manager = claim_manager
         self._journal = journal
         self._locks = locks
         self._drs = drs
@@ -74,8 +76,8 @@ class Reconciler:
         """
         findings = Findings(unknown=dict(hung))
         self._recall(findings)
-        for uid, held in self._journal.snapshot().holdings.items():
-            if held.state is not State.PREPARED:
+        for uid, held in self._journal.snapshot().claims.items():
+            if held.state is not State.PREPARE_COMPLETED:
                 self._settle(findings, uid, examine=True)
         missing: set[str] = set()
         for card in cards:
@@ -86,16 +88,16 @@ class Reconciler:
             except GcuError as error:
                 logger.warning("card %s could not be looked at: %s", card.address, error)
                 findings.unknown[card.address] = error
-        for uid, held in self._journal.snapshot().holdings.items():
-            if held.state is State.PREPARED:
+        for uid, held in self._journal.snapshot().claims.items():
+            if held.state is State.PREPARE_COMPLETED:
                 self._settle(findings, uid, examine=uid in missing)
         return findings
 
     def _recall(self, findings: Findings) -> None:
         """What the journal has lost, as it was damaged while agents run."""
-        for uid in sorted(self._keeper.unrecorded()):
+        for uid in sorted(self._claim_manager.uids_without_record()):
             try:
-                outcome = self._keeper.recall(uid)
+                outcome = self._claim_manager.adopt_from_cdi(uid)
             except GcuError as error:
                 logger.warning("claim %s is not on record: %s", uid, error)
                 findings.failed[uid] = error
@@ -105,16 +107,16 @@ class Reconciler:
                     findings.settled[uid] = outcome
 
     def _settle(self, findings: Findings, uid: str, *, examine: bool) -> None:
-        held = self._journal.snapshot().holdings.get(uid)
+        held = self._journal.snapshot().claims.get(uid)
         if held is None:
             return
-        asked = {hold.card for hold in held.holds if hold.mode is Mode.DRS}
+        asked = {hold.card for hold in held.devices if hold.mode is Mode.DRS}
         silent = [findings.unknown[card] for card in asked & findings.unknown.keys()]
-        if silent and held.state is not State.PREPARED:
+        if silent and held.state is not State.PREPARE_COMPLETED:
             self._failed(findings, held.owner, silent[0])
             return
         try:
-            outcome = self._keeper.settle(held.owner, examine=examine)
+            outcome = self._claim_manager.recover(held.owner, examine=examine)
         except GcuError as error:
             if isinstance(error, EfsmiHung | CardBusy) and error.device is not None:
                 findings.unknown[parse_device_name(error.device)[1]] = error
@@ -127,7 +129,7 @@ class Reconciler:
     def _failed(self, findings: Findings, owner: Owner, error: GcuError) -> None:
         logger.warning("%s is not at rest: %s", owner.title, error)
         # Of a remnant it was told when there came to be one.
-        if not isinstance(owner, Remnant):
+        if not isinstance(owner, Orphan):
             findings.failed[owner.uid] = error
 
     def _look(self, findings: Findings, card: Card, missing: set[str], *, adopt: bool) -> None:
@@ -151,13 +153,13 @@ class Reconciler:
                     findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
                     return
                 self._journal.write(card_record(CardKind.DRS_ON, address))
-        self._keeper.vacate(address)
+        self._claim_manager.disable_drs(address)
 
 
 def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
     """Whether a claim may still have made an instance there that its record does not name."""
     return any(
-        held.state is not State.PREPARED or hold.instance is None
+        held.state is not State.PREPARE_COMPLETED or hold.instance is None
         for held, hold in ledger.holders_of(card)
         if hold.mode is Mode.DRS
     )

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from dra_driver.hardware.breaker import Silence
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.claims.manager import Keeper, Outcome
+from dra_driver.node.claims.manager import Outcome, PreparedClaimManager
 from dra_driver.node.locks import Locks
 
 logger = logging.getLogger(__name__)
@@ -40,17 +40,17 @@ class Recovery:
     def __init__(
         self,
         *,
-        keeper: Keeper,
+        claim_manager: PreparedClaimManager,
         journal: Journal,
         cdi: CdiDirectory,
         locks: Locks,
-        silence: Silence,
+        silence: HungCardBreaker,
         hung: Callable[[], Mapping[str, HardwareError]] = dict,
     ) -> None:
         """`silence` is that of the keeper's cards, and `hung` gives who did not answer a moment
         ago: nothing is served before recovery is over, so a card that hangs is waited for once, and
         not for each claim, nor where the look at the cards has waited for it."""
-        self._keeper = keeper
+        self._claim_manager = claim_manager
         self._journal = journal
         self._cdi = cdi
         self._locks = locks
@@ -66,12 +66,12 @@ class Recovery:
         report = Report()
         self._silence.begin(self._hung())
         try:
-            for uid, holding in self._journal.snapshot().holdings.items():
-                self._try(report, uid, partial(self._keeper.settle, holding.owner))
+            for uid, holding in self._journal.snapshot().claims.items():
+                self._try(report, uid, partial(self._claim_manager.recover, holding.owner))
             for uid in sorted(self._cdi.claims()[1]):
                 self._try(report, uid, partial(self._sweep, uid))
-            for uid in sorted(self._keeper.unrecorded()):
-                self._try(report, uid, partial(self._keeper.recall, uid))
+            for uid in sorted(self._claim_manager.uids_without_record()):
+                self._try(report, uid, partial(self._claim_manager.adopt_from_cdi, uid))
         finally:
             self._silence.end()
         return report

@@ -20,7 +20,7 @@ from typing import Any, Final
 from dra_driver.kube.errors import NotFound
 from dra_driver.model.claim import ClaimRef, Object, reserved_for
 from dra_driver.model.errors import GcuError
-from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 
 # More than these are not read: the one pod costs less.
 _MOST_READ: Final = 3
@@ -54,18 +54,24 @@ def may_use_others(
     )
 
 
-def _others(ledger: Ledger, refs: Mapping[str, ClaimRef]) -> Iterable[tuple[ClaimRef, Holding]]:
+def _others(
+    ledger: Ledger, refs: Mapping[str, ClaimRef]
+) -> Iterable[tuple[ClaimRef, PreparedClaim]]:
     namespaces = {ref.namespace for ref in refs.values()}
-    for uid, holding in ledger.holdings.items():
+    for uid, holding in ledger.claims.items():
         ref = holding.owner
-        if not isinstance(ref, ClaimRef) or holding.state is not State.PREPARED or uid in refs:
+        if (
+            not isinstance(ref, ClaimRef)
+            or holding.state is not State.PREPARE_COMPLETED
+            or uid in refs
+        ):
             continue
         if ref.namespace in namespaces:
             yield ref, holding
 
 
-def _only_pod(holding: Holding) -> str:
-    return next((hold.made_for for hold in holding.holds if hold.made_for), "")
+def _only_pod(holding: PreparedClaim) -> str:
+    return next((hold.made_for for hold in holding.devices if hold.made_for), "")
 
 
 def _may_meet(

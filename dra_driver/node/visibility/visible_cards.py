@@ -16,13 +16,13 @@ from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.usage_sets import UsageSet, Use, usage_sets
-from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
-from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.ports import ClaimReader
 from dra_driver.node.visibility.other_claims import may_use_others
 from dra_driver.node.visibility.pods import claim_names, find_pods, title
 
-Holds = tuple[Hold, ...]
+Holds = tuple[PreparedDevice, ...]
 
 _REMEDY: Final = "use the same claims together in every pod that shares one of them"
 
@@ -39,12 +39,14 @@ class Call:
     refs: Mapping[str, ClaimRef]
     planned: dict[str, Holds] = field(default_factory=dict)
     objects: dict[str, Object] = field(default_factory=dict)
-    held: dict[str, Holding] = field(default_factory=dict)
+    held: dict[str, PreparedClaim] = field(default_factory=dict)
     failed: dict[str, GcuError] = field(default_factory=dict)
     others: Mapping[str, Object | GcuError] = field(default_factory=dict)
 
 
-def with_sight(call: Call, reader: ClaimReader, ledger: Ledger, node: str) -> dict[str, Holds]:
+def resolve_visible_cards(
+    call: Call, reader: ClaimReader, ledger: Ledger, node: str
+) -> dict[str, Holds]:
     """The planned holds with `sees` filled in; a claim for which that fails moves to `failed`.
 
     The pod is not read where the call has one request only, and the pod can have no other claim of
@@ -135,7 +137,7 @@ class _Uses:
     names: Mapping[str, str]
     requests: Mapping[str, frozenset[str]]
     holds: Mapping[str, Holds]
-    held: Mapping[str, Holding]
+    held: Mapping[str, PreparedClaim]
     failed: Mapping[str, GcuError]
 
     @classmethod
@@ -148,19 +150,21 @@ class _Uses:
             uid = by_name.get(claim)
             if uid is None:
                 # Prepared for another pod: the kubelet leaves it out of the call.
-                for holding in ledger.named(namespace, claim):
-                    if holding.state is State.PREPARED:
+                for holding in ledger.claims_named(namespace, claim):
+                    if holding.state is State.PREPARE_COMPLETED:
                         uid = holding.owner.uid
                         held[uid] = holding
             if uid is not None:
                 names[entry] = uid
-        holds = {uid: holding.holds for uid, holding in held.items()} | call.planned
+        holds = {uid: holding.devices for uid, holding in held.items()} | call.planned
         requests = {uid: frozenset(h.request for h in every) for uid, every in holds.items()}
         # What a claim holds that could not be planned is unknown; what the pod asks of it is not.
         requests |= {uid: _asked(pod, names, uid) for uid in failed}
         return cls(names, requests, holds, held, failed)
 
-    def sighted(self, uid: str, hold: Hold, sets: Mapping[Use, UsageSet]) -> Hold:
+    def sighted(
+        self, uid: str, hold: PreparedDevice, sets: Mapping[Use, UsageSet]
+    ) -> PreparedDevice:
         """The hold with its usage set's cards; raises Refused where they cannot be told."""
         own = sets[Use(uid, hold.request)]
         for use in sorted(own):
@@ -174,14 +178,15 @@ class _Uses:
         for use in sorted(own):
             holding = self.held.get(use.claim)
             if holding is not None and any(
-                other.request == use.request and other.sees != sees for other in holding.holds
+                other.request == use.request and other.visible_cards != sees
+                for other in holding.devices
             ):
                 raise Refused(
                     f"a container that uses this claim also uses {holding.owner.title}, which "
                     "was prepared for a pod that combines it with other requests",
                     remedy=_REMEDY,
                 )
-        return replace(hold, sees=sees)
+        return replace(hold, visible_cards=sees)
 
     def _held_by(self, uses: UsageSet) -> Holds:
         return tuple(
@@ -205,7 +210,7 @@ def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozen
 
 def _together(holds: Holds) -> Holds:
     cards = tuple(sorted({hold.card for hold in holds}))
-    return tuple(replace(hold, sees=cards) for hold in holds)
+    return tuple(replace(hold, visible_cards=cards) for hold in holds)
 
 
 def _check_instances(holds: Holds) -> None:
@@ -219,6 +224,6 @@ def _check_instances(holds: Holds) -> None:
         )
 
 
-def _all(planned: Mapping[str, Holds]) -> Iterator[Hold]:
+def _all(planned: Mapping[str, Holds]) -> Iterator[PreparedDevice]:
     for holds in planned.values():
         yield from holds

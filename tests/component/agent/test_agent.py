@@ -108,7 +108,7 @@ def test_a_second_attempt_to_recover_knows_what_the_journal_lost(node: Node) -> 
     folder = node.cdi.rename(node.root / "elsewhere")
     node.cdi.touch()
     agent = node.agent()
-    agent._cards.look()
+    agent._cards.refresh()
     with pytest.raises(CdiError):
         agent._recover()
     node.cdi.unlink()
@@ -201,7 +201,7 @@ def test_a_card_that_hangs_is_ill_and_the_agent_serves(
     node.machine.set_fault("card-hangs", card=CARDS[1])
     with fake_kubelet.watch_v1alpha1(node.sockets.service) as lists:
         assert [each.health for each in next(lists).devices] == [1]
-        agent._cards.look()
+        agent._cards.refresh()
         [ill] = next(lists).devices
         assert (ill.device.device_name, ill.health) == ("whole-0000-0e-00-0", 2)
         assert "efsmi does not answer for it" in ill.message
@@ -223,7 +223,7 @@ def test_an_agent_whose_socket_is_gone_is_not_alive(node: Node) -> None:
     agent = node.started()
     node.sockets.service.unlink()
     assert agent.live() is None, "a probe does not wait for a call"
-    agent._dra._plugin._self_check.look()
+    agent._dra._plugin._self_check.check()
     assert f"the agent does not answer on {node.sockets.service}" in str(agent.live())
 
 
@@ -282,10 +282,10 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
         dra._plugin._watcher.join(timeout)
 
     parts: dict[str, Callable[[float], None]] = {
-        "the look at the agent's own state": agent._standing.stop,
+        "the look at the agent's own state": agent._readiness.stop,
         "the writer of events": agent._recorder.stop,
         "the look at the cards": agent._cards.stop,
-        "the care for the node": agent._caretaker.stop,
+        "the care for the node": agent._reconcile_loop.stop,
         "the watch over the sockets": end_the_plugin,
         "the publisher": dra._publisher.stop,
         "the writer of claims' statuses": dra._statuses.stop,

@@ -21,7 +21,7 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
 from dra_driver.node.checkpoint.ledger import Ledger, State
-from dra_driver.node.checkpoint.records import Hold, Kind, record
+from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from tests.unit.agent.node import Node
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Caller
@@ -126,9 +126,9 @@ CHANGING = {"key": "gcu.enflame.com/changing", "effect": "NoSchedule"}
 
 def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
     ledger = Ledger()
-    holds: list[tuple[Kind, str, tuple[Hold, ...]]] = [
-        (Kind.PREPARED, "a", (hold(0), hold(1))),
-        (Kind.INTENT, "b", (hold(2),)),
+    holds: list[tuple[Kind, str, tuple[PreparedDevice, ...]]] = [
+        (Kind.PREPARE_COMPLETED, "a", (hold(0), hold(1))),
+        (Kind.PREPARE_STARTED, "b", (hold(2),)),
     ]
     for kind, name, held in holds:
         ledger = ledger.apply(record(kind, ref(name), held))
@@ -201,7 +201,7 @@ def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
     journal.write_bytes(journal.read_bytes()[10:])
     agent = node.agent()
     told: list[str] = []
-    agent._reports.warning = lambda reason, note: told.append(f"{reason} {note}")  # type: ignore[method-assign]
+    agent._event_reporter.warning = lambda reason, note: told.append(f"{reason} {note}")  # type: ignore[method-assign]
     agent.start()
     assert agent._startup.done.wait(60)
     assert "gcu_agent_journal_set_aside_total 1.0" in scraped(agent)

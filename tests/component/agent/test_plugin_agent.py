@@ -154,7 +154,7 @@ def test_the_metrics_tell_which_devices_are_unhealthy(place: Place) -> None:
     assert counted("healthy") == dict.fromkeys(Mode, 2)
     assert value("prepared_devices", mode="shared") == 1
     place.node.machine.set_card(CARDS[1], rma=True)
-    agent._cards.look()
+    agent._cards.refresh()
     assert counted("healthy") == counted("unhealthy") == dict.fromkeys(Mode, 1)
     taint = {"key": TAINT_UNHEALTHY, "value": "rma", "effect": "NoSchedule"}
     assert value("device_taints", **taint) == 3

@@ -56,7 +56,7 @@ def write(
     journal.open()
     for number in range(first, first + count):
         ref = ClaimRef("team", f"claim-{number}", f"uid-{number}")
-        journal.write(record(Kind.PREPARED, ref, (hold(0),)))
+        journal.write(record(Kind.PREPARE_COMPLETED, ref, (hold(0),)))
         acknowledge.send((number, "prepared"))
         if number % 2:
             journal.write(record(Kind.FORGOTTEN, ref, ()))
@@ -87,9 +87,9 @@ def acknowledged(connection: Connection) -> dict[int, str]:
 def check(directory: Path, *acknowledgements: dict[int, str]) -> None:
     journal = Journal(directory, capacity=CAPACITY)
     opening = journal.open()
-    held = set(journal.snapshot().holdings)
+    held = set(journal.snapshot().claims)
     journal.close()
-    assert opening.set_aside is None
+    assert opening.quarantined is None
     for told in acknowledgements:
         for number, state in told.items():
             in_doubt = number == max(told) and number % 2

@@ -29,7 +29,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.modes.all_modes import all_modes
-from dra_driver.node.modes.driver import ModeSteps
+from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.hanging import first_create_once_made, time_is_up_when
 from tests.unit.memory_efsmi import MemoryEfsmi
@@ -56,7 +56,7 @@ class RealWorld(World):
     def hardware(self) -> Cards:
         return Cards(Machine(Sysfs(self.simulated.root), self.efsmi))
 
-    def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeSteps]:
+    def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeDriver]:
         return dict(
             all_modes(
                 drs=Drs(self.efsmi, DrsLocks(self.root / "locks", patience=20)),

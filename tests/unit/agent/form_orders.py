@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from dra_driver.agent.slices.device_layout import Devices, card_devices, with_held_forms
-from dra_driver.config.card_rules import Offer
+from dra_driver.config.card_rules import CardConfig
 from dra_driver.model.card import Card, Ecc
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_CHANGING, TAINT_UNHEALTHY
@@ -27,7 +27,7 @@ class Node:
     """One card, published anew after each event; `holders` are the claims that have it."""
 
     card: Card = CARD
-    offer: Offer = field(default_factory=Offer)
+    offer: CardConfig = field(default_factory=CardConfig)
     tables: dict[bool, ProfileTable] = field(
         default_factory=lambda: {True: WITH_ECC, False: NO_ECC}
     )

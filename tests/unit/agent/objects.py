@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dra_driver.agent.slices.slice_diff import plan_changes
+from dra_driver.agent.slices.slice_diff import diff_slices
 from dra_driver.model.claim import Object
 
 NODE: Object = {"metadata": {"name": "n1", "uid": "node-uid"}}
@@ -32,4 +32,4 @@ def stored(slices: Iterable[Object], version: int = 7) -> tuple[Object, ...]:
 
 def published(*devices: Object, version: int = 7) -> tuple[Object, ...]:
     """What stands on the server once these were published."""
-    return stored(plan_changes(NODE, devices, []).create, version)
+    return stored(diff_slices(NODE, devices, []).create, version)

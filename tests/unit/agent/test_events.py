@@ -6,16 +6,16 @@ import re
 
 import pytest
 
-from dra_driver.agent import events as reports
-from dra_driver.agent.events import Reports
+from dra_driver.agent import events as event_reporter
+from dra_driver.agent.events import EventReporter
 from dra_driver.kube.events import EventType
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import Grant, Owner
+from dra_driver.model.owner import ContainerAllocation, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
-from dra_driver.node.claims.recreated import Remade
+from dra_driver.node.claims.recreated import RecreatedInstance
 from tests.unit.agent.recorder import ListRecorder
 
 CARD = PciAddress.parse("0000:0d:00.0")
@@ -25,9 +25,9 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "n
 @pytest.mark.parametrize("kind", list(EventType))
 def test_events_are_about_the_node(kind: EventType) -> None:
     recorder = ListRecorder()
-    made = Reports(recorder, "n1")
+    made = EventReporter(recorder, "n1")
     tell = made.warning if kind is EventType.WARNING else made.normal
-    tell(reports.CARD_LOST, "card 0000:0d:00.0: gone")
+    tell(event_reporter.CARD_LOST, "card 0000:0d:00.0: gone")
     assert recorder.lines == ["GcuCardLost card 0000:0d:00.0: gone"]
     assert recorder.told == [(NODE, kind, "Serve")]
 
@@ -44,7 +44,9 @@ def test_events_are_about_the_node(kind: EventType) -> None:
             },
             id="a claim",
         ),
-        pytest.param(Grant((PluginDevice(CARD, Mode.DRS, 0),), 6, "x"), NODE, id="a container"),
+        pytest.param(
+            ContainerAllocation((PluginDevice(CARD, Mode.DRS, 0),), 6, "x"), NODE, id="a container"
+        ),
     ],
 )
 def test_an_instance_that_was_made_anew_is_told_of_its_claim(
@@ -52,7 +54,7 @@ def test_an_instance_that_was_made_anew_is_told_of_its_claim(
 ) -> None:
     recorder = ListRecorder()
     before, after = Instance(1, "1g.6gb", "old"), Instance(2, "1g.6gb", "new")
-    Reports(recorder, "n1").remade(Remade(owner, CARD, before, after))
+    EventReporter(recorder, "n1").instance_recreated(RecreatedInstance(owner, CARD, before, after))
     [line] = recorder.lines
     assert line == (
         f"GcuInstanceRemade {owner.title}: its DRS instance 1g.6gb old on card {CARD} was gone, "
@@ -63,6 +65,6 @@ def test_an_instance_that_was_made_anew_is_told_of_its_claim(
 
 
 def test_reasons_are_words_in_camel_case_and_differ() -> None:
-    reasons = [value for value in vars(reports).values() if str(value).startswith("Gcu")]
+    reasons = [value for value in vars(event_reporter).values() if str(value).startswith("Gcu")]
     assert len(set(reasons)) == len(reasons) >= 6
     assert all(re.fullmatch(r"Gcu([A-Z][a-z]+)+", reason) for reason in reasons)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.agent.slices.device_layout import card_devices
-from dra_driver.config.card_rules import Offer
+from dra_driver.config.card_rules import CardConfig
 from tests.unit.agent.form_orders import (
     CARD,
     CHANGES,
@@ -34,7 +34,9 @@ def test_the_last_claim_lets_the_new_form_in() -> None:
         node.publish()
         event(node)
     node.publish()
-    assert counted(node.published) == counted(card_devices(CARD, Offer(), WITH_ECC, "controller"))
+    assert counted(node.published) == counted(
+        card_devices(CARD, CardConfig(), WITH_ECC, "controller")
+    )
     claim_ends(node)
     node.publish()
     shared = next(each for each in node.published if each["name"].startswith("shared"))

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from dra_driver.agent.cards.card_cache import Cards
-from dra_driver.agent.cards.card_config import Offers
-from dra_driver.agent.cards.foreign_plugin import OtherMasters
-from dra_driver.agent.events import Reports
-from dra_driver.agent.reconcile_loop import Caretaker
+from dra_driver.agent.cards.card_cache import CardCache
+from dra_driver.agent.cards.card_config import CardConfigSource
+from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
+from dra_driver.agent.events import EventReporter
+from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.model.card import Card, Problem
@@ -41,7 +41,7 @@ WITHOUT = f"GcuCardWithoutDrs card {ONE} is not offered in DRS mode: "
 
 
 class LookedAt:
-    """Plays `Cards`: what a look at the machine found last. A lost card stays as it was."""
+    """Plays `CardCache`: what a look at the machine found last. A lost card stays as it was."""
 
     def __init__(self, world: DrsWorld) -> None:
         self.latest: tuple[Card, ...] | None = ()
@@ -72,19 +72,23 @@ class Rig:
         self.waits: list[float] = []
         self.on_wait: Callable[[], bool] = lambda: True
         parsed = CardRules.model_validate({"rules": rules})
-        self.offers = Offers(cast("Api", self.api), NODE, parsed, changed=self._changed)
-        self.caretaker = Caretaker(
-            cards=cast("Cards", self.cards),
-            offers=self.offers,
-            masters=OtherMasters(cast("Api", self.node), NODE, clock=lambda: self.now),
+        self.card_configs = CardConfigSource(
+            cast("Api", self.api), NODE, parsed, changed=self._changed
+        )
+        self.reconcile_loop = ReconcileLoop(
+            cards=cast("CardCache", self.cards),
+            card_configs=self.card_configs,
+            foreign_plugins=ForeignPluginDetector(
+                cast("Api", self.node), NODE, clock=lambda: self.now
+            ),
             reconciler=Reconciler(
-                keeper=self.agent.preparer.keeper,
+                claim_manager=self.agent.preparer.claim_manager,
                 journal=self.agent.journal,
                 locks=self.agent.locks,
                 drs=world.drs,
             ),
-            examiner=world.examiner(self.agent),
-            reports=Reports(self.recorder, NODE),
+            profile_prober=world.profile_prober(self.agent),
+            event_reporter=EventReporter(self.recorder, NODE),
             changed=self._changed,
             rebuilt=self._count,
             interval=60.0,
@@ -95,10 +99,10 @@ class Rig:
     def look(self) -> None:
         """The caretaker's look, the machine having been looked at just before."""
         self.cards.look()
-        self.caretaker.look()
+        self.reconcile_loop.run_once()
 
     def run(self) -> list[float]:
-        self.caretaker.run()
+        self.reconcile_loop.run()
         return self.waits
 
     def _count(self) -> None:
@@ -143,7 +147,7 @@ def test_cards_wait_for_the_rules_that_hold_for_them(world: DrsWorld) -> None:
     and the labels are asked for sooner than the next look is due."""
     rig = Rig(world, {"nodeSelector": {"use": "a"}, "modes": ["whole", "drs"]}, use="a")
     rig.api.away = True
-    rig.caretaker.look()
+    rig.reconcile_loop.run_once()
 
     def come_back() -> bool:
         rig.api.away = len(rig.waits) < 3
@@ -229,15 +233,15 @@ def test_what_is_taken_back_after_a_lost_journal_waits_for_the_card(world: DrsWo
     be told from one that somebody else switched on."""
     world.tool.set_card(ONE, virtualization="DRS")
     rig = Rig(world)
-    rig.caretaker.doubt()
+    rig.reconcile_loop.mark_incomplete()
     lose(world)
-    rig.caretaker.look()
+    rig.reconcile_loop.run_once()
     assert rig.rebuilt == 0
     lose(world, lost=False)
     rig.look()
     assert rig.cards.foreign == {}
     assert world.tool.card(ONE).virtualization == "Disable"
-    assert not rig.caretaker.adopt
+    assert not rig.reconcile_loop.adopt
     rig.look()
     assert rig.rebuilt == 1
 
@@ -252,26 +256,26 @@ def test_what_is_lost_while_the_cards_are_looked_at_is_for_the_next_look(
 
     def damaged_meanwhile(self: Reconciler, *args: Any, **keys: Any) -> Any:
         findings = look(self, *args, **keys)
-        rig.caretaker.doubt()
+        rig.reconcile_loop.mark_incomplete()
         return findings
 
     with monkeypatch.context() as patch:
         patch.setattr(Reconciler, "run", damaged_meanwhile)
         rig.look()
-    assert (rig.rebuilt, rig.caretaker.adopt) == (0, True)
+    assert (rig.rebuilt, rig.reconcile_loop.adopt) == (0, True)
     rig.look()
-    assert (rig.rebuilt, rig.caretaker.adopt) == (1, False)
+    assert (rig.rebuilt, rig.reconcile_loop.adopt) == (1, False)
     assert rig.cards.foreign == {}
 
 
 def test_what_is_taken_back_waits_until_the_cards_are_read(world: DrsWorld) -> None:
     rig = Rig(world)
     rig.cards.latest = None
-    rig.caretaker.doubt()
-    rig.caretaker.look()
-    assert rig.caretaker.adopt
+    rig.reconcile_loop.mark_incomplete()
+    rig.reconcile_loop.run_once()
+    assert rig.reconcile_loop.adopt
     rig.look()
-    assert not rig.caretaker.adopt
+    assert not rig.reconcile_loop.adopt
 
 
 def test_an_instance_made_anew_is_told(world: DrsWorld) -> None:
@@ -297,7 +301,7 @@ def test_a_card_that_hung_a_moment_ago_is_not_waited_for(world: DrsWorld) -> Non
     world.tool.set_fault("destroy-fails", times=1)
     assert rig.agent.preparer.unprepare(refs[:1])[refs[0].uid] is not None
     journal = rig.agent.journal
-    journal.write(record(Kind.UNPREPARING, ClaimRef("team", "c", "uid-c"), (hold(0),)))
+    journal.write(record(Kind.UNPREPARE_STARTED, ClaimRef("team", "c", "uid-c"), (hold(0),)))
     rig.cards.hung = {CARDS[0]: HardwareError("it did not end within 20 s")}
     world.tool.calls.clear()
     rig.look()

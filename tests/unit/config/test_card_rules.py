@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.config.card_rules import Offer, load_card_rules
+from dra_driver.config.card_rules import CardConfig, load_card_rules
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -36,34 +36,36 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_without_a_file_every_card_takes_every_mode_in_six_slices() -> None:
-    assert load_card_rules(None).offer("any", {}, CARD) == Offer(6, ALL)
+    assert load_card_rules(None).offer("any", {}, CARD) == CardConfig(6, ALL)
 
 
 @pytest.mark.parametrize(
     ("node", "labels", "card", "offer"),
     [
-        pytest.param("other", {}, CARD, Offer(8, ALL), id="the defaults"),
+        pytest.param("other", {}, CARD, CardConfig(8, ALL), id="the defaults"),
         pytest.param(
             "other",
             {"use": "inference", "zone": "a", "more": "x"},
             CARD,
-            Offer(8, frozenset({Mode.SHARED})),
+            CardConfig(8, frozenset({Mode.SHARED})),
             id="by label",
         ),
-        pytest.param("other", {"use": "inference"}, CARD, Offer(8, ALL), id="all labels must be"),
-        pytest.param("one", {}, CARD, Offer(4, ALL), id="by name"),
+        pytest.param(
+            "other", {"use": "inference"}, CARD, CardConfig(8, ALL), id="all labels must be"
+        ),
+        pytest.param("one", {}, CARD, CardConfig(4, ALL), id="by name"),
         pytest.param(
             "two",
             {"use": "inference", "zone": "a"},
             CARD,
-            Offer(4, frozenset({Mode.WHOLE, Mode.DRS})),
+            CardConfig(4, frozenset({Mode.WHOLE, Mode.DRS})),
             id="the later one wins",
         ),
-        pytest.param("two", {}, OTHER, Offer(2, ALL), id="by card, however it is written"),
+        pytest.param("two", {}, OTHER, CardConfig(2, ALL), id="by card, however it is written"),
     ],
 )
 def test_which_rules_hold(
-    tmp_path: Path, node: str, labels: dict[str, str], card: PciAddress, offer: Offer
+    tmp_path: Path, node: str, labels: dict[str, str], card: PciAddress, offer: CardConfig
 ) -> None:
     assert load_card_rules(written(tmp_path, FILE)).offer(node, labels, card) == offer
 
@@ -94,7 +96,7 @@ def test_a_wrong_file_is_refused_with_the_place(
 
 
 def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
-    assert load_card_rules(written(tmp_path, "")).offer("one", {}, CARD) == Offer()
+    assert load_card_rules(written(tmp_path, "")).offer("one", {}, CARD) == CardConfig()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

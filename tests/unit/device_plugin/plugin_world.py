@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from dra_driver.config.card_rules import Offer
-from dra_driver.device_plugin.allocator import Granter, Handover
-from dra_driver.device_plugin.garbage_collector import Releaser
+from dra_driver.config.card_rules import CardConfig
+from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
+from dra_driver.device_plugin.garbage_collector import GarbageCollector
 from dra_driver.device_plugin.inventory import NodeView, granted_total
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
@@ -16,7 +16,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.modes.all_modes import all_modes
-from dra_driver.node.modes.driver import ModeSteps
+from dra_driver.node.modes.driver import ModeDriver
 from tests.unit.node.drs_world import DrsWorld
 from tests.unit.node.world import CARDS, POOL, Agent
 
@@ -31,13 +31,13 @@ class PluginWorld(DrsWorld):
     """`offers` are what cards are offered as, `recorded` what the kubelet has on record; None where
     it does not answer."""
 
-    offers: dict[PciAddress, Offer] = field(default_factory=dict)
+    offers: dict[PciAddress, CardConfig] = field(default_factory=dict)
     offering: bool = True
-    handover: Handover = Handover.CDI_NAMES
+    injection_method: InjectionMethod = InjectionMethod.CDI_NAMES
     recorded: Collection[frozenset[str]] | None = ()
     answers: itertools.count[int] = field(default_factory=itertools.count)
 
-    def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeSteps]:
+    def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeDriver]:
         super().modes(journal, effects)
         found = all_modes(
             drs=self.drs,
@@ -49,8 +49,8 @@ class PluginWorld(DrsWorld):
         )
         return dict(found)
 
-    def offer(self, card: PciAddress) -> Offer:
-        return self.offers.get(card, Offer())
+    def offer(self, card: PciAddress) -> CardConfig:
+        return self.offers.get(card, CardConfig())
 
     def view(self, agent: Agent) -> NodeView:
         return NodeView(
@@ -61,21 +61,21 @@ class PluginWorld(DrsWorld):
             offering=self.offering,
         )
 
-    def granter(self, agent: Agent) -> Granter:
-        return Granter(
+    def allocator(self, agent: Agent) -> Allocator:
+        return Allocator(
             view=lambda: self.view(agent),
-            keeper=agent.preparer.keeper,
+            claim_manager=agent.preparer.claim_manager,
             hardware=self.cards,
             recorded=self.record,
             pool=POOL,
-            handover=lambda: self.handover,
+            injection_method=lambda: self.injection_method,
             answers=lambda: str(next(self.answers)),
         )
 
-    def releaser(self, agent: Agent) -> Releaser:
-        return Releaser(
+    def releaser(self, agent: Agent) -> GarbageCollector:
+        return GarbageCollector(
             ledger=agent.journal.snapshot,
-            keeper=agent.preparer.keeper,
+            claim_manager=agent.preparer.claim_manager,
             recorded=lambda _asked: self.record(),
             changed=lambda: None,
         )
@@ -87,5 +87,5 @@ class PluginWorld(DrsWorld):
 
     def learn(self, agent: Agent) -> None:
         """Find out the cards' profiles, as the agent does when it looks after the node."""
-        assert self.examiner(agent).run(self.cards.all())
+        assert self.profile_prober(agent).run(self.cards.all())
         self.tool.calls.clear()

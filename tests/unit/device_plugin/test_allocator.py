@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.config.card_rules import Offer
-from dra_driver.device_plugin.allocator import Granter, Handover
+from dra_driver.config.card_rules import CardConfig
+from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
 from dra_driver.model.card import Problem
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import ContainerAllocation
 from dra_driver.node.claims.failures import TRIES
 from tests.unit.device_plugin.plugin_world import PluginWorld, ids
 from tests.unit.node.drs_world import errors, whole
@@ -31,20 +31,20 @@ class Node:
         self.world.learn(self.agent)
 
     @property
-    def granter(self) -> Granter:
-        return self.world.granter(self.agent)
+    def allocator(self) -> Allocator:
+        return self.world.allocator(self.agent)
 
     def give(self, card: int, mode: Mode, *ordinals: int) -> str:
         """What Allocate says: empty, or its error."""
         try:
-            self.granter.allocate(mode, ids(card, mode, *ordinals))
+            self.allocator.allocate(mode, ids(card, mode, *ordinals))
         except GcuError as error:
             return str(error)
         return ""
 
     def held(self) -> list[str]:
-        owners = [held.owner for held in self.agent.journal.snapshot().holdings.values()]
-        return sorted(str(owner) for owner in owners if isinstance(owner, Grant))
+        owners = [held.owner for held in self.agent.journal.snapshot().claims.values()]
+        return sorted(str(owner) for owner in owners if isinstance(owner, ContainerAllocation))
 
     def profiles(self, card: str) -> list[str]:
         return [one.profile for one in self.world.tool.instances(card)]
@@ -69,37 +69,41 @@ def test_one_instance_of_the_size(node: Node) -> None:
 
 
 def test_several_whole_cards(node: Node) -> None:
-    node.granter.allocate(WHOLE, [*ids(1, WHOLE, 0), *ids(0, WHOLE, 0)])
+    node.allocator.allocate(WHOLE, [*ids(1, WHOLE, 0), *ids(0, WHOLE, 0)])
     assert node.held() == [f"{ONE},{TWO}"]
 
 
 @pytest.mark.parametrize(
-    ("handover", "names", "variables", "paths"),
+    ("injection_method", "names", "variables", "paths"),
     [
-        (Handover.CDI_NAMES, 2, {}, []),
-        (Handover.NODES, 0, {"ENFLAME_VISIBLE_DEVICES": "0,1"}, ["/dev/gcu0", "/dev/gcu1"]),
+        (InjectionMethod.CDI_NAMES, 2, {}, []),
+        (InjectionMethod.NODES, 0, {"ENFLAME_VISIBLE_DEVICES": "0,1"}, ["/dev/gcu0", "/dev/gcu1"]),
     ],
     ids=["CDI names", "nodes"],
 )
 def test_what_a_container_is_told(
-    node: Node, handover: Handover, names: int, variables: dict[str, str], paths: list[str]
+    node: Node,
+    injection_method: InjectionMethod,
+    names: int,
+    variables: dict[str, str],
+    paths: list[str],
 ) -> None:
-    node.world.handover = handover
-    edits = node.granter.allocate(WHOLE, [*ids(0, WHOLE, 0), *ids(1, WHOLE, 0)])
+    node.world.injection_method = injection_method
+    edits = node.allocator.allocate(WHOLE, [*ids(0, WHOLE, 0), *ids(1, WHOLE, 0)])
     assert len(edits.cdi_names) == names
     assert edits.variables == variables
     assert sorted(each.path for each in edits.nodes) == paths
 
 
 def test_an_instance_is_named_to_the_container(node: Node) -> None:
-    node.world.handover = Handover.NODES
-    edits = node.granter.allocate(DRS, ids(0, DRS, 0))
+    node.world.injection_method = InjectionMethod.NODES
+    edits = node.allocator.allocate(DRS, ids(0, DRS, 0))
     [made] = node.world.tool.instances(ONE)
     assert edits.variables["TOPS_VISIBLE_DEVICES"] == f"DRS-{made.uuid}"
 
 
 def test_the_cdi_name_is_one_of_the_grants_file(node: Node) -> None:
-    [name] = node.granter.allocate(DRS, ids(0, DRS, 0)).cdi_names
+    [name] = node.allocator.allocate(DRS, ids(0, DRS, 0)).cdi_names
     [content] = node.world.files().values()
     assert name.startswith("gcu.enflame.com/claim=grant-")
     assert f'"{name.partition("=")[2]}"' in content
@@ -107,16 +111,16 @@ def test_the_cdi_name_is_one_of_the_grants_file(node: Node) -> None:
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_the_same_call_again(node: Node, mode: Mode) -> None:
-    first = node.granter.allocate(mode, ids(0, mode, 0))
+    first = node.allocator.allocate(mode, ids(0, mode, 0))
     before = node.agent.journal.snapshot()
-    assert node.granter.allocate(mode, ids(0, mode, 0)) == first
+    assert node.allocator.allocate(mode, ids(0, mode, 0)) == first
     after = node.agent.journal.snapshot()
     assert len(node.held()) == 1
-    assert before.holdings != after.holdings, "who looked before would not notice"
+    assert before.claims != after.claims, "who looked before would not notice"
     assert len(node.profiles(ONE)) == (1 if mode is DRS else 0)
     restarted = node.world.start()
     assert restarted.held() == node.agent.held()
-    assert node.world.granter(restarted).allocate(mode, ids(0, mode, 0)) == first
+    assert node.world.allocator(restarted).allocate(mode, ids(0, mode, 0)) == first
 
 
 @pytest.mark.parametrize(
@@ -144,7 +148,7 @@ def test_the_same_call_again(node: Node, mode: Mode) -> None:
 )
 def test_what_is_refused(node: Node, mode: Mode, devices: list[str], words: str) -> None:
     with pytest.raises(GcuError, match=words.replace(".", r"\.")):
-        node.granter.allocate(mode, devices)
+        node.allocator.allocate(mode, devices)
     assert (node.held(), node.world.files(), node.profiles(ONE)) == ([], {}, [])
     assert node.world.tool.changes() == []
 
@@ -195,7 +199,7 @@ def test_what_is_held_is_answered_although_the_card_is_sick(node: Node) -> None:
 
 
 def test_a_mode_that_the_rules_exclude(node: Node) -> None:
-    node.world.offers[CARDS[0]] = Offer(modes=frozenset({WHOLE}))
+    node.world.offers[CARDS[0]] = CardConfig(modes=frozenset({WHOLE}))
     assert "is not offered as enflame.com/shared-gcu" in node.give(0, SHARED, 0)
 
 
@@ -208,7 +212,7 @@ def test_a_node_that_serves_by_dra_gives_nothing_new(node: Node) -> None:
 
 def test_another_slice_count_leaves_cards_in_use_alone(node: Node) -> None:
     assert node.give(0, SHARED, 5) == ""
-    node.world.offers = {card: Offer(slice_count=2) for card in CARDS[:2]}
+    node.world.offers = {card: CardConfig(slice_count=2) for card in CARDS[:2]}
     assert node.give(0, SHARED, 0, 1, 2) == ""
     assert "has 2 devices" in node.give(1, SHARED, 2)
     assert node.give(1, SHARED, 0, 1) == ""
@@ -227,7 +231,7 @@ def test_slices_that_an_init_container_had(node: Node) -> None:
 
 def test_a_card_that_an_init_container_had(node: Node) -> None:
     assert node.give(0, WHOLE, 0) == ""
-    node.granter.allocate(WHOLE, [*ids(0, WHOLE, 0), *ids(1, WHOLE, 0)])
+    node.allocator.allocate(WHOLE, [*ids(0, WHOLE, 0), *ids(1, WHOLE, 0)])
     assert node.held() == [ONE, f"{ONE},{TWO}"]
 
 
@@ -254,12 +258,12 @@ def test_room_that_cannot_be_made_is_a_try_that_failed(node: Node) -> None:
     assert node.give(0, DRS, 0, 1, 2) == ""
     node.world.tool.set_fault("destroy-fails")
     for _ in range(TRIES):
-        assert node.world.failures.closed() == frozenset()
+        assert node.world.failures.tripped() == frozenset()
         assert "still there" in node.give(0, DRS, 0)
-    assert node.world.failures.closed() == {"drs-0000-0d-00-0"}
+    assert node.world.failures.tripped() == {"drs-0000-0d-00-0"}
     node.world.tool.clear_faults()
     assert node.give(0, DRS, 0) == ""
-    assert node.world.failures.closed() == frozenset()
+    assert node.world.failures.tripped() == frozenset()
 
 
 def test_what_fails_leaves_nothing(node: Node) -> None:
@@ -279,5 +283,5 @@ def test_foreign_instances_are_left_alone(node: Node) -> None:
 
 def test_agents_side_by_side_count_together(node: Node) -> None:
     other: Agent = node.world.start()
-    node.world.granter(other).allocate(SHARED, ids(0, SHARED, 0, 1))
+    node.world.allocator(other).allocate(SHARED, ids(0, SHARED, 0, 1))
     assert "in mode shared" in node.give(0, WHOLE, 0)

@@ -11,7 +11,7 @@ from dra_driver.device_plugin.preference import Hint, prefer_share, prefer_whole
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.mode import Mode
 from dra_driver.model.plugin_device import RESOURCES
-from tests.unit.device_plugin.test_preference import CARDS, MACHINE, available, ids, stocks
+from tests.unit.device_plugin.test_preference import CARDS, MACHINE, available, ids, inventories
 
 DRS = RESOURCES[Mode.DRS]
 
@@ -130,7 +130,7 @@ def test_whether_a_pod_is_known_for_what_the_kubelet_asks(
     ],
 )
 def test_a_share_where_it_was_meant(hinted: list[tuple[int, int]], expected: list[str]) -> None:
-    cards = stocks(0, 4, 6)
+    cards = inventories(0, 4, 6)
     meant = [Hint((CARDS[at],), needed) for at, needed in hinted]
     assert prefer_share(cards, available(cards), [], 2, hints=meant) == expected
 
@@ -143,7 +143,7 @@ def test_a_share_where_it_was_meant(hinted: list[tuple[int, int]], expected: lis
 def test_a_share_on_the_first_card_of_a_hint_with_room(
     used: tuple[int, ...], expected: list[str]
 ) -> None:
-    cards = stocks(*used)
+    cards = inventories(*used)
     hint = Hint((CARDS[1], CARDS[2]), 2)
     assert prefer_share(cards, available(cards), [], 2, hints=[hint]) == expected
 
@@ -156,7 +156,7 @@ def test_a_share_on_the_first_card_of_a_hint_with_room(
 def test_whole_cards_where_they_were_meant(
     hint: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
-    cards = stocks(*([0] * 7), mode=Mode.WHOLE)
+    cards = inventories(*([0] * 7), mode=Mode.WHOLE)
     found = prefer_whole(
         MACHINE, cards, available(cards), [], 2, hints=[Hint([CARDS[at] for at in hint], 2)]
     )

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from dra_driver.config.card_rules import Offer
+from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import holds_of
-from dra_driver.device_plugin.inventory import NodeView, stock
+from dra_driver.device_plugin.inventory import NodeView, inventories
 from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
-from dra_driver.model.owner import Grant, Owner
+from dra_driver.model.owner import ContainerAllocation, Owner
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Hold, Kind, record
+from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from tests.unit.node.world import CARDS, POOL, card, hold
 
 WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
@@ -36,15 +36,15 @@ class Node:
     cards: dict[int, Card] | None = field(
         default_factory=lambda: {n: card(CARDS[n], n) for n in (0, 1)}
     )
-    holders: list[tuple[Owner, tuple[Hold, ...]]] = field(default_factory=list)
-    offer: Offer = field(default_factory=Offer)
+    holders: list[tuple[Owner, tuple[PreparedDevice, ...]]] = field(default_factory=list)
+    offer: CardConfig = field(default_factory=CardConfig)
     table: ProfileTable | None = TABLE
     offering: bool = True
     closed: frozenset[str] = frozenset()
 
     def give(self, card: int, mode: Mode, *ordinals: int, total: int) -> None:
         devices = tuple(PluginDevice(CARDS[card], mode, each) for each in ordinals)
-        grant = Grant(devices, total, "")
+        grant = ContainerAllocation(devices, total, "")
         self.holders.append((grant, holds_of(grant, POOL)))
 
     def afflict(self, card: int, problem: Problem) -> None:
@@ -55,7 +55,7 @@ class Node:
         """Card and ordinal of each device, and the device."""
         ledger = Ledger()
         for owner, holds in self.holders:
-            ledger = ledger.apply(record(Kind.PREPARED, owner, holds))
+            ledger = ledger.apply(record(Kind.PREPARE_COMPLETED, owner, holds))
         view = NodeView(
             cards=None if self.cards is None else {c.address: c for c in self.cards.values()},
             ledger=ledger,
@@ -65,7 +65,7 @@ class Node:
             closed=self.closed,
         )
         found = []
-        for each in stock(view, mode):
+        for each in inventories(view, mode):
             for device in each.listed():
                 parsed = PluginDevice.parse(device.id)
                 assert parsed.mode is mode
@@ -125,7 +125,7 @@ def test_the_kinds_of_a_card_go_together(
 def test_another_slice_count_is_for_free_cards() -> None:
     node = Node()
     a_slice(node)
-    node.offer = Offer(slice_count=3)
+    node.offer = CardConfig(slice_count=3)
     assert node.told(SHARED) == [*names(0, 6), *names(1, 3)]
     node.holders.clear()
     assert node.told(SHARED) == [*names(0, 3), *names(1, 3)]
@@ -134,7 +134,7 @@ def test_another_slice_count_is_for_free_cards() -> None:
 def test_a_mode_that_is_no_longer_offered_keeps_what_is_held() -> None:
     node = Node()
     a_slice(node)
-    node.offer = Offer(modes=frozenset({WHOLE}))
+    node.offer = CardConfig(modes=frozenset({WHOLE}))
     assert (node.told(SHARED), node.told(WHOLE), node.told(DRS)) == (["0.2"], ["1.0"], [])
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dra_driver.config.card_rules import Offer
+from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import holds_of
 from dra_driver.device_plugin.inventory import NodeView
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
@@ -20,7 +20,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
 from dra_driver.model.node_cards import HeldInstance, Hold, NodeCard, parse_cards
-from dra_driver.model.owner import Grant, Owner
+from dra_driver.model.owner import ContainerAllocation, Owner
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint import records
@@ -37,33 +37,35 @@ CLAIM = ClaimRef("team", "claim", "uid-claim")
 CLAIMED = (CLAIM, (hold(0, mode=SHARED, consumed={"slices": "1"}),))
 
 
-def grant(mode: Mode, *ordinals: int, total: int = 6) -> Grant:
+def grant(mode: Mode, *ordinals: int, total: int = 6) -> ContainerAllocation:
     """Of the first card."""
-    return Grant(tuple(PluginDevice(CARDS[0], mode, each) for each in ordinals), total, "")
+    return ContainerAllocation(
+        tuple(PluginDevice(CARDS[0], mode, each) for each in ordinals), total, ""
+    )
 
 
-def granted(each: Grant) -> tuple[Owner, tuple[records.Hold, ...]]:
+def granted(each: ContainerAllocation) -> tuple[Owner, tuple[records.PreparedDevice, ...]]:
     return each, holds_of(each, POOL)
 
 
-def recorded(each: Grant, pod: str, container: str = "main") -> Recorded:
+def recorded(each: ContainerAllocation, pod: str, container: str = "main") -> Recorded:
     return Recorded(pod, container, RESOURCES[each.mode], frozenset(map(str, each.devices)))
 
 
 def view(
-    *holders: tuple[Owner, tuple[records.Hold, ...]],
+    *holders: tuple[Owner, tuple[records.PreparedDevice, ...]],
     cards: Iterable[Card] = (card(CARDS[0], 0),),
-    offer: Offer | None = None,
+    offer: CardConfig | None = None,
     table: ProfileTable | None = TABLE,
     offering: bool = True,
 ) -> NodeView:
     ledger = Ledger()
     for owner, holds in holders:
-        ledger = ledger.apply(record(Kind.PREPARED, owner, holds))
+        ledger = ledger.apply(record(Kind.PREPARE_COMPLETED, owner, holds))
     return NodeView(
         cards={each.address: each for each in cards},
         ledger=ledger,
-        offer=lambda _: offer or Offer(),
+        offer=lambda _: offer or CardConfig(),
         table=lambda _: table,
         offering=offering,
     )
@@ -87,11 +89,11 @@ FOREIGN = replace(card(CARDS[0], 0), problems=(Problem(TAINT_FOREIGN, "", "not o
             replace(FREE, mode=SHARED, held=(Hold("", "", 3),)),
         ),
         (
-            view(granted(TWO), offer=Offer(slice_count=4)),
+            view(granted(TWO), offer=CardConfig(slice_count=4)),
             replace(FREE, mode=SHARED, held=(Hold("pod-a", "main", 2),)),
         ),
         (
-            view(offer=Offer(modes=frozenset({SHARED}), slice_count=4)),
+            view(offer=CardConfig(modes=frozenset({SHARED}), slice_count=4)),
             replace(FREE, whole=False, slices=4, profiles=(), total=0),
         ),
         (view(table=None), replace(FREE, profiles=(), total=0)),

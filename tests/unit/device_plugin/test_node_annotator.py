@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from dra_driver.device_plugin.inventory import NodeView
-from dra_driver.device_plugin.node_annotator import Reporter
+from dra_driver.device_plugin.node_annotator import NodeAnnotator
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import NODES, Resource
@@ -31,7 +31,7 @@ class World:
         self.away = False
         self.patches: list[Object] = []
         self.pauses: list[float] = []
-        self.reporter = Reporter(
+        self.reporter = NodeAnnotator(
             cast("Api", self),
             "node-1",
             view=self.read,
@@ -79,54 +79,54 @@ def world() -> World:
 
 def test_what_has_not_changed_is_not_written_again(world: World) -> None:
     assert world.problem() == "the Node has not been told of the cards yet"
-    world.reporter.look()
-    world.reporter.look()
+    world.reporter.run_once()
+    world.reporter.run_once()
     assert len(world.patches) == 1
     assert world.problem() is None
     world.view = view(granted(TWO))
-    world.reporter.look()
+    world.reporter.run_once()
     assert world.card().held == (Hold("", "", 2),)
 
 
 def test_whose_it_is_comes_with_the_kubelets_record(world: World) -> None:
     world.view = view(granted(TWO))
     world.checkpoint = None
-    world.reporter.look()
+    world.reporter.run_once()
     world.checkpoint = [recorded(TWO, "pod-a")]
-    world.reporter.look()
+    world.reporter.run_once()
     assert world.card().held == (Hold("pod-a", "main", 2),)
 
 
 def test_nobody_is_told_of_cards_that_were_not_read(world: World) -> None:
     world.view = NodeView(None, view().ledger, view().offer, view().table)
-    world.reporter.look()
+    world.reporter.run_once()
     assert world.patches == []
 
 
 def test_what_is_not_so_any_more_is_not_applied(world: World) -> None:
-    world.reporter.look()
+    world.reporter.run_once()
     assert world.patches[-1]["metadata"]["labels"] == {"enflame.com/gcushare": "true"}
     world.view = view(cards=())
-    world.reporter.look()
+    world.reporter.run_once()
     assert world.patches[-1]["metadata"]["labels"] == {}
 
 
 def test_it_is_written_anew_from_time_to_time(world: World) -> None:
-    world.reporter.look()
+    world.reporter.run_once()
     world.now += 301
-    world.reporter.look()
+    world.reporter.run_once()
     assert len(world.patches) == 2
 
 
 def test_a_node_that_joined_again_is_told_at_once(world: World) -> None:
     """Who deletes a Node starts its kubelet anew to have it back, and the agent may run on."""
-    world.reporter.look()
+    world.reporter.run_once()
     world.kubelet, world.away = 2, True
     with pytest.raises(Unavailable):  # it may not be there yet
-        world.reporter.look()
+        world.reporter.run_once()
     world.away = False
-    world.reporter.look()
-    world.reporter.look()
+    world.reporter.run_once()
+    world.reporter.run_once()
     assert len(world.patches) == 2
 
 
@@ -136,28 +136,28 @@ def test_a_server_that_does_not_answer_is_asked_again_later(world: World) -> Non
     assert world.pauses
     assert world.problem() == "the API server did not answer"
     world.away = False
-    world.reporter.look()
+    world.reporter.run_once()
     assert len(world.patches) == 1
     assert world.problem() is None
 
 
 def test_a_write_that_may_have_been_made_is_not_trusted(world: World) -> None:
-    world.reporter.look()
+    world.reporter.run_once()
     world.view, world.away = view(granted(TWO)), True
     with pytest.raises(Unavailable):
-        world.reporter.look()
+        world.reporter.run_once()
     world.view, world.away = view(), False  # as before, while the Node may say otherwise
-    world.reporter.look()
+    world.reporter.run_once()
     assert len(world.patches) == 2
     assert world.card().held == ()
 
 
 def test_a_journal_that_cannot_be_read_does_not_end_the_work(world: World) -> None:
-    world.reporter.look()
+    world.reporter.run_once()
     world.view = None
     world.reporter.run()
     assert world.pauses
     assert world.problem() == "the journal cannot be read"
     world.view = view()
-    world.reporter.look()
+    world.reporter.run_once()
     assert world.problem() is None

@@ -59,7 +59,7 @@ class Node:
         self.plugin: DevicePlugin
         self.start()
         self.world.learn(self.agent)
-        self.plugin.tell()
+        self.plugin.notify()
         self.becomes(cards, cards * 6, cards * 6)
 
     def start(self) -> None:
@@ -68,9 +68,9 @@ class Node:
         self.agent = self.world.start()
         self.plugin = DevicePlugin(
             view=lambda: self.world.view(self.agent),
-            keeper=self.agent.preparer.keeper,
+            claim_manager=self.agent.preparer.claim_manager,
             hardware=self.world.cards,
-            handover=lambda: self.world.handover,
+            injection_method=lambda: self.world.injection_method,
             changed=lambda: None,
             node_name=NODE,
             kubelet_root=self.kubelet.folders.plugins.parent,
@@ -284,11 +284,11 @@ def test_a_card_that_is_lost_and_comes_back(node: Node) -> None:
     node.kubelet.admit("a", "main", SHARED, 2)
     node.becomes(1, 12, 6)
     node.world.cards.problems[CARDS[1]] = (Problem(TAINT_UNHEALTHY, "lost", "gone"),)
-    node.plugin.tell()
+    node.plugin.notify()
     node.becomes(0, 6, 0)
     assert len(node.kubelet.ids(WHOLE, healthy=False)) == 1
     node.world.cards.problems.clear()
-    node.plugin.tell()
+    node.plugin.notify()
     node.becomes(1, 12, 6)
 
 

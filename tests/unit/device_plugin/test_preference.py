@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dra_driver.device_plugin.inventory import Stock
+from dra_driver.device_plugin.inventory import Inventory
 from dra_driver.device_plugin.preference import prefer_share, prefer_whole
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -15,17 +15,17 @@ from tests.unit.node.world import card
 CARDS = tuple(PciAddress.parse(f"0000:{bus:02x}:00.0") for bus in range(8))
 
 
-def stocks(*held: int, mode: Mode = Mode.SHARED, **changes: bool) -> list[Stock]:
+def inventories(*held: int, mode: Mode = Mode.SHARED, **changes: bool) -> list[Inventory]:
     """Cards of six, of which so many are held, by ordinal."""
     return [
-        Stock(
+        Inventory(
             card=CARDS[at],
             mode=mode,
             total=6 if mode is not Mode.WHOLE else 1,
             held=frozenset(range(count)),
             offered=changes.get("offered", True),
             blocked=changes.get("blocked", False),
-            sick=changes.get("sick", False),
+            unhealthy=changes.get("sick", False),
             numa_node=None,
         )
         for at, count in enumerate(held)
@@ -36,7 +36,7 @@ def ids(card: int, *ordinals: int, mode: Mode = Mode.SHARED) -> list[str]:
     return [f"{CARDS[card]}/{mode.value}/{each}" for each in ordinals]
 
 
-def available(cards: list[Stock]) -> list[str]:
+def available(cards: list[Inventory]) -> list[str]:
     return [
         f"{each.card}/{each.mode.value}/{ordinal}"
         for each in cards
@@ -58,12 +58,12 @@ def available(cards: list[Stock]) -> list[str]:
     ids=["the fullest", "that fits", "a free one last", "the first of equals", "none", "all full"],
 )
 def test_best_fit(held: tuple[int, ...], size: int, expected: list[str]) -> None:
-    cards = stocks(*held)
+    cards = inventories(*held)
     assert prefer_share(cards, available(cards), [], size) == expected
 
 
 def test_only_of_what_the_kubelet_has() -> None:
-    cards = stocks(0, 0)
+    cards = inventories(0, 0)
     assert prefer_share(cards, ids(1, 2, 4), [], 2) == ids(1, 2, 4)
     assert prefer_share(cards, [*ids(0, 1), *ids(1, 2)], [], 2) == []
     assert prefer_share(cards, ["unknown"], [], 1) == []
@@ -82,19 +82,19 @@ def test_a_card_that_the_kubelet_alone_counts_as_free(
 ) -> None:
     """Its container has just ended, or was never started as we were killed; the kubelet would take
     devices of several cards if nothing were preferred, and the pod would fail."""
-    cards = stocks(*held, mode=Mode.SHARED)
+    cards = inventories(*held, mode=Mode.SHARED)
     kubelet = [*ids(0, *range(6)), *ids(1, *range(1, 6))]
     assert prefer_share(cards, kubelet, [], size) == expected
 
 
 @pytest.mark.parametrize("reason", ["sick", "blocked"])
 def test_not_where_nothing_can_be_given_out(reason: str) -> None:
-    cards = stocks(0, sick=reason == "sick", blocked=reason == "blocked")
+    cards = inventories(0, sick=reason == "sick", blocked=reason == "blocked")
     assert prefer_share(cards, available(cards), [], 1) == []
 
 
 def test_beside_what_an_init_container_had() -> None:
-    cards = stocks(5, 1)
+    cards = inventories(5, 1)
     free = [*available(cards), *ids(1, 0)]
     assert prefer_share(cards, free, ids(1, 0), 2) == ids(1, 0, 1)
     assert prefer_share(cards, free, ids(1, 0), 7) == []
@@ -142,14 +142,14 @@ MACHINE = {
 def test_whole_cards_are_close_to_each_other(
     free: range | tuple[int, ...], size: int, expected: list[int] | None
 ) -> None:
-    cards = stocks(*([0] * 8), mode=Mode.WHOLE)
+    cards = inventories(*([0] * 8), mode=Mode.WHOLE)
     offered = [ids(at, 0, mode=Mode.WHOLE)[0] for at in free]
     found = prefer_whole(MACHINE, cards, offered, [], size)
     assert found == [ids(at, 0, mode=Mode.WHOLE)[0] for at in expected or ()]
 
 
 def test_whole_cards_beside_that_of_an_init_container() -> None:
-    cards = stocks(*([0] * 8), mode=Mode.WHOLE)
+    cards = inventories(*([0] * 8), mode=Mode.WHOLE)
     offered = [ids(at, 0, mode=Mode.WHOLE)[0] for at in range(8)]
     [kept] = ids(5, 0, mode=Mode.WHOLE)
     found = prefer_whole(MACHINE, cards, offered, [kept], 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.hardware.breaker import Silence
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.errors import CardBusy, CardSilent
 from dra_driver.hardware.efsmi.runner import EfsmiFailed, EfsmiHung
 from dra_driver.model.errors import HardwareError
@@ -12,7 +12,7 @@ from dra_driver.model.errors import HardwareError
 HUNG = EfsmiHung("`efsmi -L` did not end within 20 s", remedy="look at the kernel log")
 
 
-def ask(silence: Silence, whom: str, error: HardwareError | None = None) -> str:
+def ask(silence: HungCardBreaker, whom: str, error: HardwareError | None = None) -> str:
     """How it ends: the error's class, or nothing."""
     try:
         with silence.asking(whom):
@@ -34,7 +34,7 @@ def ask(silence: Silence, whom: str, error: HardwareError | None = None) -> str:
 def test_who_did_not_answer_in_a_step_is_not_asked_in_the_next(
     error: HardwareError, then: str
 ) -> None:
-    silence = Silence()
+    silence = HungCardBreaker()
     with silence.step():
         ask(silence, "card a", error)
         assert ask(silence, "card a") == "", "what the call did must be seen"
@@ -46,13 +46,13 @@ def test_who_did_not_answer_in_a_step_is_not_asked_in_the_next(
 
 
 def test_outside_of_steps_everybody_is_asked() -> None:
-    silence = Silence()
+    silence = HungCardBreaker()
     assert ask(silence, "card a", HUNG) == "EfsmiHung"
     assert ask(silence, "card a") == ""
 
 
 def test_the_error_says_what_was_seen_and_what_to_do() -> None:
-    silence = Silence()
+    silence = HungCardBreaker()
     with silence.step():
         ask(silence, "card a", HUNG)
     with pytest.raises(CardSilent) as raised, silence.asking("card a"):
@@ -61,7 +61,7 @@ def test_the_error_says_what_was_seen_and_what_to_do() -> None:
 
 
 def test_who_hung_before_is_not_asked_until_the_end() -> None:
-    silence = Silence()
+    silence = HungCardBreaker()
     silence.begin({"card a": HUNG})
     with silence.step():
         assert ask(silence, "card a") == "CardSilent"

@@ -11,9 +11,9 @@ import pytest
 
 from dra_driver.kube.api import Change, Listing
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.cluster_config import Access, trusting
+from dra_driver.kube.cluster_config import ClusterConfig, trusting
 from dra_driver.kube.errors import Gone, Unavailable
-from dra_driver.kube.http.connection import Wire
+from dra_driver.kube.http.connection import HttpConnection
 from dra_driver.kube.http.connections import Connections
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.kube.watch_stream import WatchStream
@@ -22,7 +22,7 @@ from dra_driver.model.errors import InvalidValue
 
 
 class Pieces:
-    """Plays a `Wire` whose body comes in the given pieces."""
+    """Plays a `HttpConnection` whose body comes in the given pieces."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         self._pieces = list(pieces)
@@ -41,7 +41,7 @@ class Pieces:
 
 
 def watch(*pieces: bytes | Exception) -> WatchStream:
-    return WatchStream(cast("Wire", Pieces(*pieces)), "watch of pods")
+    return WatchStream(cast("HttpConnection", Pieces(*pieces)), "watch of pods")
 
 
 def line(change: str, obj: dict[str, object]) -> bytes:
@@ -130,7 +130,7 @@ def test_a_token_that_cannot_be_read_again_is_no_answer(error: Exception) -> Non
     def token() -> str:
         raise error
 
-    access = Access("https://127.0.0.1:1", trusting(), token)
+    access = ClusterConfig("https://127.0.0.1:1", trusting(), token)
     client = Client(Connections(access), effects=Effects(), user_agent="tests/1")
     with pytest.raises(Unavailable, match="no token for GET /version"):
         client.server_version()

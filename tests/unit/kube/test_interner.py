@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dra_driver.kube import interner as sharing
-from dra_driver.kube.interner import Sharing
+from dra_driver.kube.interner import Interner
 
 
 def some(draw: random.Random, depth: int) -> Any:
@@ -26,7 +26,7 @@ def some(draw: random.Random, depth: int) -> Any:
 @pytest.mark.parametrize("most", [3, 10_000], ids=["forgetting", "remembering"])
 def test_nothing_becomes_another_value(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "_MOST_KNOWN", most)
-    draw, share = random.Random(0), Sharing()
+    draw, share = random.Random(0), Interner()
     kept = []
     for _ in range(3_000):
         value = some(draw, 4)
@@ -44,7 +44,7 @@ def test_nothing_becomes_another_value(most: int, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_equal_values_are_one_object(value: object) -> None:
-    share = Sharing()
+    share = Interner()
     one = share(json.loads(json.dumps(value)))
     again = json.loads(json.dumps(value))
     assert share(copy.copy(again)) is share(again) is one
@@ -61,7 +61,7 @@ def test_equal_values_are_one_object(value: object) -> None:
     ],
 )
 def test_what_is_not_the_same_is_told_apart(one: object, other: object) -> None:
-    share = Sharing()
+    share = Interner()
     found = [share(each) for each in (one, other)]
     assert found[0] is not found[1]
     assert [repr(each) for each in found] == [repr(one), repr(other)]
@@ -72,7 +72,7 @@ def test_what_is_not_the_same_is_told_apart(one: object, other: object) -> None:
 )
 def test_what_nobody_needs_any_more_is_not_kept_for_ever(values: int, size: int) -> None:
     """A pod's tolerations may be megabytes, and a tenant makes one such pod after another."""
-    share = Sharing()
+    share = Interner()
     tracemalloc.start()
     for number in range(values):
         share([f"{number}", "x" * size])

@@ -63,9 +63,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folders]:
 def test_a_dead_agents_service_is_removed(folders: Folders, name: str) -> None:
     dead = folders.leave(folders.service / name)
     siblings = folders.siblings()
-    siblings.look()
+    siblings.run_once()
     assert dead.exists(), "it may be one that will listen in a moment"
-    siblings.look()
+    siblings.run_once()
     assert not dead.exists()
 
 
@@ -80,8 +80,8 @@ def test_a_dead_agents_service_is_removed(folders: Folders, name: str) -> None:
 def test_a_dead_agents_registration_is_removed(folders: Folders, name: str) -> None:
     dead = folders.leave(folders.registry / name)
     siblings = folders.siblings()
-    siblings.look()
-    siblings.look()
+    siblings.run_once()
+    siblings.run_once()
     assert not dead.exists()
 
 
@@ -97,7 +97,7 @@ def test_other_drivers_sockets_stay(folders: Folders, name: str) -> None:
     other = folders.leave(folders.registry / name)
     siblings = folders.siblings()
     for _ in range(3):
-        siblings.look()
+        siblings.run_once()
     assert other.exists()
 
 
@@ -108,7 +108,7 @@ def test_what_is_alive_or_ours_or_no_socket_stays(folders: Folders) -> None:
     before = sorted(folders.service.iterdir())
     siblings = folders.siblings()
     for _ in range(3):
-        siblings.look()
+        siblings.run_once()
     assert sorted(folders.service.iterdir()) == before
 
 
@@ -117,10 +117,10 @@ def test_one_that_begins_to_listen_between_two_looks_stays(folders: Folders) -> 
     with socket.socket(socket.AF_UNIX) as late:
         late.bind(str(path))
         siblings = folders.siblings()
-        siblings.look()
+        siblings.run_once()
         late.listen(1)
-        siblings.look()
-        siblings.look()
+        siblings.run_once()
+        siblings.run_once()
         assert path.exists()
 
 
@@ -129,7 +129,7 @@ def test_one_that_does_not_take_calls_for_a_while_stays(folders: Folders) -> Non
     folders.listen(path)
     siblings = folders.siblings()
     for _ in range(10):  # more than wait for it to take them
-        assert not siblings.look()
+        assert not siblings.run_once()
     assert path.exists()
 
 
@@ -137,19 +137,19 @@ def test_one_that_does_not_take_calls_for_a_while_stays(folders: Folders) -> Non
 def test_an_agent_that_leaves_is_noticed_once(folders: Folders, clean: bool) -> None:
     path = folders.service / f"dra-{OTHER}.sock"
     siblings = folders.siblings()
-    assert not siblings.look()
+    assert not siblings.run_once()
     listener = folders.listen(path)
-    assert not siblings.look()
+    assert not siblings.run_once()
     listener.close()
     if clean:
         path.unlink()
-    assert siblings.look()
-    assert not siblings.look()
+    assert siblings.run_once()
+    assert not siblings.run_once()
 
 
 def test_folders_that_are_gone_are_no_siblings(folders: Folders) -> None:
     folders.service.rmdir()
-    assert not folders.siblings().look()
+    assert not folders.siblings().run_once()
 
 
 def test_without_file_descriptors_to_spare_nobody_is_taken_for_dead(
@@ -164,5 +164,5 @@ def test_without_file_descriptors_to_spare_nobody_is_taken_for_dead(
     with monkeypatch.context() as patch:
         patch.setattr(socket, "socket", refuse)
         for _ in range(2):
-            siblings.look()
+            siblings.run_once()
     assert dead.exists()

@@ -6,7 +6,7 @@ import pytest
 
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import Grant, grant_uid
+from dra_driver.model.owner import ContainerAllocation, grant_uid
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 
@@ -58,18 +58,21 @@ def test_other_texts_are_no_ids(text: str) -> None:
 )
 def test_what_no_container_can_have(devices: tuple[PluginDevice, ...]) -> None:
     with pytest.raises(InvalidValue):
-        Grant(devices, 6, "")
+        ContainerAllocation(devices, 6, "")
 
 
 def test_a_container_can_have_several_whole_cards() -> None:
-    grant = Grant((device(ONE, Mode.WHOLE, 0), device(TWO, Mode.WHOLE, 0)), 1, "")
+    grant = ContainerAllocation((device(ONE, Mode.WHOLE, 0), device(TWO, Mode.WHOLE, 0)), 1, "")
     assert grant.cards == (ONE, TWO)
     assert grant.title == "the container with enflame.com/gcu 0000:0d:00.0,0000:0e:00.0"
 
 
 def test_the_same_devices_are_the_same_grant_whatever_their_order() -> None:
     devices = (device(ONE, Mode.SHARED, 0), device(ONE, Mode.SHARED, 1))
-    first, again = Grant(devices, 6, "first"), Grant(devices, 6, "again")
+    first, again = (
+        ContainerAllocation(devices, 6, "first"),
+        ContainerAllocation(devices, 6, "again"),
+    )
     assert first.uid == again.uid == grant_uid(reversed(devices))
     assert first != again
     assert first.uid != grant_uid(devices[:1])

@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver import model
 from dra_driver.model.card import Virtualization
-from dra_driver.model.claim_device import PreparedDevice
+from dra_driver.model.claim_device import ClaimDevice
 from tests.unit.model.cards import CARD
 
 
@@ -45,5 +45,5 @@ def test_virtualization_is_as_efsmi_prints_it() -> None:
 
 
 def test_a_prepared_device_has_no_share_unless_told() -> None:
-    device = PreparedDevice("gcu", "pool", "device", ("gcu.enflame.com/claim=a",))
+    device = ClaimDevice("gcu", "pool", "device", ("gcu.enflame.com/claim=a",))
     assert device.share_id is None

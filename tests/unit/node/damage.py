@@ -30,12 +30,12 @@ def open_flipped(folder: Path, place: int) -> None:
     opening = journal.open()
     assert len(uids(journal)) >= 1
     assert not opening.complete
-    assert opening.set_aside is not None
-    assert opening.set_aside.read_bytes() == bytes(content)
+    assert opening.quarantined is not None
+    assert opening.quarantined.read_bytes() == bytes(content)
     # What was damaged is gone from the file itself: the next start is a clean one.
     journal.rebuilt()
     again = Journal(folder, capacity=CAPACITY).open()
-    assert (again.complete, again.set_aside) == (True, None)
+    assert (again.complete, again.quarantined) == (True, None)
 
 
 def open_cut(folder: Path, length: int) -> None:
@@ -60,7 +60,7 @@ def open_torn(folder: Path, length: int) -> None:
     opening = journal.open()
     # The header was there before the first record: only damage takes a part of it.
     is_torn = length >= ends(SMALL)[0]
-    assert (opening.set_aside is None, opening.complete) == (is_torn, is_torn)
+    assert (opening.quarantined is None, opening.complete) == (is_torn, is_torn)
     assert sorted(uids(journal)) == whole
     journal.write(prepared(3))
     assert sorted(uids(opened(folder))) == [*whole, "uid-3"]

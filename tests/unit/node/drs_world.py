@@ -19,8 +19,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.modes.all_modes import all_modes
-from dra_driver.node.modes.driver import ModeSteps
-from dra_driver.node.recovery.profile_prober import Examiner
+from dra_driver.node.modes.driver import ModeDriver
+from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Findings, Reconciler
 from tests.unit.memory_efsmi import MemoryEfsmi
 from tests.unit.node.world import CARDS, Agent, World, claim, result
@@ -88,7 +88,7 @@ class DrsWorld(World):
     def hardware(self) -> SimulatedCards:
         return self.cards
 
-    def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeSteps]:
+    def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeDriver]:
         self.tool.effects = effects or Effects()
         locks = DrsLocks(self.root / "state" / "locks", patience=0)
         self.drs = Drs(self.tool, locks, indexes=self.indexes, silence=self.silence)
@@ -104,12 +104,15 @@ class DrsWorld(World):
 
     def reconcile(self, agent: Agent, **keys: Any) -> Findings:
         reconciler = Reconciler(
-            keeper=agent.preparer.keeper, journal=agent.journal, locks=agent.locks, drs=self.drs
+            claim_manager=agent.preparer.claim_manager,
+            journal=agent.journal,
+            locks=agent.locks,
+            drs=self.drs,
         )
         return reconciler.run(self.cards.all(), **keys)
 
-    def examiner(self, agent: Agent) -> Examiner:
-        return Examiner(
+    def profile_prober(self, agent: Agent) -> ProfileProber:
+        return ProfileProber(
             drs=self.drs,
             tables=self.tables,
             journal=agent.journal,

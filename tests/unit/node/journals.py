@@ -19,7 +19,7 @@ def ref(number: int) -> ClaimRef:
 
 
 def prepared(number: int) -> Record:
-    return record(Kind.PREPARED, ref(number), (hold(number % 4),))
+    return record(Kind.PREPARE_COMPLETED, ref(number), (hold(number % 4),))
 
 
 def forgotten(number: int) -> Record:
@@ -34,7 +34,7 @@ def opened(directory: Path, effects: Effects | None = None) -> Journal:
 
 
 def uids(journal: Journal) -> set[str]:
-    return set(journal.snapshot().holdings)
+    return set(journal.snapshot().claims)
 
 
 def records_in(path: Path) -> list[Record]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from dra_driver.model.claim_device import PreparedDevice
+from dra_driver.model.claim_device import ClaimDevice
 from tests.unit.node.drs_world import DrsWorld
 
-Answer = tuple[PreparedDevice, ...]
+Answer = tuple[ClaimDevice, ...]
 
 
 @dataclass

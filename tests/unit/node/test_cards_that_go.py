@@ -215,7 +215,7 @@ def test_ecc_is_switched_and_what_was_granted_is_no_size_any_more(tmp_path: Path
     [there] = world.tool.instances(ONE)
     assert there.profile == "1g.11gb"
     assert all("no profile has size 3" in text for text in errors(agent, *[refused] * TRIES))
-    assert world.failures.closed() == {"drs-0000-0d-00-0"}
+    assert world.failures.tripped() == {"drs-0000-0d-00-0"}
     assert errors(agent, kept) == [""]
     assert agent.preparer.unprepare([refused]) == {refused.uid: None}
     assert world.tool.instances(ONE) == (there,)

@@ -84,7 +84,7 @@ def test_an_older_journal_is_read_and_raised(tmp_path: Path, header: dict[str, A
     content = [header, prepared(1).raw]
     (tmp_path / "journal").write_bytes(b"".join(frames.encode(encode(raw)) for raw in content))
     opening = Journal(tmp_path).open()
-    assert (opening.set_aside, opening.complete) == (None, True)
+    assert (opening.quarantined, opening.complete) == (None, True)
     kept = [dict(each.raw) for each in records_in(tmp_path / "journal")]
     assert kept[0] == {**header, "version": 1, "records": 1}
     assert uids(opened(tmp_path)) == {"uid-1"}
@@ -212,7 +212,7 @@ def test_a_loss_is_remembered_until_it_is_made_good(tmp_path: Path) -> None:
         assert not journal.open().complete
     journal.rebuilt()
     again = Journal(tmp_path).open()
-    assert (again.complete, again.set_aside) == (True, None)
+    assert (again.complete, again.quarantined) == (True, None)
 
 
 def test_a_damaged_journal_that_cannot_be_written_anew_is_not_written_to(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_sector_that_cannot_be_read_is_damage(
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, first - at), at))
     opening = Journal(tmp_path, capacity=CAPACITY).open()
-    assert (opening.set_aside is not None, opening.complete) == (True, False)
+    assert (opening.quarantined is not None, opening.complete) == (True, False)
 
 
 def test_where_files_have_one_name_only_a_damaged_one_is_copied(
@@ -258,7 +258,7 @@ def test_where_files_have_one_name_only_a_damaged_one_is_copied(
 
     monkeypatch.setattr(Path, "hardlink_to", refused)
     (tmp_path / "journal").write_bytes(SMALL[:-1])
-    aside = Journal(tmp_path, capacity=CAPACITY).open().set_aside
+    aside = Journal(tmp_path, capacity=CAPACITY).open().quarantined
     assert aside is not None
     assert aside.read_bytes() == SMALL[:-1]
 
@@ -268,8 +268,8 @@ def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     opening = journal.open()
     assert not opening.complete
-    assert opening.set_aside is not None
-    assert opening.set_aside.is_dir()
+    assert opening.quarantined is not None
+    assert opening.quarantined.is_dir()
     journal.write(prepared(1))
 
 

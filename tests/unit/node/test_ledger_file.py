@@ -25,14 +25,14 @@ def test_it_is_what_an_agent_has_and_nothing_changes(tmp_path: Path) -> None:
 
 
 def test_where_there_is_none_nothing_is_held(tmp_path: Path) -> None:
-    assert not read_ledger(tmp_path / "nowhere").holdings
+    assert not read_ledger(tmp_path / "nowhere").claims
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_last_record_that_was_not_written_completely_is_left_out(tmp_path: Path) -> None:
     opened(tmp_path).write(prepared(1))
     append_torn(tmp_path, prepared(2))
-    assert set(read_ledger(tmp_path).holdings) == {"uid-1"}
+    assert set(read_ledger(tmp_path).claims) == {"uid-1"}
 
 
 HEADLESS = frames.encode(b'{"kind":"drs-off","card":"0000:01:00.0"}')

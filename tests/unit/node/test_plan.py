@@ -26,35 +26,35 @@ def planned(object_: dict[str, Any]) -> tuple[object, ...]:
 @pytest.mark.parametrize(
     ("object_", "holds"),
     [
-        pytest.param(claim("one", result(0)), (hold(0, sees=()),), id="one card"),
+        pytest.param(claim("one", result(0)), (hold(0, visible_cards=()),), id="one card"),
         pytest.param(
             claim("one", result(1), result(0, "second")),
-            (hold(1, sees=()), hold(0, request="second", sees=())),
+            (hold(1, visible_cards=()), hold(0, request="second", visible_cards=())),
             id="two requests",
         ),
         pytest.param(
             claim("one", result(0, "first/second-choice")),
-            (hold(0, request="first", sees=()),),
+            (hold(0, request="first", visible_cards=()),),
             id="a subrequest",
         ),
         pytest.param(
             claim("one", result(0, adminAccess=True)),
-            (hold(0, sees=(), admin_access=True),),
+            (hold(0, visible_cards=(), admin_access=True),),
             id="administrative access",
         ),
         pytest.param(
             claim("one", result("nic-0", driver="nic.example.com", pool="x"), result(0)),
-            (hold(0, sees=()),),
+            (hold(0, visible_cards=()),),
             id="another driver's result is left out",
         ),
         pytest.param(
             claim("one", result(0), config=(THEIRS,)),
-            (hold(0, sees=()),),
+            (hold(0, visible_cards=()),),
             id="another driver's configuration",
         ),
         pytest.param(
             claim("one", result(0), config=({**OURS, "source": "FromClass"},)),
-            (hold(0, sees=()),),
+            (hold(0, visible_cards=()),),
             id="configuration that the controller has heeded",
         ),
     ],

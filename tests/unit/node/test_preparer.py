@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dra_driver.model.claim import ClaimRef
-from dra_driver.model.claim_device import PreparedDevice
+from dra_driver.model.claim_device import ClaimDevice
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
@@ -46,7 +46,7 @@ def test_a_whole_card(world: World, agent: Agent) -> None:
     ref = world.api.add(claim("one", result(0)))
     assert agent.preparer.prepare([ref]) == {
         "uid-one": (
-            PreparedDevice(
+            ClaimDevice(
                 request="gcu",
                 pool=POOL,
                 device="whole-0000-0d-00-0",
@@ -193,7 +193,7 @@ def test_a_claim_allocated_anew_after_a_failure_moves(world: World) -> None:
     disk.on = False
     world.api.add(claim("one", result(1)))
     assert prepared(agent, ref) == [""]
-    (held,) = agent.journal.snapshot().holdings.values()
+    (held,) = agent.journal.snapshot().claims.values()
     assert held.cards == {CARDS[1]}
     assert visible(world) == {"ENFLAME_VISIBLE_DEVICES=2"}
 

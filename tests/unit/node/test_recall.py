@@ -84,7 +84,7 @@ def test_a_file_that_goes_before_it_is_taken_in_is_not(world: DrsWorld) -> None:
     ref = world.api.add(whole("a", 0))
     assert errors(agent, ref) == [""]
     assert agent.preparer.unprepare([ref]) == {ref.uid: None}
-    assert agent.preparer.keeper.recall(ref.uid) is Outcome.AT_REST
+    assert agent.preparer.claim_manager.adopt_from_cdi(ref.uid) is Outcome.AT_REST
     assert agent.held() == {}
 
 

@@ -48,7 +48,7 @@ def test_what_was_there_when_the_file_was_made_is_no_torn_record(tmp_path: Path)
     with pytest.raises(JournalError, match="is damaged"):
         read_ledger(tmp_path)
     opening = Journal(tmp_path).open()
-    assert (opening.set_aside is not None, opening.complete) == (True, False)
+    assert (opening.quarantined is not None, opening.complete) == (True, False)
 
 
 def test_a_write_that_the_disk_cuts_is_told_and_is_no_damage(

@@ -31,8 +31,8 @@ def prepare(world: World, made: dict[str, Any]) -> str:
 
 
 def sees(world: World, name: str) -> Any:
-    [hold] = world.start().journal.snapshot().holdings[f"uid-{name}"].holds
-    return hold.sees
+    [hold] = world.start().journal.snapshot().claims[f"uid-{name}"].devices
+    return hold.visible_cards
 
 
 def share(world: World, *containers: tuple[str, ...]) -> None:
@@ -141,6 +141,6 @@ def test_two_pods_that_ask_for_a_shared_claim_at_the_same_moment(world: World, s
     own = world.api.add(claim("own", result(1), pods=PODS[1:]))
     calls = ([shared], [shared, own])
     turns.play([partial(agent.preparer.prepare, refs) for refs in calls])
-    holdings = agent.journal.snapshot().holdings
-    [hold] = holdings[shared.uid].holds
-    assert (own.uid in holdings) == (hold.sees == CARDS[:2])
+    holdings = agent.journal.snapshot().claims
+    [hold] = holdings[shared.uid].devices
+    assert (own.uid in holdings) == (hold.visible_cards == CARDS[:2])

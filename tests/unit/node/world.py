@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dra_driver.hardware.breaker import Silence
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.model.card import Card, DeviceNode
 from dra_driver.model.claim import ClaimRef
@@ -20,11 +20,11 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.records import Hold
-from dra_driver.node.claims.failures import Failures
-from dra_driver.node.claims.recreated import Remade
+from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.claims.failures import DeviceCircuitBreaker
+from dra_driver.node.claims.recreated import RecreatedInstance
 from dra_driver.node.locks import Locks, Take, take_lock
-from dra_driver.node.modes.driver import ModeSteps, WholeCard
+from dra_driver.node.modes.driver import ModeDriver, WholeCard
 from dra_driver.node.ports import Hardware
 from dra_driver.node.preparer import Preparer
 from dra_driver.node.recovery.recovery import Recovery, Report
@@ -114,13 +114,13 @@ class Workshop(WholeCard):
     made: set[PciAddress] = field(default_factory=set)
     broken: bool = False
 
-    def create(self, hold: Hold, card: Card, /) -> Hold:
+    def create(self, hold: PreparedDevice, card: Card, /) -> PreparedDevice:
         self.made.add(hold.card)
         if self.broken:
             raise HardwareError("made, but reported as failed")
         return hold
 
-    def destroy(self, hold: Hold, /) -> None:
+    def destroy(self, hold: PreparedDevice, /) -> None:
         self.made.discard(hold.card)
 
 
@@ -218,28 +218,32 @@ def _entry(use: str) -> dict[str, str]:
     return {"name": name, "request": request} if request else {"name": name}
 
 
-def hold(card: int, *, mode: Mode = Mode.WHOLE, request: str = "gcu", **more: Any) -> Hold:
-    return Hold(request, POOL, device_name(mode, CARDS[card]), **{"sees": (CARDS[card],), **more})
+def hold(
+    card: int, *, mode: Mode = Mode.WHOLE, request: str = "gcu", **more: Any
+) -> PreparedDevice:
+    return PreparedDevice(
+        request, POOL, device_name(mode, CARDS[card]), **{"visible_cards": (CARDS[card],), **more}
+    )
 
 
 @dataclass
 class World:
     """One node. `boot` starts an agent anew, as after a kill; `hung` is whom its look at the cards
-    has waited for in vain, `remade` what was told of instances, `pauses` those between reads that
-    were repeated."""
+    has waited for in vain, `on_recreated` what was told of instances, `pauses` those between
+    reads that were repeated."""
 
     root: Path
     machine: Machine = field(default_factory=Machine)
     api: Api = field(default_factory=Api)
     injection: Injection = Injection.CDI
-    steps: Mapping[Mode, ModeSteps] = field(
+    steps: Mapping[Mode, ModeDriver] = field(
         default_factory=lambda: dict.fromkeys(Mode, WholeCard())
     )
-    failures: Failures = field(default_factory=Failures)
+    failures: DeviceCircuitBreaker = field(default_factory=DeviceCircuitBreaker)
     take: Take = take_lock
-    silence: Silence = field(default_factory=Silence)
+    silence: HungCardBreaker = field(default_factory=HungCardBreaker)
     hung: dict[str, HardwareError] = field(default_factory=dict)
-    remade: list[Remade] = field(default_factory=list)
+    on_recreated: list[RecreatedInstance] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
 
     def boot(self, effects: Effects | None = None) -> Agent:
@@ -256,12 +260,12 @@ class World:
             injection=self.injection,
             steps=self.modes(journal, effects),
             failures=self.failures,
-            remade=self.remade.append,
+            on_recreated=self.on_recreated.append,
             clock=lambda: sum(self.pauses),
             pause=self.pauses.append,
         )
         recovery = Recovery(
-            keeper=preparer.keeper,
+            claim_manager=preparer.claim_manager,
             journal=journal,
             cdi=cdi,
             locks=locks,
@@ -274,7 +278,7 @@ class World:
         """What an agent sees of the cards."""
         return self.machine
 
-    def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeSteps]:
+    def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeDriver]:
         """The steps of an agent with that journal."""
         return self.steps
 
@@ -313,4 +317,4 @@ class Agent:
 
     def held(self) -> dict[str, str]:
         """State by claim UID."""
-        return {uid: held.state.value for uid, held in self.journal.snapshot().holdings.items()}
+        return {uid: held.state.value for uid, held in self.journal.snapshot().claims.items()}

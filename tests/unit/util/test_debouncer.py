@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import threading
 
-from dra_driver.util.debouncer import Later
+from dra_driver.util.debouncer import Debouncer
 
 
 def test_many_who_ask_are_served_at_once_and_later_ones_again() -> None:
     done = threading.Semaphore(0)
     now = [0.0]
-    later = Later(done.release, delay=0.01, longest=10, clock=lambda: now[0])
+    later = Debouncer(done.release, delay=0.01, longest=10, clock=lambda: now[0])
     for _ in range(100):
-        later.ask()
+        later.trigger()
     now[0] = 1.0
     assert done.acquire(timeout=60)
     assert not done.acquire(timeout=0.1)
-    later.ask()
+    later.trigger()
     now[0] = 2.0
     assert done.acquire(timeout=60)
 
@@ -22,8 +22,8 @@ def test_many_who_ask_are_served_at_once_and_later_ones_again() -> None:
 def test_nothing_is_done_before_the_delay_nor_after_the_end() -> None:
     done = threading.Event()
     now = [0.0]
-    later = Later(done.set, delay=0.01, longest=10, clock=lambda: now[0])
-    later.ask()
+    later = Debouncer(done.set, delay=0.01, longest=10, clock=lambda: now[0])
+    later.trigger()
     assert not done.wait(0.1)  # nobody's clock has gone on
     later.stop()
     now[0] = 1.0
@@ -33,11 +33,11 @@ def test_nothing_is_done_before_the_delay_nor_after_the_end() -> None:
 def test_it_waits_for_quiet_but_not_for_ever() -> None:
     done = threading.Event()
     now = [0.0]
-    later = Later(done.set, delay=0.01, longest=1, clock=lambda: now[0])
-    later.ask()
+    later = Debouncer(done.set, delay=0.01, longest=1, clock=lambda: now[0])
+    later.trigger()
     assert not done.wait(0.1)  # nobody's clock has gone on
     for now[0] in (0.009, 0.5, 0.995):
-        later.ask()
+        later.trigger()
         assert not done.wait(0.1)
     now[0] = 1.0
     assert done.wait(60)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dra_driver.agent.cards.card_cache import Cards
-from dra_driver.agent.cards.card_events import CardNews
-from dra_driver.agent.events import Reports
+from dra_driver.agent.cards.card_cache import CardCache
+from dra_driver.agent.cards.card_events import CardEvents
+from dra_driver.agent.events import EventReporter
 from dra_driver.hardware.breaker import EVERYBODY, card_name
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.hardware.machine import Machine
@@ -41,13 +41,13 @@ class Watched:
         self.changes = 0
         self.now = 0.0
         sysfs = Sysfs(root)
-        self.cards = Cards(
+        self.cards = CardCache(
             Machine(sysfs, self.efsmi),
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
             changed=self._changed,
-            news=CardNews(Reports(self.recorder, "n1"), clock=lambda: self.now),
+            card_events=CardEvents(EventReporter(self.recorder, "n1"), clock=lambda: self.now),
             clock=lambda: self.now,
         )
 
@@ -83,16 +83,16 @@ def test_nothing_is_known_before_the_first_look(watched: Watched) -> None:
 
 
 def test_a_look_finds_the_cards_and_wakes_once(watched: Watched) -> None:
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
     assert watched.cards.problem is None
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.changes == 1
     assert watched.recorder.lines == []
 
 
 def test_an_idle_machine_is_looked_at_at_the_interval(watched: Watched) -> None:
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.looks_in(55) == 0
     assert watched.looks_in(5) == 1
     assert watched.looks_in(600) == 10
@@ -104,35 +104,35 @@ def test_who_let_a_look_wait_is_known_for_what_comes_next(watched: Watched) -> N
 
     of_second = ("-q --json-format", "-i 1 -q --json-format", "-i 1 -q")
     watched.edits |= dict.fromkeys(of_second, hangs)
-    watched.cards.look()
+    watched.cards.refresh()
     assert set(watched.cards.hung) == {SECOND}
     assert set(watched.cards.hung_calls()) == {EVERYBODY, card_name(SECOND)}
     watched.edits |= {"-i 0 -q --json-format": hangs}
-    watched.cards.look()
+    watched.cards.refresh()
     assert set(watched.cards.hung_calls()) == {EVERYBODY}, "it is the tool"
     watched.edits.clear()
-    watched.cards.look()
-    watched.cards.look()
+    watched.cards.refresh()
+    watched.cards.refresh()
     assert watched.cards.hung_calls() == {}
 
 
 def test_a_change_of_the_bus_is_seen_at_the_next_tick(watched: Watched) -> None:
-    watched.cards.look()
+    watched.cards.refresh()
     watched.machine.lose_card(str(SECOND))
     assert watched.looks_in(5) == 1
     assert watched.looks_in(55) == 0
 
 
 def test_a_lost_card_stays_until_it_is_back(watched: Watched) -> None:
-    watched.cards.look()
+    watched.cards.refresh()
     watched.machine.lose_card(str(SECOND))
-    watched.cards.look()
-    watched.cards.look()
+    watched.cards.refresh()
+    watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": ["lost"]}
     with pytest.raises(HardwareError, match="gone from the PCI bus"):
         watched.cards.card(SECOND)
     watched.machine.restore_card(str(SECOND), index=7, minor=9)
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
     assert watched.cards.card(SECOND).minor == 9
     assert watched.changes == 3
@@ -144,9 +144,9 @@ def test_a_lost_card_stays_until_it_is_back(watched: Watched) -> None:
 
 def test_a_lost_card_keeps_its_other_problems(watched: Watched) -> None:
     watched.machine.set_card(str(SECOND), health=False)
-    watched.cards.look()
+    watched.cards.refresh()
     watched.machine.lose_card(str(SECOND))
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.problems()["0000:0e:00.0"] == ["health", "lost"]
 
 
@@ -160,16 +160,16 @@ def hang_second(watched: Watched) -> None:
 
 
 def test_a_card_that_hangs_is_unhealthy_and_no_other(watched: Watched) -> None:
-    watched.cards.look()
+    watched.cards.refresh()
     hang_second(watched)
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.cards.problem is None
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": ["efsmi"]}
     first, second = watched.cards.latest or ()
     assert first.virtualization is Virtualization.DISABLED, "as it was told before"
     assert second.problems[0].text == ("efsmi does not answer for it: it did not end within 1 s")
     watched.edits.clear()
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
     why = "efsmi does not answer for it: it did not end within 1 s"
     assert watched.recorder.lines == [
@@ -180,47 +180,47 @@ def test_a_card_that_hangs_is_unhealthy_and_no_other(watched: Watched) -> None:
 
 def test_a_card_that_hangs_from_the_start_on_is_not_published(watched: Watched) -> None:
     hang_second(watched)
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": []}
     assert watched.recorder.lines == [
         "GcuCardUnusable card 0000:0e:00.0 is not published: it did not end within 1 s"
     ]
     watched.edits.clear()
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
 
 
 def test_a_lost_card_that_is_back_and_hangs(watched: Watched) -> None:
-    watched.cards.look()
+    watched.cards.refresh()
     watched.machine.lose_card(str(SECOND))
-    watched.cards.look()
+    watched.cards.refresh()
     watched.machine.restore_card(str(SECOND))
     hang_second(watched)
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.problems()["0000:0e:00.0"] == ["efsmi"]
 
 
 @pytest.mark.parametrize("fault", ["efsmi-exit", "efsmi-garbage"])
 def test_all_cards_are_ill_when_looks_fail_for_a_while(watched: Watched, fault: str) -> None:
-    watched.cards.look()
+    watched.cards.refresh()
     watched.machine.set_fault(fault)
-    watched.cards.look()
-    watched.cards.look()
+    watched.cards.refresh()
+    watched.cards.refresh()
     assert (watched.cards.failing, watched.changes) == (None, 1), "a tool may fail once"
-    watched.cards.look()
-    watched.cards.look()
+    watched.cards.refresh()
+    watched.cards.refresh()
     failing = watched.cards.failing
     assert failing is not None
     assert (failing.value, failing.text) == ("efsmi", watched.cards.problem)
     assert watched.changes == 2
     watched.machine.clear_faults()
-    watched.cards.look()
+    watched.cards.refresh()
     assert (watched.cards.failing, watched.changes) == (None, 3)
 
 
 def test_a_card_whose_minor_moved_is_told_with_the_new_one(watched: Watched) -> None:
     """Without a look: the kernel module may be loaded anew at any time."""
-    watched.cards.look()
+    watched.cards.refresh()
     watched.machine.set_card(str(FIRST), minor=5)
     assert watched.cards.card(FIRST).minor == 5
 
@@ -233,15 +233,15 @@ def test_a_card_whose_minor_moved_is_told_with_the_new_one(watched: Watched) -> 
     ],
 )
 def test_a_failed_look_keeps_what_was_seen(watched: Watched, fault: str, told: str) -> None:
-    watched.cards.look()
+    watched.cards.refresh()
     seen = watched.cards.latest
     watched.machine.set_fault(fault)
-    watched.cards.look()
+    watched.cards.refresh()
     assert told in str(watched.cards.problem)
     assert watched.cards.latest == seen
     assert watched.cards.card(FIRST).minor == 0
     watched.machine.clear_faults()
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.cards.problem is None
     assert watched.changes == 1
     assert watched.recorder.lines == []
@@ -249,7 +249,7 @@ def test_a_failed_look_keeps_what_was_seen(watched: Watched, fault: str, told: s
 
 def test_a_driver_that_is_loaded_late(watched: Watched) -> None:
     watched.machine.set_machine(driverLoaded=False)
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.cards.latest is None
     assert "kernel driver is not loaded" in str(watched.cards.problem)
     assert watched.changes == 0
@@ -261,7 +261,7 @@ def test_a_driver_that_is_loaded_late(watched: Watched) -> None:
 
 def test_an_unreadable_bus(watched: Watched) -> None:
     (watched.machine.root / "sys").rename(watched.machine.root / "away")
-    watched.cards.look()
+    watched.cards.refresh()
     assert "cannot be read: No such file or directory" in str(watched.cards.problem)
     assert watched.cards.latest is None
     (watched.machine.root / "away").rename(watched.machine.root / "sys")
@@ -275,7 +275,7 @@ def test_a_tool_that_fails_is_asked_soon_again_and_then_less_and_less(
 ) -> None:
     watched.machine.set_fault("efsmi-exit")
     with caplog.at_level(logging.WARNING, logger="dra_driver.agent"):
-        watched.cards.look()
+        watched.cards.refresh()
         assert watched.looks_in(5) == 1
         # The delays, doubling up to a minute, are shortened by up to half at random.
         assert 2 <= watched.looks_in(55) <= 4
@@ -290,8 +290,8 @@ def test_a_tool_that_fails_is_asked_soon_again_and_then_less_and_less(
 def test_a_card_that_cannot_be_published_is_told_once(tmp_path: Path) -> None:
     watched = Watched(tmp_path / "machine")
     watched.machine.set_card(str(SECOND), virtualization="SRIOV")
-    watched.cards.look()
-    watched.cards.look()
+    watched.cards.refresh()
+    watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": []}
     [line] = watched.recorder.lines
     assert line.startswith("GcuCardUnusable card 0000:0e:00.0 is not published: card")
@@ -301,9 +301,9 @@ def test_a_card_that_cannot_be_published_is_told_once(tmp_path: Path) -> None:
 
 
 def test_a_published_card_that_becomes_unusable_is_lost_with_that_reason(watched: Watched) -> None:
-    watched.cards.look()
+    watched.cards.refresh()
     watched.machine.set_card(str(SECOND), virtualization="SRIOV")
-    watched.cards.look()
+    watched.cards.refresh()
     assert watched.problems()["0000:0e:00.0"] == ["lost"]
     [line] = watched.recorder.lines
     assert line.startswith("GcuCardLost card 0000:0e:00.0: ")

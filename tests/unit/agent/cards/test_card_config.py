@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from dra_driver.agent.cards.card_config import Offers
+from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
@@ -25,14 +25,16 @@ class Rig:
         self.api = LabelledNode(**labels)
         self.changes = 0
         parsed = CardRules.model_validate({"rules": rules})
-        self.offers = Offers(cast("Api", self.api), "n1", parsed, changed=self._changed)
+        self.card_configs = CardConfigSource(
+            cast("Api", self.api), "n1", parsed, changed=self._changed
+        )
 
     def known(self) -> bool:
-        assert self.offers.known == (self.offers.problem is None)
-        return self.offers.known
+        assert self.card_configs.known == (self.card_configs.problem is None)
+        return self.card_configs.known
 
     def slices(self) -> int:
-        return self.offers.of(CARD).slice_count
+        return self.card_configs.of(CARD).slice_count
 
     def _changed(self) -> None:
         self.changes += 1
@@ -42,15 +44,15 @@ def test_without_a_rule_for_labels_no_request_is_made() -> None:
     rig = Rig({"nodes": ["n1"], "sliceCount": 2}, use="a")
     assert rig.known()
     assert rig.slices() == 2
-    rig.offers.refresh()
+    rig.card_configs.refresh()
     assert (rig.api.gets, rig.changes) == (0, 0)
 
 
 def test_labels_decide_from_when_they_are_known() -> None:
     rig = Rig(FOUR_WHERE_A, use="a")
     assert not rig.known()
-    assert "labels of Node n1" in str(rig.offers.problem)
-    rig.offers.refresh()
+    assert "labels of Node n1" in str(rig.card_configs.problem)
+    rig.card_configs.refresh()
     assert rig.known()
     assert (rig.slices(), rig.changes) == (4, 1)
 
@@ -67,16 +69,16 @@ def test_a_refresh_tells_what_has_changed(
     labels: dict[str, str], slices: int, changes: int
 ) -> None:
     rig = Rig(FOUR_WHERE_A, use="a")
-    rig.offers.refresh()
+    rig.card_configs.refresh()
     rig.changes = 0
     rig.api.labels = labels
-    rig.offers.refresh()
+    rig.card_configs.refresh()
     assert (rig.slices(), rig.changes) == (slices, changes)
 
 
 def test_a_node_without_labels_is_known_as_well() -> None:
     rig = Rig(FOUR_WHERE_A)
-    rig.offers.refresh()
+    rig.card_configs.refresh()
     assert rig.known()
     assert (rig.slices(), rig.changes) == (6, 1)
 
@@ -85,12 +87,12 @@ def test_what_was_known_holds_while_the_server_is_away() -> None:
     rig = Rig(FOUR_WHERE_A, use="a")
     rig.api.away = True
     with pytest.raises(Unavailable):
-        rig.offers.refresh()
+        rig.card_configs.refresh()
     assert not rig.known()
     rig.api.away = False
-    rig.offers.refresh()
+    rig.card_configs.refresh()
     rig.api.away = True
     with pytest.raises(Unavailable):
-        rig.offers.refresh()
+        rig.card_configs.refresh()
     assert rig.known()
     assert (rig.slices(), rig.changes) == (4, 1)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dra_driver.agent.cards.card_events import CardNews
-from dra_driver.agent.events import Reports
+from dra_driver.agent.cards.card_events import CardEvents
+from dra_driver.agent.events import EventReporter
 from dra_driver.kube.events import EventType
 from dra_driver.model.card import Card, Ecc, Problem
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
@@ -29,7 +29,7 @@ class Told:
     def __init__(self) -> None:
         self.recorder = ListRecorder()
         self.now = 0.0
-        self._news = CardNews(Reports(self.recorder, "n1"), clock=lambda: self.now)
+        self._card_events = CardEvents(EventReporter(self.recorder, "n1"), clock=lambda: self.now)
         self._before: Mapping[PciAddress, Card] = {}
 
     def look(self, *cards: Card, after: float = 10.0, **unusable: str) -> list[str]:
@@ -38,7 +38,7 @@ class Told:
         self.recorder.lines.clear()
         found = {each.address: each for each in cards}
         reasons = {each: unusable["reason"] for each in CARDS[1:2] if unusable}
-        self._news.tell(self._before, found, reasons)
+        self._card_events.emit(self._before, found, reasons)
         self._before = found
         return list(self.recorder.lines)
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from dra_driver.agent.cards.foreign_plugin import OtherMasters, offered_resources
+from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector, offered_resources
 from dra_driver.kube.api import Api
 from dra_driver.model.claim import Object
 from tests.unit.agent.labelled_node import LabelledNode
@@ -32,15 +32,15 @@ def test_what_the_node_has_to_give(status: Object, offered: tuple[str, ...]) -> 
 
 def test_it_asks_rarely_but_for_the_end_of_a_problem() -> None:
     now, node = [0.0], LabelledNode()
-    masters = OtherMasters(cast("Api", node), "n", clock=lambda: now[0])
+    foreign_plugins = ForeignPluginDetector(cast("Api", node), "n", clock=lambda: now[0])
     for now[0] in (0.0, 60.0, 540.0):
-        masters.look()
+        foreign_plugins.detect()
     assert node.gets == 1
     node.allocatable = {"enflame.com/gcu": "1"}
     now[0] = 600.0
-    masters.look()
-    assert (node.gets, masters.problem is not None) == (2, True)
+    foreign_plugins.detect()
+    assert (node.gets, foreign_plugins.problem is not None) == (2, True)
     node.allocatable = {}
     now[0] = 660.0
-    masters.look()
-    assert (node.gets, masters.problem) == (3, None)
+    foreign_plugins.detect()
+    assert (node.gets, foreign_plugins.problem) == (3, None)

@@ -8,17 +8,17 @@ from typing import Any, cast
 
 import pytest
 
-from dra_driver.agent.context import Shared
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.unpublished import UnpublishedDevices
 from dra_driver.device_plugin.allocator import holds_of
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Hold, Kind, record
+from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from dra_driver.node.claims.failures import TRIES
-from dra_driver.node.claims.orphans import remnant
+from dra_driver.node.claims.orphans import orphan_records
 from tests.unit.agent.slices.test_desired_devices import FIRST, Offering
 from tests.unit.node.claims.test_failures import Counted, ref
 from tests.unit.node.world import CARDS, POOL, hold
@@ -37,19 +37,21 @@ class Rig:
         self.counted = Counted()
         shared = SimpleNamespace(
             cards=self.cards,
-            offers=offering.offers,
+            card_configs=offering.card_configs,
             tables=offering.tables,
             journal=SimpleNamespace(snapshot=lambda: self.ledger),
             failures=self.counted.failures,
         )
-        self.devices = UnpublishedDevices(cast("Shared", shared))
+        self.devices = UnpublishedDevices(cast("AgentContext", shared))
 
     def grant(self, card: int) -> None:
-        grant = Grant((PluginDevice(CARDS[card], Mode.SHARED, 0),), 6, "")
-        self.ledger = self.ledger.apply(record(Kind.PREPARED, grant, holds_of(grant, POOL)))
+        grant = ContainerAllocation((PluginDevice(CARDS[card], Mode.SHARED, 0),), 6, "")
+        self.ledger = self.ledger.apply(
+            record(Kind.PREPARE_COMPLETED, grant, holds_of(grant, POOL))
+        )
 
-    def claim(self, name: str, held: Hold) -> None:
-        self.ledger = self.ledger.apply(record(Kind.PREPARED, ref(name), (held,)))
+    def claim(self, name: str, held: PreparedDevice) -> None:
+        self.ledger = self.ledger.apply(record(Kind.PREPARE_COMPLETED, ref(name), (held,)))
 
     def told(self) -> Told:
         """By device, its taints but for the one that all have."""
@@ -66,7 +68,7 @@ class Rig:
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
     made = Rig(tmp_path)
-    made.cards.look()
+    made.cards.refresh()
     return made
 
 
@@ -83,7 +85,7 @@ def test_what_is_held_is_offered_as_what_is_free(rig: Rig) -> None:
 
 def test_a_sick_card(rig: Rig) -> None:
     rig.machine.set_card(FIRST, health=False)
-    rig.cards.look()
+    rig.cards.refresh()
     assert rig.told() == on(0, ("unhealthy", "health", "NoSchedule")) | on(1)
 
 
@@ -106,7 +108,7 @@ def test_a_device_on_which_nothing_can_be_made_makes_nobody_leave(rig: Rig) -> N
 
 
 def test_what_a_claim_left(rig: Rig) -> None:
-    [left] = remnant(rig.ledger, ref("a"), (hold(0),))
+    [left] = orphan_records(rig.ledger, ref("a"), (hold(0),))
     rig.ledger = rig.ledger.apply(left)
     taints = (("changing", "", "NoSchedule"), ("failing", "left", "NoSchedule"))
     assert rig.told() == on(0, *taints) | on(1)

@@ -30,7 +30,7 @@ def test_a_claim_is_told_once(rig: Rig) -> None:
     assert device["data"] == {"card": str(CARDS[1]), "mode": "whole", "index": 1, "minor": 1}
 
 
-@pytest.mark.parametrize("kind", [Kind.INTENT, Kind.UNPREPARING, Kind.FORGOTTEN])
+@pytest.mark.parametrize("kind", [Kind.PREPARE_STARTED, Kind.UNPREPARE_STARTED, Kind.FORGOTTEN])
 def test_only_what_is_prepared_is_told(rig: Rig, kind: Kind) -> None:
     rig.prepared("a", 0, kind)
     rig.statuses.write()

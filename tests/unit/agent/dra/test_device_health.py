@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.cards.card_cache import Cards
-from dra_driver.agent.cards.card_events import CardNews
+from dra_driver.agent.cards.card_cache import CardCache
+from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.dra.device_health import DeviceHealths
-from dra_driver.agent.events import Reports
+from dra_driver.agent.events import EventReporter
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kubelet_api.dra.health import Health
@@ -19,8 +19,8 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import JournalError
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import Holding, Ledger, State
-from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.agent.recorder import ListRecorder
 from tests.unit.hardware.doctored import DoctoredEfsmi
@@ -45,13 +45,13 @@ class World:
         self.ledger = Ledger()
         self.journal_error: JournalError | None = None
         sysfs = Sysfs(root)
-        self.cards = Cards(
+        self.cards = CardCache(
             Machine(sysfs, DoctoredEfsmi(self.machine, {})),
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
             changed=lambda: None,
-            news=CardNews(Reports(ListRecorder(), "node")),
+            card_events=CardEvents(EventReporter(ListRecorder(), "node")),
             clock=lambda: self.now,
         )
         self.healths = DeviceHealths(
@@ -82,7 +82,7 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     world = World(tmp_path / "machine")
-    world.cards.look()
+    world.cards.refresh()
     return world
 
 
@@ -109,11 +109,11 @@ def test_a_cards_problem_is_told_while_it_lasts(
     world: World, sick: Mapping[str, object], well: Mapping[str, object], message: str
 ) -> None:
     world.machine.set_card(CARDS[0], **sick)
-    world.cards.look()
+    world.cards.refresh()
     assert world.states() == {ONE: Health.UNHEALTHY, TWO: Health.HEALTHY}
     assert world.message(ONE) == f"card {CARDS[0]}: {message}"
     world.machine.set_card(CARDS[0], **well)
-    world.cards.look()
+    world.cards.refresh()
     assert world.states() == {ONE: Health.HEALTHY, TWO: Health.HEALTHY}
 
 
@@ -121,7 +121,7 @@ def test_every_device_of_a_card_is_as_the_card(world: World) -> None:
     world.published = [{"name": name.replace("whole", "shared")} for name in (ONE, TWO)]
     world.published.append({"name": ONE.replace("whole", "drs")})
     world.machine.lose_card(CARDS[0])
-    world.cards.look()
+    world.cards.refresh()
     assert world.states() == {
         "drs-0000-0d-00-0": Health.UNHEALTHY,
         "shared-0000-0d-00-0": Health.UNHEALTHY,
@@ -138,8 +138,8 @@ def test_a_card_that_somebody_else_divides_is_healthy(world: World) -> None:
 def test_what_is_held_is_told_without_an_api_server(world: World) -> None:
     world.published = []
     ref = ClaimRef("team", "one", "uid-one")
-    holds = (Hold("gcu", POOL, "shared-0000-0e-00-0", "share-1"),)
-    world.ledger = Ledger({ref.uid: Holding(ref, State.PREPARED, holds, ())})
+    holds = (PreparedDevice("gcu", POOL, "shared-0000-0e-00-0", "share-1"),)
+    world.ledger = Ledger({ref.uid: PreparedClaim(ref, State.PREPARE_COMPLETED, holds, ())})
     assert world.states() == {"shared-0000-0e-00-0": Health.HEALTHY}
 
 
@@ -173,12 +173,12 @@ def test_machine_that_cannot_be_read_leaves_the_sick_sick_and_the_rest_unknown(
     world: World,
 ) -> None:
     world.machine.lose_card(CARDS[1])
-    world.cards.look()
+    world.cards.refresh()
     world.machine.set_fault("efsmi-exit")
-    world.cards.look()
+    world.cards.refresh()
     assert world.states() == {ONE: Health.UNKNOWN, TWO: Health.UNHEALTHY}
     world.machine.clear_faults()
-    world.cards.look()
+    world.cards.refresh()
     assert world.states() == {ONE: Health.HEALTHY, TWO: Health.UNHEALTHY}
 
 
@@ -191,7 +191,7 @@ def test_an_old_look_is_not_vouched_for(world: World) -> None:
     assert world.message(ONE) == (
         f"card {CARDS[0]}: the cards were last looked at more than 180 s ago"
     )
-    world.cards.look()
+    world.cards.refresh()
     assert world.states()[ONE] is Health.HEALTHY
 
 

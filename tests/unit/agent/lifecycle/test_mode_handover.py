@@ -15,7 +15,7 @@ from dra_driver.device_plugin.allocator import holds_of
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_CHANGING
-from dra_driver.model.owner import Grant, Remnant
+from dra_driver.model.owner import ContainerAllocation, Orphan
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, record
@@ -26,10 +26,10 @@ FREE, CLAIMED, GRANTED = 0, 1, 2
 
 def ledger() -> Ledger:
     """A claim has a card, a container has slices of another."""
-    grant = Grant((PluginDevice(CARDS[GRANTED], Mode.SHARED, 0),), 6, "")
+    grant = ContainerAllocation((PluginDevice(CARDS[GRANTED], Mode.SHARED, 0),), 6, "")
     claim = ClaimRef("team", "claim", "uid-claim")
-    found = Ledger().apply(record(Kind.PREPARED, claim, (hold(CLAIMED),)))
-    return found.apply(record(Kind.PREPARED, grant, holds_of(grant, POOL)))
+    found = Ledger().apply(record(Kind.PREPARE_COMPLETED, claim, (hold(CLAIMED),)))
+    return found.apply(record(Kind.PREPARE_COMPLETED, grant, holds_of(grant, POOL)))
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_the_device_plugin_gives_out_no_card_of_claims() -> None:
 
 
 def test_what_a_claim_left_is_served_in_its_way() -> None:
-    left = Remnant("team", "gone", "left-1")
-    found = ledger().apply(record(Kind.UNPREPARING, left, (hold(FREE),)))
+    left = Orphan("team", "gone", "left-1")
+    found = ledger().apply(record(Kind.UNPREPARE_STARTED, left, (hold(FREE),)))
     assert claimed_cards(found) == {CARDS[CLAIMED], CARDS[FREE]}
     published = dra_cards([card(CARDS[FREE], FREE)], found, offering=False)
     assert [problem.taint for problem in published[0].problems] == [TAINT_CHANGING]
@@ -76,6 +76,8 @@ def test_who_holds_something() -> None:
 
 def test_a_claim_that_only_looks_at_a_card_is_served() -> None:
     """It holds nothing of the card, and its pod cannot end without the agent."""
-    overseer = record(Kind.PREPARED, ClaimRef("team", "a", "uid"), (hold(FREE, admin_access=True),))
+    overseer = record(
+        Kind.PREPARE_COMPLETED, ClaimRef("team", "a", "uid"), (hold(FREE, admin_access=True),)
+    )
     assert has_claims(Ledger().apply(overseer))
     assert claimed_cards(Ledger().apply(overseer)) == frozenset()

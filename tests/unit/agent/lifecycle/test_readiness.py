@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.agent.events import Reports
-from dra_driver.agent.lifecycle.readiness import Standing
+from dra_driver.agent.events import EventReporter
+from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from tests.unit.agent.recorder import ListRecorder
 
 AWAY, REFUSED = "server away", "kubelet refused"
@@ -46,7 +46,9 @@ def test_what_is_told(looks: list[tuple[float, str | None]], told: list[str]) ->
     recorder = ListRecorder()
     now: float = 0
     problem: str | None = None
-    standing = Standing(lambda: problem, Reports(recorder, "n1"), patience=15.0, clock=lambda: now)
+    readiness = ReadinessReporter(
+        lambda: problem, EventReporter(recorder, "n1"), patience=15.0, clock=lambda: now
+    )
     for now, problem in looks:  # noqa: B007 (read by the lambdas)
-        standing.look()
+        readiness.run_once()
     assert recorder.lines == told

@@ -7,15 +7,20 @@ from typing import cast
 
 import pytest
 
-from dra_driver.agent.lifecycle.serving_mode import Choice, Way, WayMode, Ways
-from dra_driver.agent.lifecycle.serving_mode_watcher import WayWatch
+from dra_driver.agent.lifecycle.serving_mode import (
+    ServingDecision,
+    ServingMode,
+    ServingModeSelector,
+    WayMode,
+)
+from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.kube.api import Api, Listing, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import GcuError, InvalidValue
 
-PLUGIN, DRA = Way.DEVICE_PLUGIN, Way.DRA
+PLUGIN, DRA = ServingMode.DEVICE_PLUGIN, ServingMode.DRA
 
 
 class Cluster:
@@ -44,8 +49,8 @@ class Cluster:
             "status": {"nodeInfo": {"kubeletVersion": self.kubelet}},
         }
 
-    def choice(self, mode: WayMode = "auto") -> Choice:
-        return Ways(cast("Api", self), "n1", mode).choose()
+    def choice(self, mode: WayMode = "auto") -> ServingDecision:
+        return ServingModeSelector(cast("Api", self), "n1", mode).choose()
 
 
 NEW, OLD = "v1.36.3", "v1.30.14"
@@ -83,10 +88,10 @@ NEW, OLD = "v1.36.3", "v1.30.14"
     ],
 )
 def test_the_way_and_why(
-    cluster: Cluster, mode: WayMode, way: Way, has_dra: bool, reason: str
+    cluster: Cluster, mode: WayMode, way: ServingMode, has_dra: bool, reason: str
 ) -> None:
     choice = cluster.choice(mode)
-    assert (choice.way, choice.has_dra) == (way, has_dra)
+    assert (choice.mode, choice.has_dra) == (way, has_dra)
     assert reason in str(choice)
     assert str(choice).startswith("GCUs are served by ")
 
@@ -102,26 +107,26 @@ def test_without_an_answer_nothing_is_chosen() -> None:
         Cluster("", NEW).choice()
 
 
-def play(*answers: Choice | GcuError) -> list[Choice]:
+def play(*answers: ServingDecision | GcuError) -> list[ServingDecision]:
     """What a watch that began with DRA and hears these answers tells."""
     left = list(answers)
-    told: list[Choice] = []
+    told: list[ServingDecision] = []
 
-    def choose() -> Choice:
+    def choose() -> ServingDecision:
         answer = left.pop(0)
         if isinstance(answer, GcuError):
             raise answer
         return answer
 
     stopped: Callable[[float], bool] = lambda _: not left  # noqa: E731 (a name for the port)
-    watch = WayWatch(choose, told.append, wait=stopped)
-    watch._present = Choice(DRA, "at first", has_dra=True)
+    watch = ServingModeWatcher(choose, told.append, wait=stopped)
+    watch._present = ServingDecision(DRA, "at first", has_dra=True)
     watch.run()
     return told
 
 
-STILL = Choice(DRA, "still", has_dra=True)
-OTHER = Choice(PLUGIN, "the server went back", has_dra=False)
+STILL = ServingDecision(DRA, "still", has_dra=True)
+OTHER = ServingDecision(PLUGIN, "the server went back", has_dra=False)
 
 
 @pytest.mark.parametrize(
@@ -133,5 +138,7 @@ OTHER = Choice(PLUGIN, "the server went back", has_dra=False)
     ],
     ids=["no change", "a change", "told once, and not for lack of an answer"],
 )
-def test_a_change_of_the_way_is_told(answers: list[Choice | GcuError], told: list[Choice]) -> None:
+def test_a_change_of_the_way_is_told(
+    answers: list[ServingDecision | GcuError], told: list[ServingDecision]
+) -> None:
     assert play(*answers) == told

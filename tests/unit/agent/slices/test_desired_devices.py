@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from dra_driver.agent.cards.card_cache import Cards
-from dra_driver.agent.cards.card_config import Offers
-from dra_driver.agent.cards.card_events import CardNews
-from dra_driver.agent.events import Reports
-from dra_driver.agent.slices.desired_devices import OfferedDevices
+from dra_driver.agent.cards.card_cache import CardCache
+from dra_driver.agent.cards.card_config import CardConfigSource
+from dra_driver.agent.cards.card_events import CardEvents
+from dra_driver.agent.events import EventReporter
+from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.hardware.drs.profiles import ProfileTables
@@ -36,19 +36,21 @@ class Offering:
         )
         self.published: Devices = []
         sysfs = Sysfs(self.machine.root)
-        self.cards = Cards(
+        self.cards = CardCache(
             Machine(sysfs, DoctoredEfsmi(self.machine, {}), error_limit=settings.get("limit")),
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
             changed=lambda: None,
-            news=CardNews(Reports(ListRecorder(), "n1")),
+            card_events=CardEvents(EventReporter(ListRecorder(), "n1")),
         )
-        self.offers = Offers(cast("Api", None), "n1", load_card_rules(None), changed=lambda: None)
+        self.card_configs = CardConfigSource(
+            cast("Api", None), "n1", load_card_rules(None), changed=lambda: None
+        )
         self.tables = ProfileTables(root)
-        self.devices = OfferedDevices(
+        self.devices = DesiredDevices(
             self.cards,
-            self.offers,
+            self.card_configs,
             self.tables,
             published=lambda: self.published,
             served=lambda cards: cards,
@@ -72,7 +74,7 @@ class Offering:
     def fail(self, looks: int = 3) -> None:
         self.machine.set_fault("efsmi-exit")
         for _ in range(looks):
-            self.cards.look()
+            self.cards.refresh()
 
     def publish(self) -> None:
         self.published = [each for devices in (self.devices() or {}).values() for each in devices]
@@ -93,15 +95,15 @@ def test_a_cause_taints_its_card_until_it_is_gone(
     tmp_path: Path, value: str, cause: dict[str, Any], evicts: bool
 ) -> None:
     offering = Offering(tmp_path, limit=10, evict={value} if evicts else ())
-    offering.cards.look()
+    offering.cards.refresh()
     assert offering.taints() == {FIRST: set(), SECOND: set()}
     before = {key: _well(key) for key in cause}
     offering.machine.set_card(FIRST, **cause)
-    offering.cards.look()
+    offering.cards.refresh()
     effect = "NoExecute" if evicts else "NoSchedule"
     assert offering.taints() == {FIRST: {(value, effect)}, SECOND: set()}
     offering.machine.set_card(FIRST, **before)
-    offering.cards.look()
+    offering.cards.refresh()
     assert offering.taints() == {FIRST: set(), SECOND: set()}
 
 
@@ -121,7 +123,7 @@ def test_error_records_taint_above_the_limit_alone(
 ) -> None:
     offering = Offering(tmp_path, limit=limit)
     offering.machine.set_card(FIRST, errors={"SIP Error": 11})
-    offering.cards.look()
+    offering.cards.refresh()
     wanted = {("errors", "NoSchedule")} if tainted else set()
     assert offering.taints() == {FIRST: wanted, SECOND: set()}
 
@@ -129,19 +131,19 @@ def test_error_records_taint_above_the_limit_alone(
 def test_other_causes_than_those_named_do_not_evict(tmp_path: Path) -> None:
     offering = Offering(tmp_path, evict={"rma"})
     offering.machine.set_card(FIRST, rma=True, health=False)
-    offering.cards.look()
+    offering.cards.refresh()
     assert offering.taints()[FIRST] == {("rma", "NoExecute"), ("health", "NoSchedule")}
 
 
 def test_while_the_tool_fails_all_cards_are_tainted(tmp_path: Path) -> None:
     offering = Offering(tmp_path, evict={"efsmi"})
     offering.machine.set_card(SECOND, rma=True)
-    offering.cards.look()
+    offering.cards.refresh()
     offering.fail()
     failing = ("efsmi", "NoExecute")
     assert offering.taints() == {FIRST: {failing}, SECOND: {failing, ("rma", "NoSchedule")}}
     offering.machine.clear_faults()
-    offering.cards.look()
+    offering.cards.refresh()
     assert offering.taints() == {FIRST: set(), SECOND: {("rma", "NoSchedule")}}
 
 
@@ -149,7 +151,7 @@ def test_an_agent_that_starts_while_the_tool_fails_taints_what_stands_there(
     tmp_path: Path,
 ) -> None:
     earlier = Offering(tmp_path)
-    earlier.cards.look()
+    earlier.cards.refresh()
     earlier.publish()
     offering = Offering(tmp_path)
     offering.published = earlier.published
@@ -166,7 +168,7 @@ def test_an_agent_that_starts_while_the_tool_fails_taints_what_stands_there(
         SECOND: {("efsmi", "NoSchedule")},
     }
     offering.machine.clear_faults()
-    offering.cards.look()
+    offering.cards.refresh()
     assert offering.taints() == {FIRST: set(), SECOND: set()}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dra_driver.agent.slices.device_layout import card_devices, slice_count, with_held_forms
-from dra_driver.config.card_rules import Offer
+from dra_driver.config.card_rules import CardConfig
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING, TAINT_UNHEALTHY
@@ -46,9 +46,9 @@ def card(*problems: Problem, memory_mib: int = 42976) -> Card:
 
 
 def devices(
-    found: Card | None = None, offer: Offer | None = None, table: ProfileTable | None = TABLE
+    found: Card | None = None, offer: CardConfig | None = None, table: ProfileTable | None = TABLE
 ) -> Devices:
-    return list(card_devices(found or card(), offer or Offer(), table, "controller"))
+    return list(card_devices(found or card(), offer or CardConfig(), table, "controller"))
 
 
 def names(found: Devices) -> list[str]:
@@ -73,17 +73,17 @@ def taints(found: Devices) -> set[tuple[str, str]]:
 def test_devices_of_a_card(
     modes: frozenset[Mode], table: ProfileTable | None, expected: list[str]
 ) -> None:
-    assert names(devices(offer=Offer(4, modes), table=table)) == expected
+    assert names(devices(offer=CardConfig(4, modes), table=table)) == expected
 
 
 def test_slices_are_counted_as_published() -> None:
     newer = {"name": "newer-0000-0d-00-0", "capacity": {"slices": {"value": "8"}}}
-    assert slice_count([newer, *devices(offer=Offer(4))], ADDRESS) == 4
+    assert slice_count([newer, *devices(offer=CardConfig(4))], ADDRESS) == 4
     assert slice_count([newer], ADDRESS) is None
 
 
 def test_a_free_card_changes_at_once() -> None:
-    new = devices(offer=Offer(4))
+    new = devices(offer=CardConfig(4))
     assert with_held_forms({ADDRESS: new}, devices(), frozenset()) == sorted(
         new, key=lambda each: str(each["name"])
     )
@@ -92,8 +92,8 @@ def test_a_free_card_changes_at_once() -> None:
 @pytest.mark.parametrize(
     "new",
     [
-        pytest.param(devices(offer=Offer(4)), id="slice count"),
-        pytest.param(devices(offer=Offer(6, frozenset({Mode.WHOLE}))), id="a mode goes"),
+        pytest.param(devices(offer=CardConfig(4)), id="slice count"),
+        pytest.param(devices(offer=CardConfig(6, frozenset({Mode.WHOLE}))), id="a mode goes"),
         pytest.param(devices(table=SMALL_TABLE), id="profile table"),
         pytest.param(devices(card(memory_mib=46000)), id="memory"),
     ],
@@ -114,7 +114,7 @@ def test_a_held_card_keeps_its_form_and_lets_nothing_in(new: Devices) -> None:
 
 def test_a_held_card_tells_its_health_while_its_form_waits() -> None:
     sick = card(Problem(TAINT_UNHEALTHY, "health", "health is false"))
-    found = with_held_forms({ADDRESS: devices(sick, Offer(4))}, devices(), HELD)
+    found = with_held_forms({ADDRESS: devices(sick, CardConfig(4))}, devices(), HELD)
     assert (TAINT_UNHEALTHY, "health") in taints(found)
     assert (TAINT_CHANGING, "") in taints(found)
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from dra_driver.agent.slices.failing_taints import OpenDevices
+from dra_driver.agent.slices.failing_taints import FailingTaints
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Hold, Kind, record
-from dra_driver.node.claims.failures import TRIES, Failures
-from dra_driver.node.claims.orphans import remnant
+from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
+from dra_driver.node.claims.orphans import orphan_records
 from tests.unit.node.claims.test_failures import Counted
 from tests.unit.node.world import CARDS, hold
 
@@ -22,7 +22,7 @@ DRS = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
 OWN: Object = {"key": "gcu.enflame.com/allocated-by", "effect": "NoSchedule"}
 
 
-def device(of: Hold, *taints: Object) -> Object:
+def device(of: PreparedDevice, *taints: Object) -> Object:
     return {"name": of.device, "taints": [OWN, *taints]}
 
 
@@ -34,13 +34,13 @@ class Rig:
         self.wanted: Mapping[PciAddress, list[Object]] = WANTED
         self.counted = Counted()
         self.ledger = Ledger()
-        self.devices = OpenDevices(
+        self.devices = FailingTaints(
             lambda: self.wanted,
             self.counted.failures,
             ledger=lambda: self.ledger,
         )
 
-    def hold(self, name: str, holds: Hold, kind: Kind = Kind.PREPARED) -> None:
+    def hold(self, name: str, holds: PreparedDevice, kind: Kind = Kind.PREPARE_COMPLETED) -> None:
         claim = ClaimRef("team", name, f"uid-{name}")
         self.ledger = self.ledger.apply(record(kind, claim, (holds,)))
 
@@ -70,9 +70,9 @@ def test_only_the_device_that_fails_is_tainted(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "effect"),
     [
-        ("neighbour", Kind.PREPARED, "NoSchedule"),
-        ("neighbour", Kind.UNPREPARING, "NoExecute"),
-        ("a", Kind.PREPARED, "NoExecute"),
+        ("neighbour", Kind.PREPARE_COMPLETED, "NoSchedule"),
+        ("neighbour", Kind.UNPREPARE_STARTED, "NoExecute"),
+        ("a", Kind.PREPARE_COMPLETED, "NoExecute"),
     ],
     ids=["a neighbour", "a neighbour that ends", "the claim itself, whose instance is gone"],
 )
@@ -102,8 +102,8 @@ def test_a_neighbour_on_another_device_does_not_matter(rig: Rig) -> None:
     assert rig.effects()[DRS.device] == ["NoExecute"]
 
 
-def left_on(rig: Rig, *holds: Hold) -> None:
-    for record_of in remnant(rig.ledger, ClaimRef("team", "gone", "uid-gone"), holds):
+def left_on(rig: Rig, *holds: PreparedDevice) -> None:
+    for record_of in orphan_records(rig.ledger, ClaimRef("team", "gone", "uid-gone"), holds):
         rig.ledger = rig.ledger.apply(record_of)
 
 
@@ -127,5 +127,5 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
 
 
 def test_while_the_cards_are_unknown_so_is_what_to_publish() -> None:
-    devices = OpenDevices(lambda: None, Failures(), ledger=Ledger)
+    devices = FailingTaints(lambda: None, DeviceCircuitBreaker(), ledger=Ledger)
     assert devices() is None

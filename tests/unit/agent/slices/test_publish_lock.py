@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.slices.publish_lock import Turn
+from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.model.errors import JournalError
 
 
@@ -17,28 +17,28 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_the_first_one_has_it_until_it_gives_it(path: Path) -> None:
-    older, newer = Turn(path), Turn(path)
-    assert older.take()
-    assert older.take()
-    assert not newer.take()
-    newer.give()
-    assert not newer.take(), "it was not the newer one's to give"
-    older.give()
-    assert newer.take()
-    assert not older.take()
+    older, newer = PublishLock(path), PublishLock(path)
+    assert older.try_acquire()
+    assert older.try_acquire()
+    assert not newer.try_acquire()
+    newer.release()
+    assert not newer.try_acquire(), "it was not the newer one's to give"
+    older.release()
+    assert newer.try_acquire()
+    assert not older.try_acquire()
 
 
 def test_a_folder_that_was_removed_makes_no_two(path: Path) -> None:
-    older, newer = Turn(path), Turn(path)
-    assert older.take()
+    older, newer = PublishLock(path), PublishLock(path)
+    assert older.try_acquire()
     shutil.rmtree(path.parent)
-    assert newer.take()
-    assert not older.take()
-    newer.give()
-    assert older.take()
+    assert newer.try_acquire()
+    assert not older.try_acquire()
+    newer.release()
+    assert older.try_acquire()
 
 
 def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     (tmp_path / "locks").write_text("a file is in the way")
     with pytest.raises(JournalError, match=r"publisher\.lock cannot be taken"):
-        Turn(tmp_path / "locks" / "publisher.lock").take()
+        PublishLock(tmp_path / "locks" / "publisher.lock").try_acquire()

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from dra_driver.agent.slices.publish_lock import Turn
+from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.publisher import Publisher
 from dra_driver.kube.api import Api, Change, ServerVersion
 from dra_driver.kube.errors import (
@@ -35,7 +35,9 @@ UNPUBLISHED = "the cards have not been published yet"
 class Rig:
     """A publisher whose thread is the test's own, and which stops when `waits` are over."""
 
-    def __init__(self, api: ScriptedApi, *, waits: int = 0, turn: Turn | None = None) -> None:
+    def __init__(
+        self, api: ScriptedApi, *, waits: int = 0, publish_lock: PublishLock | None = None
+    ) -> None:
         self.api = api
         self.devices: Sequence[Object] | None = [device(1)]
         self.held: frozenset[PciAddress] | GcuError = frozenset()
@@ -47,7 +49,7 @@ class Rig:
             "n1",
             devices=self._devices,
             held=self._held,
-            turn=turn,
+            publish_lock=publish_lock,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             wait=self._wait,
         )
@@ -227,8 +229,8 @@ def test_the_nodes_uid_is_read_anew_before_a_write() -> None:
 
 def test_of_two_agents_one_publishes_and_the_other_takes_over(tmp_path: Path) -> None:
     lock = tmp_path / "publisher.lock"
-    older = Rig(ScriptedApi(), turn=Turn(lock)).listed()
-    newer = Rig(ScriptedApi(), turn=Turn(lock))
+    older = Rig(ScriptedApi(), publish_lock=PublishLock(lock)).listed()
+    newer = Rig(ScriptedApi(), publish_lock=PublishLock(lock))
     assert older.publisher._attempt()
     assert newer.publisher._attempt()
     assert (older.api.calls, newer.api.calls) == (FIRST, [])
@@ -244,7 +246,9 @@ def test_of_two_agents_one_publishes_and_the_other_takes_over(tmp_path: Path) ->
 
 def test_a_lock_that_cannot_be_taken_is_told_and_tried_again(tmp_path: Path) -> None:
     (tmp_path / "locks").write_text("in the way")
-    rig = Rig(ScriptedApi(), turn=Turn(tmp_path / "locks" / "publisher.lock")).listed()
+    rig = Rig(
+        ScriptedApi(), publish_lock=PublishLock(tmp_path / "locks" / "publisher.lock")
+    ).listed()
     assert not rig.publisher._attempt()
     assert "cannot be taken: Not a directory" in str(rig.publisher.problem)
     (tmp_path / "locks").unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.agent.slices.slice_cache import PublishedSlices
+from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.kube.api import Change
 from dra_driver.model.claim import Object
 
@@ -21,11 +21,11 @@ def calls() -> list[str]:
 
 
 @pytest.fixture
-def published(calls: list[str]) -> PublishedSlices:
-    return PublishedSlices(lambda: calls.append("changed"))
+def published(calls: list[str]) -> SliceCache:
+    return SliceCache(lambda: calls.append("changed"))
 
 
-def test_unknown_until_listed(published: PublishedSlices, calls: list[str]) -> None:
+def test_unknown_until_listed(published: SliceCache, calls: list[str]) -> None:
     before = published.slices
     published.on_replace([])
     assert (before, published.slices) == (None, ())
@@ -33,7 +33,7 @@ def test_unknown_until_listed(published: PublishedSlices, calls: list[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("events", "known", "news"),
+    ("events", "known", "times"),
     [
         pytest.param([(Change.ADDED, B)], (A9, B), 1, id="added"),
         pytest.param([(Change.MODIFIED, A10)], (A10,), 1, id="modified"),
@@ -48,51 +48,51 @@ def test_unknown_until_listed(published: PublishedSlices, calls: list[str]) -> N
     ],
 )
 def test_the_watch(
-    published: PublishedSlices,
+    published: SliceCache,
     calls: list[str],
     events: list[tuple[Change, Object]],
     known: tuple[Object, ...],
-    news: int,
+    times: int,
 ) -> None:
     published.on_replace([A9])
     calls.clear()
     for change, obj in events:
         published.on_event(change, obj)
     assert published.slices == known
-    assert len(calls) == news
+    assert len(calls) == times
 
 
 def test_own_writes_are_known_at_once_and_wake_nobody(
-    published: PublishedSlices, calls: list[str]
+    published: SliceCache, calls: list[str]
 ) -> None:
     published.on_replace([A7])
     calls.clear()
-    published.written(A10)
-    published.written(B)
+    published.on_written(A10)
+    published.on_written(B)
     published.on_event(Change.MODIFIED, A9)
     published.on_event(Change.MODIFIED, A10)
     published.on_event(Change.ADDED, B)
     with_both = published.slices
-    published.removed(B)
+    published.on_removed(B)
     published.on_event(Change.DELETED, B)
     assert (with_both, published.slices) == ((A10, B), (A10,))
     assert calls == []
 
 
 def test_an_answer_that_comes_after_the_deletion_brings_nothing_back(
-    published: PublishedSlices, calls: list[str]
+    published: SliceCache, calls: list[str]
 ) -> None:
     """As where somebody deletes a slice while the answer to its creation is under way."""
     published.on_replace([])
     calls.clear()
     published.on_event(Change.ADDED, A7)
     published.on_event(Change.DELETED, A9)
-    published.written(A7)
+    published.on_written(A7)
     assert published.slices == ()
     assert calls == ["changed", "changed"]
 
 
-def test_a_new_list_is_all_there_is(published: PublishedSlices) -> None:
+def test_a_new_list_is_all_there_is(published: SliceCache) -> None:
     published.on_replace([A7, B])
     published.on_replace([A9])
     assert published.slices == (A9,)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.agent.slices.slice_diff import Changes, plan_changes
+from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
 from dra_driver.model.claim import Object
 from dra_driver.model.names import TAINT_UNHEALTHY
 from tests.unit.agent.objects import NODE, device, published, stored
@@ -16,7 +16,7 @@ MANY = [device(bus) for bus in range(65)]
 LOST = {"key": TAINT_UNHEALTHY, "value": "lost", "effect": "NoSchedule"}
 
 
-def writes(changes: Changes) -> list[str]:
+def writes(changes: SliceDiff) -> list[str]:
     """Each write in its order, as ``<verb> <index of the slice>@<generation>``."""
     made = [("delete", changes.delete), ("update", changes.update), ("create", changes.create)]
     return [
@@ -81,17 +81,17 @@ TWO_SLICES = published(*MANY)
 def test_the_writes(
     devices: list[Object], current: tuple[Object, ...], expected: list[str]
 ) -> None:
-    changes = plan_changes(NODE, devices, current)
+    changes = diff_slices(NODE, devices, current)
     assert writes(changes) == expected
     assert bool(changes) == bool(expected)
     after = stored(changes.desired)
-    assert not plan_changes(NODE, devices, after)
+    assert not diff_slices(NODE, devices, after)
     assert {each["spec"]["pool"]["resourceSliceCount"] for each in after} == {len(after)}
     assert len({each["spec"]["pool"]["generation"] for each in after}) == 1
 
 
 def test_an_update_is_of_just_what_was_seen() -> None:
-    [updated] = plan_changes(NODE, [device(2)], ONE).update
+    [updated] = diff_slices(NODE, [device(2)], ONE).update
     seen = ONE[0]["metadata"]
     assert (updated["metadata"]["uid"], updated["metadata"]["resourceVersion"]) == (
         seen["uid"],
@@ -100,7 +100,7 @@ def test_an_update_is_of_just_what_was_seen() -> None:
 
 
 def test_a_taint_that_stays_keeps_its_time() -> None:
-    changes = plan_changes(NODE, [device(1, taints=[LOST, {"key": "k"}])], with_time(ONE))
+    changes = diff_slices(NODE, [device(1, taints=[LOST, {"key": "k"}])], with_time(ONE))
     [devices] = [each["spec"]["devices"] for each in changes.update]
     assert devices[0]["taints"] == [LOST, {"key": "k", "timeAdded": "2026-01-01T00:00:00Z"}]
     assert "timeAdded" not in str(changes.desired)
@@ -112,7 +112,7 @@ def test_a_generation_that_has_no_next_one_is_left() -> None:
     spent = deepcopy(TWO_SLICES)
     for each in spent:
         each["spec"]["pool"]["generation"] = last
-    changes = plan_changes(NODE, [device(1)], spent)
+    changes = diff_slices(NODE, [device(1)], spent)
     assert writes(changes) == [f"delete 0@{last}", f"delete 1@{last}", "create 0@2"]
 
 
@@ -127,7 +127,7 @@ def test_a_slice_that_is_none_of_the_pool_goes(name: str, creates: int) -> None:
     stray["metadata"]["name"] = name
     stray["spec"]["pool"] |= {"name": "gcu.enflame.com/n1-old", "generation": 9}
     own = [each for each in ONE if each["metadata"]["name"] != name]
-    changes = plan_changes(NODE, [device(1)], (*own, stray))
+    changes = diff_slices(NODE, [device(1)], (*own, stray))
     assert [each["metadata"]["name"] for each in changes.delete] == [name]
     assert len(changes.create) == creates
     assert {each["spec"]["pool"]["generation"] for each in changes.desired} == {2}

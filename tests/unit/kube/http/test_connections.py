@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kube.cluster_config import Access, in_pod, trusting
+from dra_driver.kube.cluster_config import ClusterConfig, in_pod, trusting
 from dra_driver.kube.http.connection import FAILURES
 from dra_driver.kube.http.connections import Connections
 from dra_driver.model.errors import InvalidValue
@@ -91,7 +91,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def connections(server: Server) -> Iterator[Connections]:
-    found = Connections(Access(f"{server.url}/prefix", trusting()))
+    found = Connections(ClusterConfig(f"{server.url}/prefix", trusting()))
     yield found
     found.close()
 
@@ -155,7 +155,7 @@ def test_silence_and_absence_are_failures_and_nothing_is_sent_twice(
     assert len(server.seen) == 1
     assert get(connections, "/a") == 200
     with pytest.raises(FAILURES):
-        get(Connections(Access("http://127.0.0.1:1", trusting())), "/a")
+        get(Connections(ClusterConfig("http://127.0.0.1:1", trusting())), "/a")
 
 
 def test_after_a_silence_nothing_is_sent_on_what_was_kept_before(
@@ -216,13 +216,13 @@ def test_both_sides_show_their_certificates(server: Server, tmp_path: Path) -> N
     tls = trusting(str(authority.certificate))
     tls.load_cert_chain(ours.certificate, ours.key)
     url = server.url.replace("http:", "https:")
-    with closing(Connections(Access(url, tls, server_name="api.test"))) as connections:
+    with closing(Connections(ClusterConfig(url, tls, server_name="api.test"))) as connections:
         assert get(connections, "/a") == 200
     with pytest.raises(ssl.SSLCertVerificationError, match="IP address mismatch"):
-        get(Connections(Access(url, tls)), "/a")
+        get(Connections(ClusterConfig(url, tls)), "/a")
     stranger = trusting(str(authority.certificate))
     with pytest.raises(FAILURES):
-        get(Connections(Access(url, stranger, server_name="api.test")), "/a")
+        get(Connections(ClusterConfig(url, stranger, server_name="api.test")), "/a")
 
 
 def test_a_pod_trusts_the_authority_that_it_is_given_later(server: Server, tmp_path: Path) -> None:
@@ -250,7 +250,9 @@ def test_a_pod_trusts_the_authority_that_it_is_given_later(server: Server, tmp_p
 
 
 def test_a_proxy_is_asked_for_the_server(server: Server) -> None:
-    access = Access("https://api.test:6443", trusting(), proxy=server.url.replace("//", "//u:p@"))
+    access = ClusterConfig(
+        "https://api.test:6443", trusting(), proxy=server.url.replace("//", "//u:p@")
+    )
     with pytest.raises(FAILURES):  # it answers, and does not speak TLS
         get(Connections(access), "/a", 1.0)
     assert server.seen[0][0].startswith("CONNECT api.test:6443 ")
@@ -258,4 +260,4 @@ def test_a_proxy_is_asked_for_the_server(server: Server) -> None:
 
 def test_a_proxy_of_another_kind_is_refused() -> None:
     with pytest.raises(InvalidValue, match="socks5://proxy"):
-        Connections(Access("https://api.test", trusting(), proxy="socks5://proxy:1080"))
+        Connections(ClusterConfig("https://api.test", trusting(), proxy="socks5://proxy:1080"))

@@ -67,7 +67,7 @@ def reader(kubelet: DeviceManager) -> Reader:
 def test_containers_of_both_sources(reader: Reader) -> None:
     reader.kubelet.active = {"pod"}
     reader.kubelet.entries = [entry("pod", "init", "a", init=True), entry("pod", "main", "a", "b")]
-    assert reader.record.look() == {
+    assert reader.record.read() == {
         recorded("team/pod", "main", "a", "b"),
         recorded("uid-pod", "main", "a", "b"),
         recorded("uid-pod", "init", "a"),
@@ -77,26 +77,26 @@ def test_containers_of_both_sources(reader: Reader) -> None:
 def test_the_look_makes_the_kubelet_drop_what_has_ended(reader: Reader) -> None:
     reader.kubelet.entries = [entry("gone", "main", "a")]
     reader.kubelet.write_checkpoint()
-    assert reader.record.look() == set()
+    assert reader.record.read() == set()
 
 
 def test_without_the_kubelet_nothing_is_known(reader: Reader) -> None:
     reader.kubelet.stop()
     with pytest.raises(KubeletError, match="does not answer on"):
-        reader.record.look()
+        reader.record.read()
 
 
 def test_without_a_stream_nothing_is_known(reader: Reader) -> None:
     reader.listens = False
     with pytest.raises(KubeletError, match="does not listen"):
-        reader.record.look()
+        reader.record.read()
 
 
 def test_a_checkpoint_of_before_says_nothing(reader: Reader) -> None:
     reader.kubelet.write_checkpoint()
     reader.writes = False
     with pytest.raises(KubeletError, match=r"within 5 s"):
-        reader.record.look()
+        reader.record.read()
     assert 5.0 <= reader.now < 6.0
 
 

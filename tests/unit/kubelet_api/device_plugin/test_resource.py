@@ -73,7 +73,7 @@ class Plugin:
     def meet(self) -> None:
         """Register, and wait until the kubelet has a list."""
         known = len(self.kubelet.registered)
-        self.server.look()
+        self.server.check_socket()
         assert len(self.kubelet.registered) == known + 1
         self.kubelet.until(self.is_known, "no list came")
 
@@ -112,7 +112,7 @@ def test_the_kubelet_is_told_who_is_there(plugin: Plugin) -> None:
     assert Point.PLUGIN_REGISTER in plugin.effects.seen
     [device] = plugin.kubelet.endpoints[RESOURCE].devices.values()
     assert [node.ID for node in device.topology.nodes] == [1]
-    plugin.server.look()
+    plugin.server.check_socket()
     assert len(plugin.kubelet.registered) == 1
 
 
@@ -120,17 +120,17 @@ def test_the_kubelet_is_told_now_and_then_what_changed_by_itself(plugin: Plugin)
     plugin.meet()
     plugin.handler.listed = [ListedDevice("b")]
     plugin.now += 59
-    plugin.server.look()
+    plugin.server.check_socket()
     assert plugin.kubelet.ids(RESOURCE) == ["a"]
     plugin.now += 1
-    plugin.server.look()
+    plugin.server.check_socket()
     plugin.kubelet.until(lambda: plugin.kubelet.ids(RESOURCE) == ["b"], "the change was not told")
 
 
 def test_the_kubelet_is_told_at_once_what_changed(plugin: Plugin) -> None:
     plugin.meet()
     plugin.handler.listed = [ListedDevice("a", healthy=False), ListedDevice("b")]
-    plugin.server.tell()
+    plugin.server.notify()
     plugin.kubelet.until(lambda: plugin.kubelet.ids(RESOURCE) == ["b"], "the change was not told")
     assert plugin.kubelet.ids(RESOURCE, healthy=False) == ["a"]
     assert not plugin.kubelet.endpoints[RESOURCE].devices["b"].topology.nodes
@@ -178,11 +178,11 @@ def test_a_lost_stream_is_mended_when_time_has_shown_it(plugin: Plugin) -> None:
     plugin.kubelet.endpoints[RESOURCE].channel.close()
     plugin.kubelet.until(lambda: plugin.kubelet.endpoints[RESOURCE].lost, "the stream goes on")
     plugin.until_nobody_listens()
-    plugin.server.look()
+    plugin.server.check_socket()
     assert len(plugin.kubelet.registered) == 1
     plugin.now = 5.0
     plugin.meet()
-    plugin.server.look()
+    plugin.server.check_socket()
     assert plugin.server.problem is None
 
 
@@ -191,14 +191,14 @@ def test_a_kubelet_that_does_not_ask_for_the_devices_is_a_problem(
 ) -> None:
     with monkeypatch.context() as deaf:
         deaf.setattr(plugin.kubelet, "_follow", lambda *_: None)
-        plugin.server.look()
+        plugin.server.check_socket()
         assert plugin.problem() == ""
         plugin.now = 5.0
-        plugin.server.look()
+        plugin.server.check_socket()
         assert "does not ask for its devices" in plugin.problem()
     plugin.now = 10.0
     plugin.meet()
-    plugin.server.look()
+    plugin.server.check_socket()
     assert plugin.problem() == ""
 
 
@@ -223,7 +223,7 @@ def test_why_the_kubelet_does_not_know_of_us(
     plugin: Plugin, trouble: Callable[[Plugin], None], words: str
 ) -> None:
     trouble(plugin)
-    plugin.server.look()
+    plugin.server.check_socket()
     assert words in (plugin.server.problem or "")
     plugin.kubelet.start()
     plugin.meet()

@@ -62,7 +62,7 @@ def test_each_has_its_own_devices(node: Node) -> None:
     assert (node.handlers["one"].asked, node.handlers["two"].asked) == ([], [["a"]])
     assert servers.problem is None
     assert servers.is_alive()
-    assert servers.tell()
+    assert servers.notify()
 
 
 @pytest.mark.parametrize("patience", [None, 600.0], ids=["as long as it takes", "for a while"])
@@ -71,7 +71,7 @@ def test_nothing_is_registered_before_it_is_announced(node: Node, patience: floa
     servers.start()
     with node.kubelet.news:
         assert not node.kubelet.news.wait_for(lambda: bool(node.kubelet.registered), 0.3)
-    assert not servers.tell()
+    assert not servers.notify()
     servers.announce()
     node.wait()
 

@@ -18,7 +18,7 @@ from dra_driver.kubelet_api.dra import health_v1, health_v1alpha1
 from dra_driver.kubelet_api.dra import service as service_v1
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
-from dra_driver.kubelet_api.dra.health_broadcaster import HealthFeed
+from dra_driver.kubelet_api.dra.health_broadcaster import HealthBroadcaster
 from dra_driver.kubelet_api.generated import (
     dra_health_v1_pb2_grpc,
     dra_health_v1alpha1_pb2_grpc,
@@ -30,7 +30,7 @@ from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Observer
 from tests.unit.kubelet_api.dra.test_plugin import Handler
 
-TOP = Path(__file__).parents[3]
+TOP = Path(__file__).parents[4]
 POOL = "gcu.enflame.com/node"
 GOOD = DeviceHealth(POOL, "whole-0000-0d-00-0", Health.HEALTHY, updated=1_700_000_000)
 BAD = DeviceHealth(POOL, "whole-0000-0e-00-0", Health.UNHEALTHY, 1_700_000_060, "card lost")
@@ -46,7 +46,7 @@ class Node:
     def __init__(self, folder: Path, *, resend: float = LONG) -> None:
         self.path = folder / "dra.sock"
         self.devices: list[DeviceHealth] = [GOOD]
-        self.feed = HealthFeed(lambda: list(self.devices), resend=resend)
+        self.feed = HealthBroadcaster(lambda: list(self.devices), resend=resend)
         self.server = UnixServer(self.path, self._register, threads=1 + STREAMS, effects=Effects())
         self.server.start()
 
@@ -115,7 +115,7 @@ def test_the_list_is_sent_again_in_time(tmp_path: Path) -> None:
 
 
 def test_it_is_sent_twice_again_before_it_expires() -> None:
-    feed = HealthFeed(list)
+    feed = HealthBroadcaster(list)
     assert feed._resend == 10.0
 
 

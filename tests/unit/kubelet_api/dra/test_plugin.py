@@ -18,7 +18,7 @@ from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import ClaimRef
-from dra_driver.model.claim_device import PreparedDevice
+from dra_driver.model.claim_device import ClaimDevice
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.kubelet_api import fake_kubelet
@@ -27,13 +27,13 @@ from tests.unit.kubelet_api.callers import Observer
 LONG = 3600.0
 ONE = ClaimRef("team", "one", "uid-1")
 TWO = ClaimRef("team", "two", "uid-2")
-DEVICE = PreparedDevice(
+DEVICE = ClaimDevice(
     request="gcu",
     pool="gcu.enflame.com/node",
     device="whole-0000-0d-00-0",
     cdi_ids=("gcu.enflame.com/claim=uid-1-whole-0000-0d-00-0",),
 )
-SHARE = PreparedDevice("gcu", "pool", "shared-0000-0d-00-0", ("a", "b"), share_id="share-7")
+SHARE = ClaimDevice("gcu", "pool", "shared-0000-0d-00-0", ("a", "b"), share_id="share-7")
 
 
 @dataclass

@@ -58,7 +58,7 @@ def both(kubelet: Path) -> Iterator[tuple[Sockets, Sockets]]:
 
 def problem(sockets: Sockets, *, patience: float = fake_kubelet.PATIENCE) -> str | None:
     check = SelfCheck(sockets, patience=patience)
-    check.look()
+    check.check()
     return check.problem
 
 
@@ -71,9 +71,9 @@ def test_a_socket_that_somebody_removed_is_told(both: tuple[Sockets, Sockets], n
     mine, others = both
     path: Path = getattr(mine, name)
     check = SelfCheck(mine)
-    check.look()
+    check.check()
     path.unlink()
-    check.look()
+    check.check()
     assert check.problem is not None
     assert check.problem.startswith(f"the agent does not answer on {path}: UNAVAILABLE")
     assert problem(others) is None

@@ -9,15 +9,15 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.node.cdi.spec import Injection, device_id, read_record, render
-from dra_driver.node.checkpoint.records import Hold
+from dra_driver.node.checkpoint.records import PreparedDevice
 from tests.unit.node.world import CARDS, Machine, hold
 
 REF = ClaimRef("team", "one", "uid-one")
 MACHINE = Machine()
-TWO = (hold(0, sees=CARDS[:2]), hold(1, request="other", sees=CARDS[:2]))
+TWO = (hold(0, visible_cards=CARDS[:2]), hold(1, request="other", visible_cards=CARDS[:2]))
 
 
-def spec(holds: tuple[Hold, ...], injection: Injection = Injection.CDI) -> dict[str, Any]:
+def spec(holds: tuple[PreparedDevice, ...], injection: Injection = Injection.CDI) -> dict[str, Any]:
     cards = {address: MACHINE.card(address) for address in CARDS}
     found: dict[str, Any] = json.loads(render(REF, holds, cards, injection))
     return found

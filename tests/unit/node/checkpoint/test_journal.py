@@ -24,7 +24,7 @@ from tests.unit.node.world import Failing, hold
 def test_a_new_directory_becomes_a_journal_that_is_read_again(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "state")
     opening = journal.open()
-    assert (opening.found, opening.set_aside, opening.complete) == (False, None, False)
+    assert (opening.found, opening.quarantined, opening.complete) == (False, None, False)
     journal.write(prepared(1))
     assert not Journal(tmp_path / "state").open().complete
     journal.rebuilt()
@@ -235,6 +235,6 @@ def test_any_history_reads_back_the_same(
         else:
             model[f"uid-{number}"] = kind.value
         reader = agents[data.draw(st.integers(0, 1))]
-        assert {u: h.state.value for u, h in reader.snapshot().holdings.items()} == model
+        assert {u: h.state.value for u, h in reader.snapshot().claims.items()} == model
     for agent in agents:
         agent.close()

@@ -10,14 +10,14 @@ from dra_driver.model.device import device_name
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import Grant
+from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.checkpoint.ledger import Ledger, State
 from dra_driver.node.checkpoint.records import (
     CardKind,
-    Hold,
     Kind,
+    PreparedDevice,
     Record,
     card_record,
     decode,
@@ -41,27 +41,33 @@ def refolded(state: Ledger) -> Ledger:
     return ledger(*(decode(encode(raw)) for raw in state.raw_records()))
 
 
-def share(card: int, share_id: str, mode: Mode = Mode.SHARED) -> Hold:
+def share(card: int, share_id: str, mode: Mode = Mode.SHARED) -> PreparedDevice:
     return hold(card, mode=mode, share_id=share_id, consumed={"slices": "2"})
 
 
 @pytest.mark.parametrize(
     ("kinds", "state"),
     [
-        ((Kind.INTENT,), State.INTENT),
-        ((Kind.INTENT, Kind.PREPARED), State.PREPARED),
-        ((Kind.PREPARED,), State.PREPARED),
-        ((Kind.INTENT, Kind.PREPARED, Kind.UNPREPARING), State.UNPREPARING),
-        ((Kind.INTENT, Kind.FORGOTTEN), None),
+        ((Kind.PREPARE_STARTED,), State.PREPARE_STARTED),
+        ((Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED), State.PREPARE_COMPLETED),
+        ((Kind.PREPARE_COMPLETED,), State.PREPARE_COMPLETED),
+        (
+            (Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED, Kind.UNPREPARE_STARTED),
+            State.UNPREPARE_STARTED,
+        ),
+        ((Kind.PREPARE_STARTED, Kind.FORGOTTEN), None),
         ((Kind.FORGOTTEN,), None),
-        ((Kind.INTENT, Kind.PREPARED, Kind.PREPARED), State.PREPARED),
-        ((Kind.INTENT, Kind.FORGOTTEN, Kind.INTENT), State.INTENT),
+        (
+            (Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED, Kind.PREPARE_COMPLETED),
+            State.PREPARE_COMPLETED,
+        ),
+        ((Kind.PREPARE_STARTED, Kind.FORGOTTEN, Kind.PREPARE_STARTED), State.PREPARE_STARTED),
     ],
     ids=str,
 )
 def test_the_last_record_gives_the_state(kinds: tuple[Kind, ...], state: State | None) -> None:
     folded = ledger(*(record(kind, HOLDER, (hold(0),)) for kind in kinds))
-    held = folded.holdings.get(HOLDER.uid)
+    held = folded.claims.get(HOLDER.uid)
     assert (held.state if held else None) == state
     assert refolded(folded) == folded
 
@@ -69,12 +75,12 @@ def test_the_last_record_gives_the_state(kinds: tuple[Kind, ...], state: State |
 def test_what_a_newer_version_wrote_is_kept_while_its_claim_lives() -> None:
     claim = {"namespace": "team", "name": "holder", "uid": "uid-holder"}
     instances = [{"kind": "instance", "claim": claim, "id": n} for n in (1, 2)]
-    first = record(Kind.INTENT, HOLDER, (hold(0),))
+    first = record(Kind.PREPARE_STARTED, HOLDER, (hold(0),))
     state = ledger(first, *(decode(encode(raw)) for raw in instances))
-    state = state.apply(record(Kind.PREPARED, HOLDER, (hold(0),)))
+    state = state.apply(record(Kind.PREPARE_COMPLETED, HOLDER, (hold(0),)))
     kept = list(refolded(state).raw_records())
     assert [raw for raw in kept if raw["kind"] == "instance"] == instances
-    assert refolded(state).holdings["uid-holder"].state is State.PREPARED
+    assert refolded(state).claims["uid-holder"].state is State.PREPARE_COMPLETED
     assert not list(state.apply(record(Kind.FORGOTTEN, HOLDER, ())).raw_records())
 
 
@@ -118,20 +124,22 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("held", "asked"), ADMITTED)
-def test_admitted(held: tuple[Hold, ...], asked: tuple[Hold, ...]) -> None:
-    ledger(record(Kind.PREPARED, HOLDER, held)).admit(ASKER, asked)
+def test_admitted(held: tuple[PreparedDevice, ...], asked: tuple[PreparedDevice, ...]) -> None:
+    ledger(record(Kind.PREPARE_COMPLETED, HOLDER, held)).admit(ASKER, asked)
 
 
-@pytest.mark.parametrize("kind", [Kind.INTENT, Kind.PREPARED, Kind.UNPREPARING])
+@pytest.mark.parametrize(
+    "kind", [Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED, Kind.UNPREPARE_STARTED]
+)
 @pytest.mark.parametrize(("held", "asked", "reason"), REFUSED)
 def test_refused_with_the_holder(
-    held: tuple[Hold, ...], asked: tuple[Hold, ...], reason: str, kind: Kind
+    held: tuple[PreparedDevice, ...], asked: tuple[PreparedDevice, ...], reason: str, kind: Kind
 ) -> None:
     with pytest.raises(Refused, match=reason):
         ledger(record(kind, HOLDER, held)).admit(ASKER, asked)
 
 
-def sized(share_id: str, amount: str, mode: Mode = Mode.SHARED) -> Hold:
+def sized(share_id: str, amount: str, mode: Mode = Mode.SHARED) -> PreparedDevice:
     capacity = "slices" if mode is Mode.SHARED else "size"
     return hold(0, mode=mode, share_id=share_id, consumed={capacity: amount})
 
@@ -170,9 +178,9 @@ DRS = "drs-0000-0d-00-0"
     ],
 )
 def test_slices_and_sizes_are_counted(
-    held: list[Hold], asked: list[Hold], totals: dict[str, int], reason: str
+    held: list[PreparedDevice], asked: list[PreparedDevice], totals: dict[str, int], reason: str
 ) -> None:
-    state = ledger(record(Kind.PREPARED, HOLDER, tuple(held)))
+    state = ledger(record(Kind.PREPARE_COMPLETED, HOLDER, tuple(held)))
     if not reason:
         state.admit(ASKER, asked, totals)
         return
@@ -181,33 +189,33 @@ def test_slices_and_sizes_are_counted(
 
 
 def test_drs_mode_is_ours_until_it_is_switched_off() -> None:
-    intent = record(Kind.INTENT, HOLDER, (sized("a", "1", Mode.DRS),))
+    intent = record(Kind.PREPARE_STARTED, HOLDER, (sized("a", "1", Mode.DRS),))
     forgotten = record(Kind.FORGOTTEN, HOLDER, ())
     state = ledger(intent, forgotten)
     assert state.switched == {CARDS[0]}
     assert refolded(state) == state
     assert ledger(intent, forgotten, card_record(CardKind.DRS_OFF, CARDS[0])) == Ledger()
     assert ledger(card_record(CardKind.DRS_ON, CARDS[1])).switched == {CARDS[1]}
-    assert not ledger(record(Kind.PREPARED, HOLDER, (hold(0), sized("a", "1")))).switched
+    assert not ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (hold(0), sized("a", "1")))).switched
 
 
 def test_the_instances_of_a_card() -> None:
     one, two = Instance(1, "1g.6gb", "a"), Instance(2, "1g.6gb")
     holds = [replace(sized(str(one.id), "1", Mode.DRS), instance=one) for one in (one, two)]
-    state = ledger(record(Kind.PREPARED, HOLDER, (*holds, sized("c", "1", Mode.DRS))))
+    state = ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (*holds, sized("c", "1", Mode.DRS))))
     assert state.instances(CARDS[0]) == (one, two)
     assert state.instances(CARDS[1]) == ()
     assert refolded(state) == state
 
 
 def test_a_claim_does_not_stand_in_its_own_way() -> None:
-    ledger(record(Kind.INTENT, HOLDER, (hold(0),))).admit(HOLDER, (hold(0), hold(1)))
+    ledger(record(Kind.PREPARE_STARTED, HOLDER, (hold(0),))).admit(HOLDER, (hold(0), hold(1)))
 
 
 def test_a_card_is_not_one_whose_address_ends_like_its_own() -> None:
     near, far = (PciAddress.parse(f"{domain}:0d:00.0") for domain in ("0000", "10000"))
     held = [replace(hold(0), device=device_name(Mode.WHOLE, card)) for card in (near, far)]
-    state = ledger(record(Kind.PREPARED, HOLDER, (held[1],)))
+    state = ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (held[1],)))
     assert [each for _, each in state.holders_of(far)] == [held[1]]
     assert state.holders_of(near) == ()
     state.admit(ASKER, (held[0],))
@@ -215,24 +223,24 @@ def test_a_card_is_not_one_whose_address_ends_like_its_own() -> None:
 
 def test_holders_are_found_by_card() -> None:
     state = ledger(
-        record(Kind.PREPARED, HOLDER, (share(0, "a"), hold(1))),
-        record(Kind.PREPARED, ASKER, (share(0, "b"),)),
+        record(Kind.PREPARE_COMPLETED, HOLDER, (share(0, "a"), hold(1))),
+        record(Kind.PREPARE_COMPLETED, ASKER, (share(0, "b"),)),
     )
     found = [(held.owner, of.share_id) for held, of in state.holders_of(CARDS[0])]
     assert found == [(HOLDER, "a"), (ASKER, "b")]
     assert not state.holders_of(CARDS[2])
 
 
-def grant(card: int, mode: Mode, *ordinals: int, answer: str = "") -> Grant:
+def grant(card: int, mode: Mode, *ordinals: int, answer: str = "") -> ContainerAllocation:
     devices = tuple(PluginDevice(CARDS[card], mode, ordinal) for ordinal in ordinals)
-    return Grant(devices, 6, answer)
+    return ContainerAllocation(devices, 6, answer)
 
 
-def granted(owner: Grant) -> Record:
-    return record(Kind.PREPARED, owner, holds_of_grant(owner))
+def granted(owner: ContainerAllocation) -> Record:
+    return record(Kind.PREPARE_COMPLETED, owner, holds_of_grant(owner))
 
 
-def holds_of_grant(owner: Grant) -> tuple[Hold, ...]:
+def holds_of_grant(owner: ContainerAllocation) -> tuple[PreparedDevice, ...]:
     capacity = {Mode.SHARED: "slices", Mode.DRS: "size"}.get(owner.mode)
     consumed = {capacity: str(len(owner.devices))} if capacity else {}
     return tuple(
@@ -242,11 +250,11 @@ def holds_of_grant(owner: Grant) -> tuple[Hold, ...]:
 
 def test_grants_stand_beside_claims_in_the_journal() -> None:
     container = grant(0, Mode.SHARED, 1, 3, answer="first")
-    claim = record(Kind.PREPARED, HOLDER, (hold(1),))
+    claim = record(Kind.PREPARE_COMPLETED, HOLDER, (hold(1),))
     state = ledger(claim, granted(container))
     assert refolded(state) == state
-    assert state.holdings[container.uid].owner == container
-    assert not state.named("", "")
+    assert state.claims[container.uid].owner == container
+    assert not state.claims_named("", "")
 
 
 WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
@@ -270,7 +278,9 @@ IN_ITS_PLACE = {
 
 
 @pytest.mark.parametrize(("first", "second", "refusal"), IN_ITS_PLACE.values(), ids=IN_ITS_PLACE)
-def test_one_set_of_rules_for_grants(first: Grant, second: Grant, refusal: str) -> None:
+def test_one_set_of_rules_for_grants(
+    first: ContainerAllocation, second: ContainerAllocation, refusal: str
+) -> None:
     state = ledger(granted(first))
     totals = {holds.device: 6 for holds in holds_of_grant(second) if second.mode is not WHOLE}
     if refusal:
@@ -288,7 +298,7 @@ def test_a_claim_and_a_container_never_share_more_than_there_is(mode: Mode) -> N
     container = grant(0, mode, *([0] if mode is WHOLE else [0, 1]))
     totals = {claimed.device: 6} if capacity else {}
     with pytest.raises(Refused, match="team/holder"):
-        ledger(record(Kind.PREPARED, HOLDER, (claimed,))).admit(
+        ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (claimed,))).admit(
             container, holds_of_grant(container), totals
         )
     with pytest.raises(Refused, match="the container with"):

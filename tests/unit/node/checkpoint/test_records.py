@@ -11,11 +11,11 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import Remnant
+from dra_driver.model.owner import Orphan
 from dra_driver.node.checkpoint.records import (
     CardKind,
-    Hold,
     Kind,
+    PreparedDevice,
     Record,
     card_record,
     decode,
@@ -25,13 +25,13 @@ from dra_driver.node.checkpoint.records import (
 from tests.unit.node.world import CARDS, POOL, hold
 
 REF = ClaimRef("team", "one", "uid-1")
-SHARE = Hold(
+SHARE = PreparedDevice(
     "slices",
     POOL,
     "shared-0000-0d-00-0",
     share_id="0b6a1f7e-3f0c-4f3a-9f29-5e7b0a5b6a11",
     consumed={"slices": "2"},
-    sees=CARDS[:2],
+    visible_cards=CARDS[:2],
     total=6,
 )
 
@@ -41,7 +41,7 @@ INSTANCE = replace(
     device="drs-0000-0d-00-0",
     consumed={"size": "3"},
     instance=Instance(2, "3g.20gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11"),
-    before=(Instance(1, "1g.6gb"),),
+    instances_before=(Instance(1, "1g.6gb"),),
 )
 
 
@@ -54,13 +54,13 @@ def test_a_record_survives_the_file(kind: Kind) -> None:
 
 
 def test_what_a_claim_left_survives_the_file() -> None:
-    written = record(Kind.UNPREPARING, Remnant("team", "one", "left-1"), (INSTANCE,))
+    written = record(Kind.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,))
     assert decode(encode(written.raw)) == written
 
 
 def test_a_version_that_knows_no_remnants_takes_one_for_a_claim() -> None:
     """It would otherwise give out again what one holds."""
-    raw = record(Kind.UNPREPARING, Remnant("team", "one", "left-1"), (INSTANCE,)).raw
+    raw = record(Kind.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,)).raw
     assert (raw["kind"], raw["claim"].keys() - {"left"}) == (
         "unpreparing",
         {"namespace", "name", "uid"},
@@ -103,20 +103,20 @@ def test_how_much_of_its_card_a_hold_takes(
     ],
 )
 def test_an_instance_that_is_not_understood_makes_no_hold(instance: object) -> None:
-    raw = record(Kind.PREPARED, REF, (INSTANCE,)).raw
+    raw = record(Kind.PREPARE_COMPLETED, REF, (INSTANCE,)).raw
     found = decode(encode({**raw, "holds": [{**raw["holds"][0], "instance": instance}]}))
     assert (found.kind, found.holds) == ("", ())
 
 
 @pytest.mark.parametrize("total", [None, 0, -1, "6", True], ids=str)
 def test_a_total_that_is_not_understood_is_none(total: object) -> None:
-    raw = record(Kind.PREPARED, REF, (SHARE,)).raw
+    raw = record(Kind.PREPARE_COMPLETED, REF, (SHARE,)).raw
     found = decode(encode({**raw, "holds": [{**raw["holds"][0], "total": total}]}))
     assert found.holds == (replace(SHARE, total=None),)
 
 
 def test_fields_of_a_newer_version_are_kept() -> None:
-    raw = record(Kind.INTENT, REF, (hold(0),)).raw
+    raw = record(Kind.PREPARE_STARTED, REF, (hold(0),)).raw
     newer = {**raw, "since": "2027", "holds": [{**raw["holds"][0], "colour": "red"}]}
     found = decode(encode(newer))
     assert (found.kind, found.owner, found.holds) == ("intent", REF, (hold(0),))

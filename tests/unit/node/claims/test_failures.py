@@ -19,7 +19,7 @@ from dra_driver.model.errors import (
 )
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
-from dra_driver.node.claims.failures import TRIES, Failures, blame
+from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker, attribute_to
 from dra_driver.simulator.state import Instance
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, whole
 from tests.unit.node.world import CARDS, World, claim, hold, pod
@@ -42,7 +42,7 @@ class Counted:
     def __init__(self) -> None:
         self.now = 0.0
         self.told: list[str] = []
-        self.failures = Failures(
+        self.failures = DeviceCircuitBreaker(
             closed=lambda device, _: self.told.append(device), clock=lambda: self.now
         )
 
@@ -50,7 +50,11 @@ class Counted:
         self, name: str, times: int = 1, error: GcuError | None = None, device: str | None = DEVICE
     ) -> None:
         for _ in range(times):
-            with pytest.raises(GcuError), self.failures.counted(ref(name), (DRS,)), blame(device):
+            with (
+                pytest.raises(GcuError),
+                self.failures.attempt(ref(name), (DRS,)),
+                attribute_to(device),
+            ):
                 raise error or HardwareError("efsmi said no")
 
     def succeed(self, name: str) -> None:
@@ -59,7 +63,7 @@ class Counted:
     def closed_for(self) -> float:
         """Seconds, to the minute."""
         start, minutes = self.now, 0
-        while DEVICE in self.failures.closed():
+        while DEVICE in self.failures.tripped():
             minutes += 1
             self.now = start + 60 * minutes
         self.now = start
@@ -82,9 +86,9 @@ def counted() -> Counted:
 )
 def test_a_device_closes_after_some_tries_for_one_claim(counted: Counted, error: GcuError) -> None:
     counted.fail("a", TRIES - 1, error)
-    assert (counted.failures.closed(), dict(counted.failures.waiting())) == (frozenset(), {})
+    assert (counted.failures.tripped(), dict(counted.failures.waiting())) == (frozenset(), {})
     counted.fail("a", error=error)
-    assert counted.failures.closed() == {DEVICE}
+    assert counted.failures.tripped() == {DEVICE}
     waiting = counted.failures.waiting()["uid-a"]
     assert (waiting.owner, waiting.holds, waiting.reason) == (ref("a"), (DRS,), str(error))
     counted.fail("a", 5, error)
@@ -101,20 +105,20 @@ def test_what_says_nothing_of_the_device(
     counted: Counted, error: GcuError, step: str | None
 ) -> None:
     counted.fail("a", 9, error, device=step)
-    assert (counted.failures.closed(), dict(counted.failures.waiting())) == (frozenset(), {})
+    assert (counted.failures.tripped(), dict(counted.failures.waiting())) == (frozenset(), {})
 
 
 def test_a_claim_that_is_unprepared_begins_anew(counted: Counted) -> None:
     counted.fail("a", TRIES - 1)
     counted.failures.unprepared(ref("a"), ())
     counted.fail("a", TRIES - 1)
-    assert counted.failures.closed() == frozenset()
+    assert counted.failures.tripped() == frozenset()
 
 
 def test_the_device_stays_closed_when_the_claim_has_gone(counted: Counted) -> None:
     counted.fail("a", TRIES)
     counted.failures.unprepared(ref("a"), (DRS,))
-    assert counted.failures.closed() == {DEVICE}
+    assert counted.failures.tripped() == {DEVICE}
     assert dict(counted.failures.waiting()) == {}
 
 
@@ -129,22 +133,22 @@ def test_it_opens_by_itself_and_closes_again_at_the_first_failure(counted: Count
 def test_a_success_opens_it_and_is_no_half_measure(counted: Counted) -> None:
     counted.fail("a", TRIES)
     counted.succeed("a")
-    assert (counted.failures.closed(), dict(counted.failures.waiting())) == (frozenset(), {})
+    assert (counted.failures.tripped(), dict(counted.failures.waiting())) == (frozenset(), {})
     counted.fail("b", TRIES - 1)
-    assert counted.failures.closed() == frozenset()
+    assert counted.failures.tripped() == frozenset()
 
 
 def test_what_another_claim_gives_back_may_be_what_was_missing(counted: Counted) -> None:
     counted.fail("a", TRIES)
     counted.failures.unprepared(ref("elsewhere"), (hold(1, mode=Mode.DRS),))
-    assert counted.failures.closed() == {DEVICE}
+    assert counted.failures.tripped() == {DEVICE}
     counted.failures.unprepared(ref("neighbour"), (DRS,))
-    assert counted.failures.closed() == frozenset()
+    assert counted.failures.tripped() == frozenset()
     counted.fail("a")
-    assert counted.failures.closed() == {DEVICE}
+    assert counted.failures.tripped() == {DEVICE}
     counted.failures.unprepared(ref("a"), ())
     counted.failures.unprepared(ref("another neighbour"), (DRS,))
-    assert counted.failures.closed() == frozenset()
+    assert counted.failures.tripped() == frozenset()
 
 
 def test_a_claim_that_nobody_asks_for_any_more_is_forgotten(counted: Counted) -> None:
@@ -165,11 +169,11 @@ def test_a_card_that_makes_no_instance(world: DrsWorld, fault: str) -> None:
     world.tool.set_fault(fault)
     failing = world.api.add(instance("a", 0, 1))
     assert all(errors(agent, *[failing] * TRIES))
-    assert world.failures.closed() == {DEVICE}
+    assert world.failures.tripped() == {DEVICE}
     assert agent.held() == {}
     world.tool.clear_faults()
     assert errors(agent, failing) == [""]
-    assert world.failures.closed() == frozenset()
+    assert world.failures.tripped() == frozenset()
 
 
 def test_a_card_that_cannot_be_switched_out_of_drs_mode(world: DrsWorld) -> None:
@@ -179,7 +183,7 @@ def test_a_card_that_cannot_be_switched_out_of_drs_mode(world: DrsWorld) -> None
     world.tool.set_fault("drs-off-refused")
     agent.preparer.unprepare([before])
     assert all(errors(agent, *[after] * TRIES))
-    assert world.failures.closed() == {hold(0).device}
+    assert world.failures.tripped() == {hold(0).device}
 
 
 def test_an_instance_that_cannot_be_made_again(world: DrsWorld) -> None:
@@ -190,7 +194,7 @@ def test_an_instance_that_cannot_be_made_again(world: DrsWorld) -> None:
     world.tool.set_fault("create-fails")
     agent = world.start()
     assert all(errors(agent, *[prepared] * (TRIES - 1)))
-    assert world.failures.closed() == {DEVICE}
+    assert world.failures.tripped() == {DEVICE}
     assert set(world.failures.waiting()) == {"uid-a"}
     agent.preparer.unprepare([prepared])
     assert (agent.held(), dict(world.failures.waiting())) == ({}, {})
@@ -202,9 +206,9 @@ def test_a_neighbour_that_ends_lets_the_next_one_try(world: DrsWorld) -> None:
     assert errors(agent, neighbour) == [""]
     world.tool.set_fault("create-fails")
     assert all(errors(agent, *[failing] * TRIES))
-    assert world.failures.closed() == {DEVICE}
+    assert world.failures.tripped() == {DEVICE}
     agent.preparer.unprepare([neighbour])
-    assert world.failures.closed() == frozenset()
+    assert world.failures.tripped() == frozenset()
 
 
 def gone(world: DrsWorld) -> None:
@@ -288,13 +292,13 @@ def test_wherever_in_a_prepare_the_card_fails(
     if then is not None:
         then(world)
     assert all(errors(agent, *[failing] * (TRIES - 2)))
-    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+    assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})
     assert errors(agent, failing) != [""]
-    assert world.failures.closed() == {hold(0, mode=asked).device}
+    assert world.failures.tripped() == {hold(0, mode=asked).device}
     assert set(world.failures.waiting()) == {"uid-a"}
     well(world)
     assert errors(agent, failing) == [""]
-    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+    assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})
 
 
 @pytest.mark.parametrize(
@@ -312,7 +316,7 @@ def test_what_else_was_made_for_the_claim_is_no_success(
     world.api.pods["team", "pod"] = pod({"x": "a"}, ("x/r0",), ("x/r1",))
     failing = world.api.add(claim("a", *parts))
     assert all(errors(agent, *[failing] * TRIES))
-    assert world.failures.closed() == {DEVICE}
+    assert world.failures.tripped() == {DEVICE}
 
 
 @pytest.mark.parametrize("change", [CARD_HANGS, gone], ids=["hangs", "is lost"])
@@ -327,12 +331,12 @@ def test_a_prepared_claim_that_waits_for_its_card_after_a_reboot(
     change(world)
     for _ in range(TRIES):
         agent = world.start()
-    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+    assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})
     assert all(errors(agent, *[prepared] * TRIES))
-    assert world.failures.closed() == {DEVICE}
+    assert world.failures.tripped() == {DEVICE}
     well(world)
-    agent.preparer.keeper.settle(prepared)
-    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+    agent.preparer.claim_manager.recover(prepared)
+    assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})
 
 
 def test_a_claim_that_runs_does_not_open_what_makes_nothing_for_others(world: DrsWorld) -> None:
@@ -342,7 +346,7 @@ def test_a_claim_that_runs_does_not_open_what_makes_nothing_for_others(world: Dr
     world.tool.set_fault("create-fails")
     assert all(errors(agent, *[failing] * TRIES))
     assert errors(agent, running) == [""]
-    assert world.failures.closed() == {DEVICE}
+    assert world.failures.tripped() == {DEVICE}
 
 
 def test_an_unprepare_that_fails_is_no_try_of_a_prepare(world: DrsWorld) -> None:
@@ -356,7 +360,7 @@ def test_an_unprepare_that_fails_is_no_try_of_a_prepare(world: DrsWorld) -> None
         assert errors(agent, ref) != [""]
         world.reconcile(agent)
     assert agent.preparer.unprepare([ref])[ref.uid] is None
-    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+    assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})
 
 
 def test_a_card_that_another_claim_holds_has_not_failed(world: DrsWorld) -> None:
@@ -364,4 +368,4 @@ def test_a_card_that_another_claim_holds_has_not_failed(world: DrsWorld) -> None
     holder, refused = world.api.add(slices("n", 0, 1)), world.api.add(instance("a", 0, 1))
     assert errors(agent, holder) == [""]
     assert all(errors(agent, *[refused] * TRIES))
-    assert (world.failures.closed(), dict(world.failures.waiting())) == (frozenset(), {})
+    assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})

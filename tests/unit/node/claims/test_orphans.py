@@ -9,10 +9,10 @@ import pytest
 
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import Remnant
+from dra_driver.model.owner import Orphan
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.claims.failures import TRIES, Failures
-from dra_driver.node.claims.orphans import remnant, remnant_cards
+from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
+from dra_driver.node.claims.orphans import cards_with_orphans, orphan_records
 from tests.unit.node.claims.test_failures import well
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool, whole
 from tests.unit.node.world import CARDS, Agent, Crash, Kill, claim, hold, pod
@@ -30,7 +30,9 @@ def told() -> list[str]:
 
 @pytest.fixture
 def world(tmp_path: Path, told: list[str]) -> DrsWorld:
-    failures = Failures(closed=lambda device, reason: told.append(f"{device}: {reason}"))
+    failures = DeviceCircuitBreaker(
+        closed=lambda device, reason: told.append(f"{device}: {reason}")
+    )
     world = DrsWorld(tmp_path, tool=tool(), failures=failures)
     world.indexes = lambda card: world.tool.card(str(card)).efsmi_index
     return world
@@ -69,9 +71,9 @@ def test_a_pod_does_not_wait_for_a_card_that_fails(
     assert errors(agent, ref) == [""]
     let_go(world, agent, ref, fault)
     [left] = remnants(agent)
-    assert isinstance(agent.journal.snapshot().holdings[left].owner, Remnant)
+    assert isinstance(agent.journal.snapshot().claims[left].owner, Orphan)
     assert world.files() == {}
-    assert remnant_cards(agent.journal.snapshot()) == {CARDS[0]}
+    assert cards_with_orphans(agent.journal.snapshot()) == {CARDS[0]}
     [text] = told
     assert text.startswith(
         f"drs-0000-0d-00-0: claim team/a has ended, and what it had on card {ONE}"
@@ -119,7 +121,7 @@ def test_a_try_waits_once_for_a_card_that_hangs(world: DrsWorld, again: str) -> 
             hanging
         )
     assert len(remnants(agent)) == 1
-    assert len(agent.journal.snapshot().holdings[remnants(agent)[0]].holds) == len(parts)
+    assert len(agent.journal.snapshot().claims[remnants(agent)[0]].devices) == len(parts)
 
 
 def test_the_next_pods_of_such_a_card_wait_for_one_try(world: DrsWorld) -> None:
@@ -145,7 +147,7 @@ def test_what_the_claim_had_elsewhere_is_free_at_once(world: DrsWorld) -> None:
     ref, other = world.api.add(claim("a", *parts)), world.api.add(whole("b", 1))
     assert errors(agent, ref) == [""]
     let_go(world, agent, ref)
-    assert remnant_cards(agent.journal.snapshot()) == {CARDS[0]}
+    assert cards_with_orphans(agent.journal.snapshot()) == {CARDS[0]}
     assert world.tool.card(TWO).virtualization == "Disable"
     assert errors(agent, other) == [""]
     assert len(world.tool.instances(ONE)) == 1
@@ -232,8 +234,8 @@ def test_each_has_a_uid_of_its_own() -> None:
     owner = ClaimRef("team", "a", "uid-" + "a" * 59)
     ledger = Ledger()
     for number in range(3):
-        for each in remnant(ledger, owner, (hold(number, mode=Mode.DRS),)):
+        for each in orphan_records(ledger, owner, (hold(number, mode=Mode.DRS),)):
             ledger = ledger.apply(each)
-    assert len(ledger.holdings) == 3
-    assert remnant_cards(ledger) == set(CARDS[:3])
-    assert remnant(ledger, owner, ()) == ()
+    assert len(ledger.claims) == 3
+    assert cards_with_orphans(ledger) == set(CARDS[:3])
+    assert orphan_records(ledger, owner, ()) == ()

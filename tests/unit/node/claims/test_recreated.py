@@ -11,9 +11,9 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.device import device_name
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.node.checkpoint.ledger import Holding, State
-from dra_driver.node.checkpoint.records import Hold
-from dra_driver.node.claims.recreated import Remade, remade
+from dra_driver.node.checkpoint.ledger import PreparedClaim, State
+from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.claims.recreated import RecreatedInstance, recreated_instances
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool
 from tests.unit.node.world import CARDS, POOL, Agent, claim, pod
 
@@ -22,10 +22,10 @@ A = ClaimRef("team", "a", "uid-a")
 OLD, NEW = Instance(1, "1g.6gb", "old"), Instance(1, "1g.6gb", "new")
 
 
-def holding(*instances: Instance | None, state: State = State.PREPARED) -> Holding:
+def holding(*instances: Instance | None, state: State = State.PREPARE_COMPLETED) -> PreparedClaim:
     device = device_name(Mode.DRS, CARDS[0])
-    holds = tuple(Hold("gcu", POOL, device, instance=one) for one in instances)
-    return Holding(A, state, holds, ())
+    holds = tuple(PreparedDevice("gcu", POOL, device, instance=one) for one in instances)
+    return PreparedClaim(A, state, holds, ())
 
 
 @pytest.mark.parametrize(
@@ -36,19 +36,25 @@ def holding(*instances: Instance | None, state: State = State.PREPARED) -> Holdi
         pytest.param(holding(None), holding(NEW), [(None, NEW)], id="after a kill"),
         pytest.param(holding(OLD), holding(None), [], id="could not be made yet"),
         pytest.param(holding(OLD, OLD), holding(OLD, NEW), [(OLD, NEW)], id="one of two"),
-        pytest.param(holding(None, state=State.INTENT), holding(NEW), [], id="made the first time"),
-        pytest.param(holding(OLD), holding(NEW, state=State.UNPREPARING), [], id="on its way out"),
+        pytest.param(
+            holding(None, state=State.PREPARE_STARTED), holding(NEW), [], id="made the first time"
+        ),
+        pytest.param(
+            holding(OLD), holding(NEW, state=State.UNPREPARE_STARTED), [], id="on its way out"
+        ),
         pytest.param(holding(OLD), None, [], id="forgotten"),
     ],
 )
 def test_what_is_told(
-    before: Holding, after: Holding | None, told: list[tuple[Instance | None, Instance]]
+    before: PreparedClaim, after: PreparedClaim | None, told: list[tuple[Instance | None, Instance]]
 ) -> None:
-    assert remade(before, after) == tuple(Remade(A, CARDS[0], *each) for each in told)
+    assert recreated_instances(before, after) == tuple(
+        RecreatedInstance(A, CARDS[0], *each) for each in told
+    )
 
 
 def test_an_old_one_that_is_not_known_is_not_named() -> None:
-    text = Remade(A, CARDS[0], None, NEW).text
+    text = RecreatedInstance(A, CARDS[0], None, NEW).text
     assert text.startswith(f"claim team/a: its DRS instance on card {ONE} was gone, and 1g.6gb new")
 
 
@@ -72,7 +78,7 @@ def test_a_start_tells_what_went_while_no_agent_ran(
     world.boot().recover()
     [made] = world.tool.instances(ONE)
     assert made.uuid != gone.uuid
-    assert [str(each.after) for each in world.remade] == [f"1g.6gb {made.uuid}"] * told
+    assert [str(each.after) for each in world.on_recreated] == [f"1g.6gb {made.uuid}"] * told
 
 
 def test_what_was_made_before_another_one_failed_is_told(tmp_path: Path) -> None:
@@ -87,10 +93,10 @@ def test_what_was_made_before_another_one_failed_is_told(tmp_path: Path) -> None
     world.tool.set_fault("create-fails", card=str(CARDS[1]))
     findings = world.reconcile(agent)
     assert list(findings.failed) == [ref.uid]
-    assert [each.card for each in world.remade] == [CARDS[0]]
+    assert [each.card for each in world.on_recreated] == [CARDS[0]]
     world.tool.clear_faults()
     world.reconcile(agent)
-    assert [each.card for each in world.remade] == list(CARDS[:2])
+    assert [each.card for each in world.on_recreated] == list(CARDS[:2])
 
 
 def looks(world: DrsWorld, agent: Agent, ref: ClaimRef) -> None:
@@ -114,7 +120,7 @@ def test_whoever_notices_it_is_told_once(
     for _ in range(2):
         notices(world, agent, ref)
     [made] = world.tool.instances(ONE)
-    [told] = world.remade
+    [told] = world.on_recreated
     assert (told.owner, told.before, told.after) == (
         ref,
         Instance(gone.id, gone.profile, gone.uuid),

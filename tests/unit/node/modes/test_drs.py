@@ -15,7 +15,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, record
-from dra_driver.node.modes.drs import DrsSteps
+from dra_driver.node.modes.drs import DrsCard
 from dra_driver.simulator.state import Instance as There
 from tests.unit.node.drs_world import tool
 from tests.unit.node.world import CARDS, hold
@@ -53,9 +53,11 @@ def test_only_what_is_proved_to_be_ours_is_destroyed(
     there = tuple(There(one.id, one.profile, str(one.uuid), (at,)) for at, one in enumerate(listed))
     efsmi.set_card(str(CARDS[0]), instances=there, virtualization="DRS")
     share = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
-    ledger = Ledger().apply(record(Kind.PREPARED, HOLDER, (replace(share, instance=HELD),)))
+    ledger = Ledger().apply(
+        record(Kind.PREPARE_COMPLETED, HOLDER, (replace(share, instance=HELD),))
+    )
     drs = Drs(efsmi, DrsLocks(tmp_path, patience=0))
-    steps = DrsSteps(drs, ProfileTables(tmp_path), lambda: ledger)
-    steps.destroy(replace(share, before=before))
+    steps = DrsCard(drs, ProfileTables(tmp_path), lambda: ledger)
+    steps.destroy(replace(share, instances_before=before))
     left = {one.id for one in efsmi.instances(str(CARDS[0]))}
     assert {one.id for one in listed} - left == destroyed

@@ -45,11 +45,11 @@ def test_a_reboot_that_changed_the_minors_is_shown(world: World) -> None:
 
 
 def test_a_lost_journal_is_rebuilt_from_the_files(world: World) -> None:
-    before = world.start().journal.snapshot().holdings["uid-one"].holds
+    before = world.start().journal.snapshot().claims["uid-one"].devices
     shutil.rmtree(world.root / "state")
     agent = world.boot()
     assert agent.recover().settled == {"uid-one": Outcome.ADOPTED}
-    assert agent.journal.snapshot().holdings["uid-one"].holds == before
+    assert agent.journal.snapshot().claims["uid-one"].devices == before
     two = world.api.add(claim("two", result(0)))
     assert "team/one" in str(agent.preparer.prepare([two])["uid-two"])
     assert agent.preparer.unprepare([ONE]) == {"uid-one": None}
@@ -65,22 +65,28 @@ def write_journal(world: World, *kinds: Kind, damaged: bool) -> None:
 @pytest.mark.parametrize(
     ("left", "outcome", "held"),
     [
-        pytest.param(([Kind.INTENT], "file"), Outcome.UNDONE, False, id="kill after the file"),
-        pytest.param(([Kind.INTENT], ""), Outcome.UNDONE, False, id="kill before it"),
         pytest.param(
-            ([Kind.INTENT], "damage and file"),
+            ([Kind.PREPARE_STARTED], "file"), Outcome.UNDONE, False, id="kill after the file"
+        ),
+        pytest.param(([Kind.PREPARE_STARTED], ""), Outcome.UNDONE, False, id="kill before it"),
+        pytest.param(
+            ([Kind.PREPARE_STARTED], "damage and file"),
             Outcome.FINISHED,
             True,
             id="the prepared record may be lost",
         ),
-        pytest.param(([Kind.INTENT], "damage"), Outcome.UNDONE, False, id="damage, but no file"),
         pytest.param(
-            ([Kind.PREPARED, Kind.UNPREPARING], "file"),
+            ([Kind.PREPARE_STARTED], "damage"), Outcome.UNDONE, False, id="damage, but no file"
+        ),
+        pytest.param(
+            ([Kind.PREPARE_COMPLETED, Kind.UNPREPARE_STARTED], "file"),
             Outcome.FINISHED,
             False,
             id="unprepare begun",
         ),
-        pytest.param(([Kind.PREPARED], "damage"), Outcome.RENDERED, True, id="prepared, no file"),
+        pytest.param(
+            ([Kind.PREPARE_COMPLETED], "damage"), Outcome.RENDERED, True, id="prepared, no file"
+        ),
         pytest.param(([], "damage and file"), Outcome.ADOPTED, True, id="record lost"),
         pytest.param(([], "file"), Outcome.ADOPTED, True, id="record unknown"),
     ],

@@ -32,8 +32,10 @@ def sees(world: World) -> dict[str, dict[str, tuple[PciAddress, ...]]]:
     """By claim name and request, the cards that its devices name."""
     agent = world.start()
     return {
-        held.owner.uid.removeprefix("uid-"): {hold.request: hold.sees for hold in held.holds}
-        for held in agent.journal.snapshot().holdings.values()
+        held.owner.uid.removeprefix("uid-"): {
+            hold.request: hold.visible_cards for hold in held.devices
+        }
+        for held in agent.journal.snapshot().claims.values()
     }
 
 
