@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -66,6 +67,8 @@ class ResourceServer:
         self._known: tuple[int, int] | None = None
         self._registered_at = float("-inf")
         self._told_at = clock()
+        self._socket_lock = threading.Lock()
+        self._is_stopped = False
         self.problem: str | None = f"{resource} is not registered with the kubelet yet"
 
     @property
@@ -85,6 +88,8 @@ class ResourceServer:
         """End the streams, whereupon the kubelet drops the resource, and let running calls end
         within `grace` seconds."""
         self._feed.stop()
+        with self._socket_lock:
+            self._is_stopped = True
         self._server.stop(grace)
 
     def notify(self) -> None:
@@ -94,16 +99,22 @@ class ResourceServer:
 
     def check_socket(self) -> None:
         """Serve anew where the socket is gone, register where the kubelet does not know of us, and
-        send it the list now and then.
+        send it the list now and then. After `stop` it does nothing.
 
         Raises SocketError. Why the kubelet does not know of us is in `problem`.
         """
-        if not self._socket.exists():
-            logger.info("%s is gone, as after a start of the kubelet: serving anew", self._socket)
-            self._known = None
-            self.problem = f"{self._socket} is gone, and not served yet"
-            self._server.stop(grace=0)
-            self._server.start()
+        with self._socket_lock:
+            # `stop` removes the socket: one that is made anew after that would stay on the node.
+            if self._is_stopped:
+                return
+            if not self._socket.exists():
+                logger.info(
+                    "%s is gone, as after a start of the kubelet: serving anew", self._socket
+                )
+                self._known = None
+                self.problem = f"{self._socket} is gone, and not served yet"
+                self._server.stop(grace=0)
+                self._server.start()
         kubelet = socket_identity(self._kubelet)
         if kubelet is None:
             self._tell(f"the kubelet does not serve {self._kubelet}")

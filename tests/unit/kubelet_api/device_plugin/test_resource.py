@@ -173,6 +173,14 @@ def test_a_kubelet_that_starts_anew_is_told_again(plugin: Plugin) -> None:
     assert plugin.kubelet.ids(RESOURCE) == ["a"]
 
 
+def test_a_check_after_the_end_makes_no_socket_anew(plugin: Plugin) -> None:
+    plugin.meet()
+    plugin.server.stop(0)
+    plugin.server.check_socket()
+    assert not plugin.socket.exists()
+    assert len(plugin.kubelet.registered) == 1
+
+
 def test_a_lost_stream_is_mended_when_time_has_shown_it(plugin: Plugin) -> None:
     plugin.meet()
     plugin.kubelet.endpoints[RESOURCE].channel.close()
