@@ -41,7 +41,9 @@ def allocations_of(claim: Object) -> tuple[DeviceAllocation, ...]:
     return tuple(
         DeviceAllocation(
             DeviceId(result.pool, result.device),
-            None if result.share_id is None else _consumption(tuple(result.consumed.items())),
+            _consumption(tuple(result.consumed.items()))
+            if result.consumed or result.share_id is not None
+            else None,
         )
         for result in results(claim)
         if not result.admin_access

@@ -10,9 +10,10 @@ from typing import Any
 from controller.allocator.constraints import Constraint, parse_constraint
 from controller.allocator.device_request import DeviceRequest, demand
 from dra_driver.config.device_config import read_config
+from dra_driver.model.amounts import config_applies, requested_amount
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.errors import Refused
-from dra_driver.model.packing import PackingChoice
+from dra_driver.model.request_config import RequestConfig
 
 MOST_RESULTS = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
 _MOST_CONFIGS = 64  # 2 × DeviceConfigMaxSize: the API's limit for an allocation
@@ -74,13 +75,6 @@ def parse_claim(claim: Object, classes: Mapping[str, Object]) -> ClaimRequest:
     return wanted
 
 
-def config_applies(entry: Mapping[str, Any], request: str) -> bool:
-    """Whether an entry of a claim's ``config`` is for the request; one of ``firstAvailable`` is
-    meant by ``request/sub`` and by ``request``. An entry that names none is for all."""
-    named = entry.get("requests")
-    return not named or request in named or request.partition("/")[0] in named
-
-
 def _request(
     ref: ClaimRef,
     entry: Mapping[str, Any],
@@ -114,7 +108,8 @@ def _exact(
             remedy="create it, or name one that kubectl get deviceclasses lists",
         )
     selectors = [*(found["spec"].get("selectors") or ()), *(entry.get("selectors") or ())]
-    capacity = (entry.get("capacity") or {}).get("requests") or {}
+    config = _config(ref, name, found, devices)
+    capacity = _capacity(ref, name, entry, config)
     tolerations = tuple(entry.get("tolerations") or ())
     return ExactRequest(
         name=name,
@@ -122,26 +117,51 @@ def _exact(
         demand=demand(
             tuple(_expression(ref, name, selector) for selector in selectors),
             _count(ref, name, entry),
-            tuple(sorted((key, str(value)) for key, value in capacity.items())),
+            tuple(sorted(capacity.items())),
             json.dumps(tolerations, sort_keys=True) if tolerations else "[]",
             admin_access=bool(entry.get("adminAccess")),
-            packing=_packing(ref, name, found, devices),
+            packing=config.packing,
         ),
         tolerations=tolerations,
     )
 
 
-def _packing(
+def _config(
     ref: ClaimRef, request: str, device_class: Object, devices: Mapping[str, Any]
-) -> PackingChoice:
+) -> RequestConfig:
     """What the class and then the claim, whose ``spec.devices`` is given, say for the request: the
-    later entry wins. Raises InvalidValue where an entry for this driver is not understood."""
-    choice = PackingChoice()
+    later entry wins. Raises InvalidValue where an entry for this driver is not understood, and
+    Refused for an amount in a class."""
+    config = RequestConfig()
     for entry, owner in _config_entries(ref, request, device_class, devices):
         said = read_config(entry, owner)
-        if said is not None:
-            choice = said.over(choice)
-    return choice
+        if said is None:
+            continue
+        if said.amounts and owner.startswith("the DeviceClass"):
+            raise Refused(
+                f"{owner} asks for {', '.join(said.amounts)} in its configuration",
+                remedy="write amounts in claims and claim templates",
+            )
+        config = said.over(config)
+    return config
+
+
+def _capacity(
+    ref: ClaimRef, request: str, entry: Mapping[str, Any], config: RequestConfig
+) -> Mapping[str, str]:
+    """The amounts of both forms, ``capacity.requests`` and GcuConfig. Raises Refused where they
+    differ: the two allocators would each grant another one."""
+    written = (entry.get("capacity") or {}).get("requests") or {}
+    capacity = {name: str(quantity) for name, quantity in written.items()}
+    for name, amount in config.amounts.items():
+        other = capacity.setdefault(name, str(amount))
+        if requested_amount(other) != amount:
+            raise Refused(
+                f"claim {ref}, request {request}: its GcuConfig asks for {name} {amount}, and its "
+                f"capacity.requests for {other}",
+                remedy="ask for the same amount in both, or leave one of them out",
+            )
+    return capacity
 
 
 def _config_entries(

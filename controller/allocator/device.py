@@ -17,6 +17,7 @@ from controller.allocator.constraints import Attribute
 from controller.allocator.taints import Taint, TaintRule
 from dra_driver.model import names
 from dra_driver.model.device import parse_device_name
+from dra_driver.model.device_shares import is_stripped, with_shares
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.topology import CardPlace
 from dra_driver.selector.device import SelectorInput, Shape
@@ -59,10 +60,12 @@ class DeviceKind:
 
     `common` is what selectors read of each device of the kind, without the values of its own, which
     are those of the attributes `own_names` and stand at the positions `own`. `conditions` are the
-    kind's binding conditions.
+    kind's binding conditions. With `keeps_shares` the API server keeps what an allocation says of
+    shares.
     """
 
     multiple: bool
+    keeps_shares: bool
     counters: bool
     capacity: Mapping[str, Capacity]
     taints: tuple[Taint, ...]
@@ -218,12 +221,15 @@ def _parse_kind(
     entry: Entry, attributes: Mapping[str, Any], rules: Sequence[TaintRule]
 ) -> DeviceKind:
     taints = [*(entry.get("taints") or ()), *(rule.taint() for rule in rules)]
+    keeps_shares = not is_stripped(entry)
+    entry = with_shares(entry)
     read = SelectorInput.of(names.DRIVER, entry)
     positions = _positions(read.shape)
     own = {positions[name]: name for name in attributes if name in _IDENTITY}
     values = tuple(None if at in own else value for at, value in enumerate(read.values))
     return DeviceKind(
         multiple=bool(entry.get("allowMultipleAllocations")),
+        keeps_shares=keeps_shares,
         counters=bool(entry.get("consumesCounters")),
         capacity={
             name: Capacity.parse(each) for name, each in (entry.get("capacity") or {}).items()

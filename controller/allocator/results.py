@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controller.allocator.claim_request import ClaimRequest, ExactRequest, config_applies
+from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.search_state import DeviceAssignment
+from dra_driver.config.device_config import amount_entry
+from dra_driver.model.amounts import config_applies
 from dra_driver.model.claim import Object
+from dra_driver.model.errors import Refused
 from dra_driver.model.names import DRIVER
 
 _COPIED = ("bindingConditions", "bindingFailureConditions")
@@ -26,7 +29,11 @@ def allocation_status(
     """The claim's ``status.allocation``. `timestamp` is RFC 3339; a new share id is a UUID."""
     devices: Object = {"results": [_result(grant, new_share_id) for grant in grants]}
     chosen = list({grant.request.name: grant.request for grant in grants}.values())
-    config = [*_class_config(chosen, classes), *_claim_config(wanted, chosen)]
+    config = [
+        *_class_config(chosen, classes),
+        *_claim_config(wanted, chosen),
+        *_amount_config(granted_amounts(grants)),
+    ]
     if config:
         devices["config"] = config
     return {
@@ -34,6 +41,31 @@ def allocation_status(
         "allocationTimestamp": timestamp,
         "nodeSelector": _node_selector(node),
     }
+
+
+def granted_amounts(grants: Sequence[DeviceAssignment]) -> Mapping[str, Mapping[str, int]]:
+    """By request what each of its devices gives, for devices whose shares the API server drops.
+
+    Raises Refused where a request gets different amounts of several devices: its configuration can
+    name one of them only.
+    """
+    amounts: dict[str, Mapping[str, int]] = {}
+    for grant in grants:
+        if not grant.consumed or grant.device.kind.keeps_shares:
+            continue
+        given = {name: amount.units for name, amount in grant.consumed.items()}
+        if amounts.setdefault(grant.request.name, given) != given:
+            raise Refused(
+                f"request {grant.request.name} would get {_words(given)} of one card and "
+                f"{_words(amounts[grant.request.name])} of another, and this API server keeps one "
+                "amount for a request",
+                remedy="ask for a size that all of the node's cards have, or in several requests",
+            )
+    return amounts
+
+
+def _words(amounts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items())
 
 
 def _result(grant: DeviceAssignment, new_share_id: Callable[[], str]) -> Object:
@@ -84,6 +116,13 @@ def _claim_config(wanted: ClaimRequest, chosen: Sequence[ExactRequest]) -> Itera
             sum(config_applies(entry, each.name) for each in chosen) if entry.get("requests") else 1
         )
         yield from (dict(copied) for _ in range(times))
+
+
+def _amount_config(amounts: Mapping[str, Mapping[str, int]]) -> Iterator[Object]:
+    """What was granted, where the server drops it from the results: the last entry that has an
+    amount holds. Its source is the claim, as an allocation knows only that and the class."""
+    for request, given in amounts.items():
+        yield {"source": "FromClaim", **amount_entry([request], given)}
 
 
 def _node_selector(node: str) -> Object:

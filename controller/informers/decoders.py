@@ -102,7 +102,9 @@ def _claim(share: Interner, claim: Object) -> Object:
     _share(share, claim, ("spec",))
     allocation = claim["status"]["allocation"]
     _share(share, allocation, ("nodeSelector",))
-    for result in (allocation.get("devices") or {}).get("results") or ():
+    devices = allocation.get("devices") or {}
+    _share(share, devices, ("config",))
+    for result in devices.get("results") or ():
         _share(share, result, _RESULT)
     return claim
 

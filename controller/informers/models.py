@@ -158,7 +158,18 @@ class _Result(TypedDict, total=False):
     shareID: str
 
 
+class _Opaque(TypedDict, total=False):
+    driver: str
+    parameters: dict[str, Any]
+
+
+class _Config(TypedDict, total=False):
+    opaque: _Opaque
+    requests: list[str]
+
+
 class _Results(TypedDict, total=False):
+    config: list[_Config]
     results: list[_Result]
 
 

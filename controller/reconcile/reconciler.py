@@ -10,6 +10,7 @@ from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.device import CardKey
 from controller.allocator.node_set import NodeSet
 from controller.allocator.ownership import is_ours
+from controller.allocator.results import granted_amounts
 from controller.cache import pods
 from controller.cache.claims import class_names
 from controller.cache.keys import Key, Subject, uid_of
@@ -248,6 +249,8 @@ class Reconciler:
         wanted = pod_class.wanted
         try:
             check_allocated(pod, ours, wanted, granted)
+            for grants in granted.grants:
+                granted_amounts(grants)
         except Refused as error:
             # Something else may be found for it.
             self._refuse(key, pod, [each.claim for each in wanted], error, pod_class)

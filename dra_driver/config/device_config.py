@@ -8,6 +8,7 @@ a DeviceClass::
         parameters:
           apiVersion: gcu.enflame.com/v1alpha1
           kind: GcuConfig
+          slices: 2                    # of a shared card; or size: 3, of a DRS instance
           packing: {nodes: spread, cards: binpack}
 
 The API server stores whatever object stands there, so it is checked here, for the controller
@@ -16,8 +17,8 @@ before it allocates and for the node when it prepares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -25,6 +26,7 @@ from pydantic.alias_generators import to_camel
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import DRIVER
 from dra_driver.model.packing import Packing, PackingChoice
+from dra_driver.model.request_config import RequestConfig
 
 API_VERSION: Final = "gcu.enflame.com/v1alpha1"
 KIND: Final = "GcuConfig"
@@ -41,15 +43,21 @@ class PackingConfig(_Part):
     cards: Packing | None = None
 
 
+_Amount = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+
+
 class GcuConfig(_Part):
-    """The whole object."""
+    """The whole object. `slices` and `size` mean what ``capacity.requests`` of these names means,
+    and are kept by API servers that drop that field (before Kubernetes 1.36)."""
 
     api_version: Literal["gcu.enflame.com/v1alpha1"]
     kind: Literal["GcuConfig"]
+    slices: _Amount | None = None
+    size: _Amount | None = None
     packing: PackingConfig = Field(default_factory=PackingConfig)
 
 
-def read_config(entry: Mapping[str, Any], owner: str) -> PackingChoice | None:
+def read_config(entry: Mapping[str, Any], owner: str) -> RequestConfig | None:
     """What an entry of ``config`` says; None where it is for another driver.
 
     `owner` says in words whose entry it is. Raises InvalidValue that names the owner, each field
@@ -59,14 +67,24 @@ def read_config(entry: Mapping[str, Any], owner: str) -> PackingChoice | None:
     if opaque.get("driver") != DRIVER:
         return None
     try:
-        packing = GcuConfig.model_validate(opaque.get("parameters")).packing
+        config = GcuConfig.model_validate(opaque.get("parameters"))
     except ValidationError as error:
         problems = "; ".join(_problems(error))
         raise InvalidValue(
             f"the configuration for {DRIVER} of {owner} is not understood: {problems}",
             remedy=f"write kind {KIND} of {API_VERSION} as in docs/user/how-a-device-is-chosen.md",
         ) from error
-    return PackingChoice(packing.nodes, packing.cards)
+    packing = PackingChoice(config.packing.nodes, config.packing.cards)
+    return RequestConfig(packing, config.slices, config.size)
+
+
+def amount_entry(requests: Sequence[str], amounts: Mapping[str, int]) -> dict[str, Any]:
+    """An entry of a claim's ``config`` that asks for the amounts, by capacity, in `requests`."""
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, **amounts}
+    return {
+        "opaque": {"driver": DRIVER, "parameters": parameters},
+        "requests": list(requests),
+    }
 
 
 def _problems(error: ValidationError) -> Iterator[str]:

@@ -6,10 +6,11 @@ on read-modify-write. These views read; nothing here alters a claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dra_driver.model.amounts import configured_consumption
 from dra_driver.model.names import DRIVER
 
 Object = dict[str, Any]
@@ -48,8 +49,9 @@ class Result:
     """One entry of ``status.allocation.devices.results``.
 
     ``request`` is the request's name, or ``request/subrequest`` where a first-available request
-    was served. ``consumed`` maps a capacity to the quantity as written; ``share_id`` is None
-    unless the device allows several allocations.
+    was served. ``consumed`` maps a capacity to the quantity as written, and is empty for a device
+    that is not shared. ``share_id`` is None for such a device, and for all devices where the API
+    server drops it (before Kubernetes 1.36).
     """
 
     request: str
@@ -79,17 +81,25 @@ def results(claim: Mapping[str, Any], driver: str = DRIVER) -> tuple[Result, ...
 
 def all_results(claim: Mapping[str, Any]) -> Iterator[Result]:
     """What was allocated to the claim, of every driver."""
-    found = allocation(claim) or {}
-    for entry in (found.get("devices") or {}).get("results") or ():
+    devices = (allocation(claim) or {}).get("devices") or {}
+    config = devices.get("config") or ()
+    for entry in devices.get("results") or ():
         yield Result(
             request=entry["request"],
             driver=entry["driver"],
             pool=entry["pool"],
             device=entry["device"],
             share_id=entry.get("shareID"),
-            consumed=entry.get("consumedCapacity") or {},
+            consumed=entry.get("consumedCapacity") or _configured(entry, config),
             admin_access=bool(entry.get("adminAccess", False)),
         )
+
+
+def _configured(entry: Object, config: Iterable[Object]) -> Mapping[str, str]:
+    """The consumption where the server dropped ``consumedCapacity``."""
+    if entry["driver"] != DRIVER or not config:
+        return {}
+    return configured_consumption(config, entry["request"], entry["device"])
 
 
 def reserved_for(claim: Mapping[str, Any]) -> tuple[Object, ...]:

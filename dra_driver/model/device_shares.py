@@ -7,14 +7,17 @@ at most ten, and a range whose minimum and maximum are the same must not have a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dra_driver.model import names
+from dra_driver.model.amounts import CAPACITY_OF_MODE
 from dra_driver.model.card import Card
 from dra_driver.model.device import card_attributes, device_name, taints
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.profile import ProfileTable
+from dra_driver.model.profile import ProfileTable, profile_size
+from dra_driver.model.quantity import parse_quantity
 
 MAX_SLICES: Final = 16
 _MAX_VALID_VALUES: Final = 10
@@ -32,15 +35,12 @@ def shared_device(
             f"card {card.address} cannot have {slice_count} slices",
             remedy=f"set a sliceCount from 1 to {MAX_SLICES}",
         )
-    wanted = {"min": "1", "max": str(slice_count)}
-    if slice_count > 1:
-        wanted["step"] = "1"
     device = _device(card, Mode.SHARED, allocator, sips)
     device["attributes"][names.ATTR_MEMORY_PER_SLICE_MIB] = {"int": card.memory_mib // slice_count}
     device["capacity"] = {
         names.CAPACITY_SLICES: {
             "value": str(slice_count),
-            "requestPolicy": {"default": "1", "validRange": wanted},
+            "requestPolicy": _slices_policy(slice_count),
         }
     }
     return device
@@ -51,16 +51,57 @@ def drs_device(card: Card, table: ProfileTable, *, allocator: str) -> dict[str, 
 
     A request between two sizes is rounded up to the next one by whoever allocates.
     """
-    sizes = [str(size) for size in table.sizes[:_MAX_VALID_VALUES]]
     device = _device(card, Mode.DRS, allocator, table.sips)
     device["attributes"][names.ATTR_PROFILES] = {"string": table.text}
     device["capacity"] = {
         names.CAPACITY_SIZE: {
             "value": str(table.total),
-            "requestPolicy": {"default": sizes[0], "validValues": sizes},
+            "requestPolicy": _sizes_policy(table.sizes),
         }
     }
     return device
+
+
+def is_stripped(device: Mapping[str, Any]) -> bool:
+    """Whether the API server dropped that many claims can share the published device (before
+    Kubernetes 1.36). It then drops ``shareID`` and ``consumedCapacity`` of allocations, too."""
+    return not device.get("allowMultipleAllocations") and _mode(device) in CAPACITY_OF_MODE
+
+
+def with_shares(device: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A published device with what the API server dropped of it, from its type, its profiles and
+    its capacity; the same object where nothing was dropped.
+
+    Raises InvalidValue for profiles or a capacity that this driver does not publish.
+    """
+    if not is_stripped(device):
+        return device
+    mode = _mode(device)
+    name = CAPACITY_OF_MODE[Mode(mode)]
+    capacity = (device.get("capacity") or {}).get(name) or {}
+    if mode == Mode.SHARED:
+        policy = _slices_policy(int(parse_quantity(str(capacity.get("value", "")))))
+    else:
+        profiles = device["attributes"].get(names.ATTR_PROFILES, {}).get("string", "")
+        policy = _sizes_policy(tuple(map(profile_size, profiles.split(","))))
+    whole = {**device.get("capacity", {}), name: {**capacity, "requestPolicy": policy}}
+    return {**device, "allowMultipleAllocations": True, "capacity": whole}
+
+
+def _mode(device: Mapping[str, Any]) -> str:
+    return str(((device.get("attributes") or {}).get(names.ATTR_TYPE) or {}).get("string", ""))
+
+
+def _slices_policy(slice_count: int) -> dict[str, Any]:
+    wanted = {"min": "1", "max": str(slice_count)}
+    if slice_count > 1:
+        wanted["step"] = "1"
+    return {"default": "1", "validRange": wanted}
+
+
+def _sizes_policy(sizes: Sequence[int]) -> dict[str, Any]:
+    values = [str(size) for size in sizes[:_MAX_VALID_VALUES]]
+    return {"default": values[0], "validValues": values}
 
 
 def _device(card: Card, mode: Mode, allocator: str, sips: int | None) -> dict[str, Any]:

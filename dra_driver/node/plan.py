@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from dra_driver.config.device_config import read_config
@@ -11,6 +12,7 @@ from dra_driver.model.claim import ClaimRef, Result, allocation, made_for, resul
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
+from dra_driver.node.asked_amounts import amount_objections
 from dra_driver.node.checkpoint.records import PreparedDevice
 
 
@@ -31,10 +33,15 @@ def holds_of(claim: Mapping[str, Any], ref: ClaimRef, *, pool: str) -> tuple[Pre
     if not ours:
         raise Refused(f"claim {ref} was allocated nothing of {DRIVER}")
     for entry in found.get("devices", {}).get("config", ()):
-        # Nothing of it matters on the node, but what was written must have been meant so.
+        # The node heeds amounts only, but what was written must have been meant so.
         read_config(entry, _owner(entry, ref))
     pod = made_for(claim)
-    return tuple(replace(_hold(result, ref, pool), made_for=pod) for result in ours)
+    holds = tuple(
+        replace(_hold(result, ref, pool, amount_objections(claim, result, ref)), made_for=pod)
+        for result in ours
+    )
+    _check_names(holds, ref)
+    return holds
 
 
 def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
@@ -53,9 +60,24 @@ def _owner(entry: Mapping[str, Any], ref: ClaimRef) -> str:
     )
 
 
-def _hold(result: Result, ref: ClaimRef, pool: str) -> PreparedDevice:
+def _check_names(holds: Iterable[PreparedDevice], ref: ClaimRef) -> None:
+    """Of a device without a share ID a request can have one share: its name is the request's."""
+    seen: set[str] = set()
+    for hold in holds:
+        if hold.mode is not Mode.WHOLE and hold.share_id is None and hold.name in seen:
+            raise Refused(
+                f"claim {ref} was allocated device {hold.device} twice for request "
+                f"{hold.request!r}, without share IDs",
+                remedy=ref.renewal,
+            )
+        seen.add(hold.name)
+
+
+def _hold(
+    result: Result, ref: ClaimRef, pool: str, more: Iterator[tuple[str, str]]
+) -> PreparedDevice:
     hold = PreparedDevice.of(result)
-    for problem, remedy in _objections(hold, result, pool):
+    for problem, remedy in chain(_objections(hold, result, pool), more):
         raise Refused(
             f"claim {ref}, request {result.request!r}, device {result.device}: {problem}",
             remedy=remedy,
@@ -71,8 +93,8 @@ def _objections(hold: PreparedDevice, result: Result, pool: str) -> Iterator[tup
             f"adminAccess is for whole cards, and this is a {hold.mode} device",
             "request a whole card, or drop adminAccess",
         )
-    if hold.mode is not Mode.WHOLE and (hold.share_id is None or hold.amount is None):
+    if hold.mode is not Mode.WHOLE and hold.amount is None:
         yield (
-            "the allocation does not say which share of the device was granted, or how much of it",
-            "delete the claim; the API server must have DRAConsumableCapacity on",
+            "the allocation does not say how much of the device was granted",
+            "delete the claim; before Kubernetes 1.36 gcu-dra-controller alone can allocate it",
         )

@@ -62,6 +62,11 @@ def shared_slices(driver: Installation, pods: Pods) -> None:
     assert amounts(driver, pods["shared-slices"]) == [(Mode.SHARED, 2)]
 
 
+def portable_amount(driver: Installation, pods: Pods) -> None:
+    assert pods.keys() == {"by-capacity", "by-config", "by-both"}
+    assert all(amounts(driver, pod) == [(Mode.SHARED, 2)] for pod in pods.values())
+
+
 def drs_two_sizes(driver: Installation, pods: Pods) -> None:
     small, large = pods["drs-size-1"], pods["drs-size-3"]
     assert amounts(driver, small) == [(Mode.DRS, 1)]
@@ -109,6 +114,7 @@ CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
     "one-claim-two-containers": one_claim_two_containers,
     "deployment-with-shm": deployment_with_shm,
     "shared-slices": shared_slices,
+    "portable-amount": portable_amount,
     "drs-two-sizes": drs_two_sizes,
     "drs-size-between": drs_size_between,
     "drs-two-containers": drs_two_containers,

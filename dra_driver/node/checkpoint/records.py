@@ -9,16 +9,16 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
+from dra_driver.model.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claim import ClaimRef, Result
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
 from dra_driver.model.owner import ContainerAllocation, Orphan, Owner
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import PluginDevice
+from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.quantity import parse_quantity
 
 # A node has a few dozen device names and amounts, and the ledger asks for those of all claims at
@@ -50,22 +50,21 @@ class CardKind(StrEnum):
 
 
 _RECORDS: Final = "records"
-_CAPACITIES: Final = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedDevice:
     """One device of an owner.
 
-    ``sees`` are the cards that a container with this device is told of: those of its usage set,
-    its own among them. ``consumed`` maps a capacity to a quantity; it and ``share_id`` are set
-    where the device allows several allocations. ``instance`` is the DRS instance that it stands
-    for; until there is one, ``before`` are those that the card had when it was about to be made.
-    With ``admin_access`` a container sees the card, and nothing of it is held. ``formerly`` are
-    names of other devices for which it stands now (`dra_driver.node.claims.reallocation`).
-    ``made_for`` is the UID of the pod for which the claim was made from a template; empty where
-    pods can share it. ``total`` is into how many slices the card was cut when slices of it were
-    counted for the owner.
+    ``sees`` are the cards that a container with this device is told of: those of its usage set, its
+    own among them. ``consumed`` maps a capacity to a quantity, and is set for a device that is
+    shared; so is ``share_id``, but not before Kubernetes 1.36, and not for the device plugin.
+    ``instance`` is the DRS instance that it stands for; until there is one, ``before`` are those
+    that the card had when it was about to be made. With ``admin_access`` a container sees the card,
+    and nothing of it is held. ``formerly`` are names of other devices for which it stands now
+    (`dra_driver.node.claims.reallocation`). ``made_for`` is the UID of the pod for which the claim
+    was made from a template; empty where pods can share it. ``total`` is into how many slices the
+    card was cut when slices of it were counted for the owner.
     """
 
     request: str
@@ -108,14 +107,19 @@ class PreparedDevice:
 
     @property
     def name(self) -> str:
-        """The device with its share: it is the owner's own."""
-        return self.device if self.share_id is None else f"{self.device}-{self.share_id}"
+        """The device with its share: it is the owner's own. Where the API server drops share IDs,
+        the claim's request stands for the share."""
+        if self.share_id is not None:
+            return f"{self.device}-{self.share_id}"
+        if self.consumed and self.request not in RESOURCES.values():
+            return f"{self.device}-{self.request}"
+        return self.device
 
     @property
     def amount(self) -> int | None:
         """How many slices, or which DRS size, it takes of its card; None for the whole card, and
         where the record does not say it in whole numbers: then it must be taken for all."""
-        text = self.consumed.get(_CAPACITIES.get(self.mode, ""))
+        text = self.consumed.get(CAPACITY_OF_MODE.get(self.mode, ""))
         return None if text is None else _amount(text)
 
 

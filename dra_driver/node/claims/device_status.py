@@ -7,6 +7,7 @@ from typing import Any
 
 from dra_driver.model.card import Card
 from dra_driver.model.claim import Object
+from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.records import PreparedDevice
@@ -20,23 +21,40 @@ def device_statuses(
     failure: str = "",
     now: str,
 ) -> list[Object]:
-    """An AllocatedDeviceStatus (resource.k8s.io/v1) for each hold of a claim, which is prepared,
-    or cannot be because of the `failure`.
+    """An AllocatedDeviceStatus (resource.k8s.io/v1) for each device of a claim, which is prepared,
+    or cannot be because of the `failure`. Shares of one device have one entry each, by their share
+    IDs; without these, before Kubernetes 1.36, they have one entry together.
 
     `cards` has the cards that can be read now; `previous` is ``status.devices`` as it is, of all
     drivers: a condition that did not change keeps its time. `now` is RFC 3339.
     """
     before = {_key(entry): entry for entry in previous if entry.get("driver") == DRIVER}
-    return [_status(hold, cards.get(hold.card), before, failure, now) for hold in holds]
+    return [
+        _status(shares, cards.get(shares[0].card), before, failure, now)
+        for shares in _by_entry(holds)
+    ]
+
+
+def _by_entry(holds: Iterable[PreparedDevice]) -> Iterable[Sequence[PreparedDevice]]:
+    entries: list[list[PreparedDevice]] = []
+    shares: dict[tuple[str, str, str | None], list[PreparedDevice]] = {}
+    for hold in holds:
+        known = shares.get((hold.pool, hold.device, hold.share_id))
+        if known is None or hold.mode is Mode.WHOLE:
+            known = shares[hold.pool, hold.device, hold.share_id] = []
+            entries.append(known)
+        known.append(hold)
+    return entries
 
 
 def _status(
-    hold: PreparedDevice,
+    shares: Sequence[PreparedDevice],
     card: Card | None,
     before: Mapping[tuple[str, str, str | None], Mapping[str, Any]],
     failure: str,
     now: str,
 ) -> Object:
+    hold = shares[0]
     share = {"shareID": hold.share_id} if hold.share_id is not None else {}
     known = before.get((hold.pool, hold.device, hold.share_id), {})
     return {
@@ -45,7 +63,7 @@ def _status(
         "device": hold.device,
         **share,
         "conditions": [_ready(hold, card, known, failure, now)],
-        "data": _data(hold, card),
+        "data": _data(shares, card),
     }
 
 
@@ -78,14 +96,20 @@ def _ready(
     }
 
 
-def _data(hold: PreparedDevice, card: Card | None) -> Object:
+def _data(shares: Sequence[PreparedDevice], card: Card | None) -> Object:
+    hold = shares[0]
     data: Object = {"card": str(hold.card), "mode": hold.mode.value}
     if card is not None:
         data |= {"index": card.index, "minor": card.minor}
     if hold.admin_access:
         data["adminAccess"] = True
-    if hold.amount is not None:
-        data |= dict(hold.consumed)
+    if len(shares) > 1:
+        return data | {"shares": [{"request": each.request, **_share(each)} for each in shares]}
+    return data | _share(hold)
+
+
+def _share(hold: PreparedDevice) -> Object:
+    data: Object = dict(hold.consumed) if hold.amount is not None else {}
     if hold.instance is not None:
         data |= {"profile": hold.instance.profile, "instanceID": hold.instance.id}
         if hold.instance.uuid is not None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from dra_driver.config.device_config import API_VERSION, KIND, read_config
+from dra_driver.config.device_config import API_VERSION, KIND, amount_entry, read_config
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.packing import Packing, PackingChoice
+from dra_driver.model.request_config import RequestConfig
 
 BINPACK, SPREAD = Packing.BINPACK, Packing.SPREAD
 
@@ -39,7 +40,25 @@ UNDERSTOOD = {
 
 @pytest.mark.parametrize(("parameters", "said"), UNDERSTOOD.values(), ids=UNDERSTOOD)
 def test_understood(parameters: object, said: PackingChoice) -> None:
-    assert read_config(entry(parameters), "claim team/one") == said
+    assert read_config(entry(parameters), "claim team/one") == RequestConfig(said)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "said"),
+    [
+        pytest.param({"slices": 2}, RequestConfig(slices=2), id="slices"),
+        pytest.param({"size": 3}, RequestConfig(size=3), id="a size"),
+        pytest.param({"slices": None}, RequestConfig(), id="a field left empty"),
+    ],
+)
+def test_amounts(amounts: dict[str, int], said: RequestConfig) -> None:
+    assert read_config(entry(config(**amounts)), "claim team/one") == said
+
+
+def test_an_entry_that_is_written_is_understood() -> None:
+    written = amount_entry(["gcu"], {"slices": 2})
+    assert written["requests"] == ["gcu"]
+    assert read_config(written, "claim team/one") == RequestConfig(slices=2)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +94,11 @@ REFUSED = {
         "packing.cards: Input should be 'binpack' or 'spread' (given 'Spread')",
     ),
     "a value of another type": (config(packing="spread"), "packing: Input should be"),
+    "no slices": (config(slices=0), "slices: Input should be greater than or equal to 1"),
+    "slices as text": (config(slices="2"), "slices: Input should be a valid integer (given '2')"),
+    "half a size": (config(size=1.5), "size: Input should be a valid integer"),
+    "a truth for an amount": (config(size=True), "size: Input should be a valid integer"),
+    "more than a number holds": (config(slices=2**31), "slices: Input should be less than"),
     "no object": ("spread", "parameters: Input should be"),
     "nothing": (None, "parameters: Input should be"),
 }

@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.device import whole_device
-from dra_driver.model.device_shares import drs_device, shared_device
+from dra_driver.model.device_shares import drs_device, is_stripped, shared_device, with_shares
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
@@ -136,3 +136,26 @@ def test_sips_are_told_only_where_they_are_known() -> None:
     assert "sips" not in shared_device(CARD, 6, allocator="controller")["attributes"]
     known = whole_device(CARD, allocator="controller", sips=24)
     assert known["attributes"]["sips"] == {"int": 24}
+
+
+def stored_before_1_36(device: dict[str, Any]) -> dict[str, Any]:
+    capacity = {name: {"value": each["value"]} for name, each in device["capacity"].items()}
+    return {key: value for key, value in device.items() if key != "allowMultipleAllocations"} | {
+        "capacity": capacity
+    }
+
+
+PUBLISHED = {
+    "slices": shared_device(CARD, 6, allocator="controller"),
+    "one slice": shared_device(CARD, 1, allocator="controller"),
+    "sizes": drs_device(CARD, TABLE, allocator="controller"),
+    "a whole card": whole_device(CARD, allocator="controller"),
+}
+
+
+@pytest.mark.parametrize("device", PUBLISHED.values(), ids=PUBLISHED)
+def test_what_a_server_drops_is_known_from_what_it_keeps(device: dict[str, Any]) -> None:
+    stored = stored_before_1_36(device)
+    assert is_stripped(stored) == device.get("allowMultipleAllocations", False)
+    assert with_shares(stored) == device
+    assert with_shares(device) is device

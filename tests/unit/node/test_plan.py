@@ -66,7 +66,7 @@ def test_planned(object_: dict[str, Any], holds: tuple[object, ...]) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param({"consumedCapacity": {"slices": "2"}}, id="no share"),
+        pytest.param({}, id="nothing"),
         pytest.param({"shareID": "a"}, id="no amount"),
         pytest.param({"shareID": "a", "consumedCapacity": {"size": "2"}}, id="another capacity"),
         pytest.param({"shareID": "a", "consumedCapacity": {"slices": "1500m"}}, id="half a slice"),
@@ -75,8 +75,98 @@ def test_planned(object_: dict[str, Any], holds: tuple[object, ...]) -> None:
 def test_a_share_that_does_not_say_what_was_granted(more: dict[str, Any]) -> None:
     ref = ClaimRef("team", "one", "uid-one")
     told = claim("one", result("shared-0000-0d-00-0", **more))
-    with pytest.raises(Refused, match="does not say which share"):
+    with pytest.raises(Refused, match="does not say how much"):
         holds_of(told, ref, pool=POOL)
+
+
+def amount(*requests: str, **amounts: int) -> dict[str, Any]:
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, **amounts}
+    return {
+        "opaque": {"driver": "gcu.enflame.com", "parameters": parameters},
+        "requests": list(requests),
+    }
+
+
+def stripped(*requests: str, device: str = "shared-0000-0d-00-0", **amounts: int) -> dict[str, Any]:
+    """A claim whose shares the API server dropped, with what the controller granted."""
+    config = tuple({"source": "FromClaim", **amount(each, **amounts)} for each in requests)
+    return claim("one", *(result(device, each) for each in requests), config=config)
+
+
+@pytest.mark.parametrize(
+    ("object_", "amounts"),
+    [
+        pytest.param(stripped("gcu", slices=2), {"gcu": 2}, id="slices"),
+        pytest.param(stripped("gcu", device="drs-0000-0d-00-0", size=3), {"gcu": 3}, id="a size"),
+        pytest.param(stripped("a", "b", slices=2), {"a": 2, "b": 2}, id="two of one device"),
+        pytest.param(stripped("gcu/few", slices=1), {"gcu": 1}, id="a subrequest"),
+    ],
+)
+def test_what_was_granted_where_the_server_drops_shares(
+    object_: dict[str, Any], amounts: dict[str, int]
+) -> None:
+    holds = holds_of(object_, ClaimRef("team", "one", "uid-one"), pool=POOL)
+    assert {each.request: each.amount for each in holds} == amounts
+    assert all(each.share_id is None for each in holds)
+    assert len({each.name for each in holds}) == len(holds)
+
+
+def asking(capacity: str | None, configured: int, granted: str, *, drs: bool = False) -> Any:
+    """A claim that asks `capacity` in its request and what is `configured` besides."""
+    name = "size" if drs else "slices"
+    device = "drs-0000-0d-00-0" if drs else "shared-0000-0d-00-0"
+    exactly = {"deviceClassName": "x"} | (
+        {} if capacity is None else {"capacity": {"requests": {name: capacity}}}
+    )
+    devices = {
+        "requests": [{"name": "gcu", "exactly": exactly}],
+        "config": [amount("gcu", **{name: configured})],
+    }
+    share = result(device, shareID="a", consumedCapacity={name: granted})
+    return claim("one", share) | {"spec": {"devices": devices}}
+
+
+@pytest.mark.parametrize(
+    "object_",
+    [
+        pytest.param(asking("2", 2, "2"), id="both forms"),
+        pytest.param(asking(None, 2, "2"), id="one form"),
+        pytest.param(asking("2", 2, "3", drs=True), id="a size is rounded up"),
+    ],
+)
+def test_forms_that_agree(object_: dict[str, Any]) -> None:
+    assert len(planned(object_)) == 1
+
+
+@pytest.mark.parametrize(
+    ("object_", "reason"),
+    [
+        pytest.param(
+            asking("3", 2, "3"),
+            "its GcuConfig asks for slices 2, and its capacity.requests for 3; ask for the same",
+            id="two forms",
+        ),
+        pytest.param(
+            asking(None, 2, "1"),
+            "its GcuConfig asks for slices 2, and 1 was granted; let gcu-dra-controller allocate",
+            id="an allocator that does not know it",
+        ),
+        pytest.param(
+            asking(None, 3, "1", drs=True), "asks for size 3, and 1 was granted", id="less"
+        ),
+    ],
+)
+def test_forms_that_differ_are_refused(object_: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        planned(object_)
+
+
+def test_one_share_of_a_device_for_a_request() -> None:
+    twice = stripped("gcu", slices=2)
+    devices = twice["status"]["allocation"]["devices"]
+    devices["results"] *= 2
+    with pytest.raises(Refused, match="device shared-0000-0d-00-0 twice for request 'gcu'"):
+        planned(twice)
 
 
 UNALLOCATED = {"metadata": {"namespace": "team", "name": "one", "uid": "uid-one"}}

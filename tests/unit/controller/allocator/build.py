@@ -63,6 +63,24 @@ def device(
     return found
 
 
+def stripped(found: Object) -> Object:
+    """The device as API servers before Kubernetes 1.36 store it."""
+    capacity = {name: {"value": each["value"]} for name, each in found["capacity"].items()}
+    dropped = ("allowMultipleAllocations", "taints")
+    kept = {key: value for key, value in found.items() if key not in dropped}
+    return kept | {"capacity": capacity}
+
+
+def without_shares(status: Object) -> Object:
+    """An allocation as such a server stores it."""
+    devices, dropped = status["devices"], ("shareID", "consumedCapacity")
+    results = [
+        {key: value for key, value in each.items() if key not in dropped}
+        for each in devices["results"]
+    ]
+    return status | {"devices": devices | {"results": results}}
+
+
 def pool(node: str, devices: Sequence[Object], *, driver: str = DRIVER) -> list[Object]:
     """A node's complete pool in one slice."""
     return [resource_slice(node, devices, driver=driver)]

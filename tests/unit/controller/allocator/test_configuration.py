@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from controller.allocator.claim_request import config_applies, parse_claim
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.order import Policy
 from dra_driver.config.device_config import API_VERSION, KIND
+from dra_driver.model.amounts import config_applies
 from dra_driver.model.claim import Object
-from dra_driver.model.errors import InvalidValue
+from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DRIVER
 from dra_driver.model.packing import Packing, PackingChoice
 from tests.unit.controller.allocator.build import (
@@ -24,6 +25,7 @@ from tests.unit.controller.allocator.build import (
     request,
 )
 from tests.unit.controller.allocator.decide import (
+    DRS,
     MODES,
     SHARE,
     SHARED,
@@ -180,3 +182,81 @@ def test_claims_of_one_pod_are_spread_if_one_of_them_is() -> None:
     spread = claim("d", [SLICE], config=[says(nodes="spread")])
     outcome = decide(TWO_NODES, USED_A, packed, spread)
     assert outcome[0] == "b"
+
+
+def asks(*requests: str, **amounts: int) -> Object:
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, **amounts}
+    entry: Object = {"opaque": {"driver": DRIVER, "parameters": parameters}}
+    return entry | ({"requests": list(requests)} if requests else {})
+
+
+SHARED_REQUEST, DRS_REQUEST = request(cls=SHARED), request(cls=DRS)
+TWO_SHARED = [request("x", cls=SHARED), request("y", cls=SHARED)]
+SHARED_FIRST = [
+    first_available("r", request("many", cls=SHARED), request("whole")),
+]
+AMOUNTS: dict[str, tuple[list[Object], list[Object], dict[str, dict[str, str]]]] = {
+    "slices": ([SHARED_REQUEST], [asks("gcu", slices=2)], {"gcu": {"slices": "2"}}),
+    "a size": ([DRS_REQUEST], [asks("gcu", size=3)], {"gcu": {"size": "3"}}),
+    "for all requests": (
+        TWO_SHARED,
+        [asks(slices=2)],
+        {"x": {"slices": "2"}, "y": {"slices": "2"}},
+    ),
+    "for one request": (TWO_SHARED, [asks("y", slices=2)], {"x": {}, "y": {"slices": "2"}}),
+    "the later entry wins": (
+        [SHARED_REQUEST],
+        [asks("gcu", slices=2), asks("gcu", slices=3), says("gcu", nodes="spread")],
+        {"gcu": {"slices": "3"}},
+    ),
+    "for one alternative": (
+        SHARED_FIRST,
+        [asks("r/many", slices=4)],
+        {"r/many": {"slices": "4"}, "r/whole": {}},
+    ),
+    "both forms agree": (
+        [request(cls=SHARED, capacity={"slices": "2"})],
+        [asks("gcu", slices=2)],
+        {"gcu": {"slices": "2"}},
+    ),
+    "both forms agree, written otherwise": (
+        [request(cls=SHARED, capacity={"slices": "2000m"})],
+        [asks("gcu", slices=2)],
+        {"gcu": {"slices": "2000m"}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("requests", "config", "expected"), AMOUNTS.values(), ids=AMOUNTS)
+def test_amounts(
+    requests: list[Object], config: list[Object], expected: dict[str, dict[str, str]]
+) -> None:
+    wanted = parse_claim(claim("c", requests, config=config), CLASSES)
+    assert {
+        exact.name: {name: amount.text for name, amount in exact.demand.capacity.items()}
+        for each in wanted.requests
+        for exact in each.alternatives
+    } == expected
+
+
+def test_forms_that_differ_are_refused() -> None:
+    both = claim(
+        "c", [request(cls=SHARED, capacity={"slices": "3"})], config=[asks("gcu", slices=2)]
+    )
+    with pytest.raises(
+        Refused,
+        match=r"claim default/c, request gcu: its GcuConfig asks for slices 2, and its "
+        r"capacity.requests for 3; ask for the same amount in both",
+    ):
+        parse_claim(both, CLASSES)
+
+
+def test_an_amount_in_a_class_is_refused() -> None:
+    classes = CLASSES | {SHARED: device_class(SHARED, "shared", config=[asks(slices=2)])}
+    with pytest.raises(Refused, match=f"the DeviceClass {SHARED} asks for slices"):
+        parse_claim(claim("c", [SHARED_REQUEST]), classes)
+
+
+def test_an_amount_is_searched_for() -> None:
+    wanted = claim("c", [SHARED_REQUEST], config=[asks("gcu", slices=4)])
+    assert decide(pool("a", cards(2, *MODES)), USED_A, wanted) == ("a", ["shared-0000-01"])

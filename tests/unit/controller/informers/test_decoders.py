@@ -23,6 +23,7 @@ from controller.cache.node_resources import Room, asked_by
 from controller.informers.decoders import decoders
 from controller.reconcile.templates import is_ours, template_for
 from controller.write.volumes import node_selectors
+from dra_driver.config.device_config import amount_entry
 from dra_driver.kube.api import Api
 from dra_driver.kube.encode import encode
 from dra_driver.kube.resources import (
@@ -205,6 +206,18 @@ def test_of_a_reserved_claim(view: View) -> None:
     kept = decoded(RESOURCE_CLAIMS, claim)
     assert kept != claim
     assert view(kept) == view(claim)
+
+
+def test_of_a_reserved_claim_whose_shares_the_server_dropped() -> None:
+    claim = lists.claim(11)
+    devices = claim["status"]["allocation"]["devices"]
+    [result] = devices["results"]
+    del result["shareID"], result["consumedCapacity"]
+    amount = amount_entry([result["request"]], {"slices": 3})
+    devices["config"] = [{"source": "FromClaim", **amount}]
+    [held] = allocations_of(claim)
+    assert held.consumed == {"slices": 3 * 10**9}
+    assert allocations_of(decoded(RESOURCE_CLAIMS, claim)) == (held,)
 
 
 def _without(*fields: str) -> Object:

@@ -101,3 +101,18 @@ def test_each_share_has_its_own_condition() -> None:
     other = replace(DRS, share_id="t")
     told = device_statuses([DRS, other], THERE, before, now=NOW)
     assert [each["conditions"][0]["lastTransitionTime"] for each in told] == [THEN, NOW]
+
+
+def test_shares_without_ids_have_one_entry() -> None:
+    few, many = (
+        hold(0, mode=Mode.SHARED, request=request, consumed={"slices": amount})
+        for request, amount in (("few", "1"), ("many", "3"))
+    )
+    [status] = device_statuses([few, many], THERE, now=NOW)
+    assert status["data"] == {
+        "card": "0000:0d:00.0",
+        "mode": "shared",
+        "index": 3,
+        "minor": 3,
+        "shares": [{"request": "few", "slices": "1"}, {"request": "many", "slices": "3"}],
+    }
