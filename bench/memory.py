@@ -55,7 +55,8 @@ class Reader:
             with no_collection():
                 items, _ = decode_page(page, decoder)
                 for item in items:
-                    item |= {"apiVersion": kind.api_version, "kind": kind.kind}
+                    if isinstance(item, dict):
+                        item |= {"apiVersion": kind.api_version, "kind": kind.kind}
                 found += items
             self.spent += time.thread_time() - started
         return found

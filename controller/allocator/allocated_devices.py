@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import intern
 from types import MappingProxyType
 from typing import Final
 
@@ -40,7 +41,7 @@ def allocations_of(claim: Object) -> tuple[DeviceAllocation, ...]:
     """What `claim` holds of this driver's devices; administrative access holds nothing."""
     return tuple(
         DeviceAllocation(
-            DeviceId(result.pool, result.device),
+            DeviceId(intern(result.pool), intern(result.device)),  # which claims have in common
             _consumption(tuple(result.consumed.items()))
             if result.consumed or result.share_id is not None
             else None,

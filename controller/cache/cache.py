@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.counts import Counts, Name
 from controller.cache.keys import Key, Subject, uid_of
+from controller.cache.packed import unpacked
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -71,6 +72,11 @@ class Changed:
         """Whether the old object is there no more, though another one may have its name."""
         return self.old is not None and (self.new is None or uid_of(self.old) != uid_of(self.new))
 
+    def unpacked(self) -> Changed:
+        """With objects that are quick to read."""
+        old, new = self.old and unpacked(self.old), self.new and unpacked(self.new)
+        return Changed(self.resource, old, new)
+
 
 class Tombstones:
     """UIDs of what was deleted lately, so that no late answer or list brings it back."""
@@ -120,59 +126,63 @@ class ClusterCache:
         self._counts = Counts(self._state, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
         self._gone = Tombstones()
 
-    def replace(self, resource: Resource, items: Iterable[Object]) -> list[Changed]:
-        """These are all the objects of the kind; gives what changed by that."""
+    def replace(self, resource: Resource, items: Iterable[Object]) -> Iterator[Changed]:
+        """These are all the objects of the kind. Returns what changed by that; each change is
+        unpacked when it is read."""
         listed: dict[str, Object] = {}
         for each in items:
             with self._isolate(resource, each):
                 listed[uid_of(each)] = each
-        gone = [each for each in self._objects[resource].values() if uid_of(each) not in listed]
-        changes = [
-            change for each in gone if (change := self.apply(resource, Change.DELETED, each))
-        ]
+        known = tuple(self._objects[resource].values())
+        updates = [(Change.DELETED, each) for each in known if uid_of(each) not in listed]
+        updates += [(Change.ADDED, each) for each in listed.values()]
         if resource is PODS:
             self._counts.resources.keep_pods(listed.keys())
-        for each in listed.values():
-            change = self.apply(resource, Change.ADDED, each)
-            if change is not None:
-                changes.append(change)
-        return changes
+        changes = [self._isolated(resource, change, each) for change, each in updates]
+        return (each.unpacked() for each in changes if each is not None)
 
     def apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
-        """One object; gives what changed, or None where it was known already. ADDED and DELETED are
-        the watch's words; what is read beside it is MODIFIED."""
-        with self._isolate(resource, obj):
-            changed = self._take_in(resource, change, obj)
-            if changed is not None:
-                return changed
-        return None
+        """One object. Returns what changed, or None where it was known already. ADDED and DELETED
+        come from the watch; what is read beside it is MODIFIED."""
+        changed = self._isolated(resource, change, obj)
+        return None if changed is None else changed.unpacked()
 
-    def _take_in(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
-        is_deleted = change is Change.DELETED
-        if resource is not PODS or (not is_deleted and pods.concerns_us(obj)):
-            return self._apply(resource, change, obj)
-        # The cluster's other pods are none of our business, but for the room that they take.
-        changed = self._apply(PODS, Change.DELETED, obj)
-        self._counts.resources.set_pod(uid_of(obj), None if is_deleted else obj)
+    def _isolated(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
+        changed: Changed | None = None
+        with self._isolate(resource, obj):
+            read = unpacked(obj)
+            if resource is not PODS or (change is not Change.DELETED and pods.concerns_us(read)):
+                return self._apply(resource, change, obj, read)
+            # The cluster's other pods are none of our business, but for what they take.
+            changed = self._apply(PODS, Change.DELETED, obj, read)
+            self._counts.resources.set_pod(uid_of(read), None if change is Change.DELETED else read)
         return changed
 
-    def _apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
-        name, uid = _name(obj), uid_of(obj)
-        old = self._objects[resource].get(name)
+    def _apply(
+        self, resource: Resource, change: Change, obj: Object, read: Object
+    ) -> Changed | None:
+        """`read` is `obj` unpacked."""
+        name, uid, known = _name(read), uid_of(read), self._objects[resource]
+        old = known.get(name)
+        old_read = None if old is None else unpacked(old)
         if change is Change.DELETED:
-            if old is None or uid_of(old) != uid:
+            if old_read is None or uid_of(old_read) != uid:
                 return None
-            new = None
         else:
             if change is Change.ADDED:
                 self._gone.discard(uid)
-            if uid in self._gone or (old is not None and not is_newer(obj, old)):
+            if uid in self._gone or (old_read is not None and not is_newer(read, old_read)):
                 return None
-            new = obj
-        self._store(resource, name, new)
+        new = None if change is Change.DELETED else obj
+        _put(known, name, new)
+        try:
+            self._follow(resource, name, old_read, None if new is None else read)
+        except Exception:
+            _put(known, name, old)
+            raise
         changed = Changed(resource, old, new)
-        if old is not None and changed.is_gone():
-            self._gone.add(uid_of(old))
+        if old_read is not None and (new is None or uid_of(old_read) != uid):
+            self._gone.add(uid_of(old_read))
         return changed
 
     def assume(self, claim: Object) -> None:
@@ -190,17 +200,18 @@ class ClusterCache:
 
     def get(self, key: Key) -> Object | None:
         """What the key names."""
-        return self._objects[RESOURCE_OF[key.subject]].get((key.namespace, key.name))
+        found = self._objects[RESOURCE_OF[key.subject]].get(f"{key.namespace}/{key.name}")
+        return None if found is None else unpacked(found)
 
     def everything(self) -> Iterator[Changed]:
         """All objects that are reconciled, as if they had just come."""
         for resource in RESOURCE_OF.values():
             for each in tuple(self._objects[resource].values()):
-                yield Changed(resource, None, each)
+                yield Changed(resource, None, unpacked(each))
 
     def pods_of_template(self, key: Key) -> list[Object]:
         """The pods that name the claim template, those that have ended left out."""
-        return self._alive(self._counts.index.users_of_template((key.namespace, key.name)))
+        return self._alive(self._counts.index.users_of_template(f"{key.namespace}/{key.name}"))
 
     def nodes_with_capacity(self, pod: Object) -> NodeSet:
         """The nodes that have cpu, memory and a place left for the pod."""
@@ -231,19 +242,10 @@ class ClusterCache:
         itself."""
         return self._counts.cards_of_replicas(_name(pod), pod)
 
-    def _alive(self, names: Collection[Name]) -> list[Object]:
+    def _alive(self, names: Iterable[Name]) -> list[Object]:
         found = (self._objects[PODS].get(name) for name in sorted(names))
-        return [pod for pod in found if pod is not None and not pods.is_done(pod)]
-
-    def _store(self, resource: Resource, name: Name, new: Object | None) -> None:
-        objects = self._objects[resource]
-        old = objects.get(name)
-        _put(objects, name, new)
-        try:
-            self._follow(resource, name, old, new)
-        except Exception:
-            _put(objects, name, old)
-            raise
+        alive = (unpacked(pod) for pod in found if pod is not None)
+        return [pod for pod in alive if not pods.is_done(pod)]
 
     def _follow(
         self, resource: Resource, name: Name, old: Object | None, new: Object | None
@@ -258,11 +260,11 @@ class ClusterCache:
         elif resource is RESOURCE_SLICES and old is not None:
             self._inventory.remove(old)
         elif resource is DEVICE_TAINT_RULES:
-            self._inventory.set_rule(name[1], None if new is None else TaintRule.parse(new))
+            self._inventory.set_rule(name, None if new is None else TaintRule.parse(new))
         elif resource is DEVICE_CLASSES:
-            _put(self._classes, name[1], new)
+            _put(self._classes, name, new)
         elif resource is NODES:
-            self._set_node(name[1], old, new)
+            self._set_node(name, old, new)
 
     def _set_node(self, name: str, old: Object | None, new: Object | None) -> None:
         if new is not None:
@@ -289,4 +291,5 @@ def _put(known: dict[Any, Any], name: Any, new: object) -> None:
 
 
 def _name(obj: Object) -> Name:
-    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+    namespace, name = obj["metadata"].get("namespace"), obj["metadata"]["name"]
+    return f"{namespace}/{name}" if namespace else str(name)

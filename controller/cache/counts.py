@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from controller.allocator.allocated_devices import DeviceAllocation, allocations_of
 from controller.allocator.device import CardKey
@@ -14,188 +14,196 @@ from controller.cache import pods
 from controller.cache.claims import allocated_node
 from controller.cache.keys import uid_of
 from controller.cache.node_resources import NodeResources
+from controller.cache.packed import unpacked
 from dra_driver.model.claim import Object
 
-Name = tuple[str, str]  # namespace and name
+Name = str  # namespace/name, as client-go names what it caches
 _NOBODY: Final[frozenset[Name]] = frozenset()
 _NO_CARDS: Final[Mapping[CardKey, int]] = MappingProxyType({})
 
 
 class PodIndex:
-    """Which pods name a claim, or a claim template of ours."""
+    """Names of pods by the claims and the templates of ours that they name, and by what made
+    them."""
 
     def __init__(self) -> None:
-        self._pods: defaultdict[tuple[str, Name], set[Name]] = defaultdict(set)
+        self._pods: defaultdict[str, set[Name]] = defaultdict(set)
 
     def replace(self, name: Name, old: Object | None, new: Object | None) -> None:
-        """The pod of that name is another one than before; None where there was or is none."""
-        added = list(_named_by(name, new))
-        for each in _named_by(name, old):
-            self._pods[each].discard(name)
-            if not self._pods[each]:
-                del self._pods[each]
-        for each in added:
-            self._pods[each].add(name)
+        """The pod of that name changed; None where there was or is none."""
+        added = [] if new is None else list(_index_values(new))
+        for value in () if old is None else _index_values(old):
+            self._pods[value].discard(name)
+            if not self._pods[value]:
+                del self._pods[value]
+        for value in added:
+            self._pods[value].add(name)
 
-    def users(self, claim: Name) -> Collection[Name]:
-        return self._pods.get(("claim", claim), _NOBODY)
+    def users(self, claim: Name) -> Iterable[Name]:
+        return self._pods.get(f"claim {claim}", _NOBODY)
 
-    def users_of_template(self, template: Name) -> Collection[Name]:
-        return self._pods.get(("template", template), _NOBODY)
+    def users_of_template(self, template: Name) -> Iterable[Name]:
+        return self._pods.get(f"template {template}", _NOBODY)
 
-
-def _named_by(name: Name, pod: Object | None) -> Iterator[tuple[str, Name]]:
-    if pod is not None:
-        for claim in filter(None, pods.claim_names(pod).values()):
-            yield "claim", (name[0], claim)
-        for template in pods.template_names(pod):
-            yield "template", (name[0], template)
+    def replicas(self, workload: str) -> Iterable[Name]:
+        return self._pods.get(f"workload {workload}", _NOBODY)
 
 
-class _Replica(NamedTuple):
-    """A pod that a workload made, and the cards that it uses."""
-
-    workload: str
-    cards: tuple[CardKey, ...]
-
-
-class _Held(NamedTuple):
-    """What a claim holds, and where, if that is one node."""
-
-    devices: Sequence[DeviceAllocation]
-    node: str | None
+def _index_values(pod: Object) -> Iterator[str]:
+    for claim in _claims_of(pod):
+        yield f"claim {claim}"
+    for template in pods.template_names(pod):
+        yield f"template {pod['metadata']['namespace']}/{template}"
+    if workload := pods.workload(pod):
+        yield f"workload {workload}"
 
 
-_NOTHING: Final = _Held((), None)
+def _claims_of(pod: Object) -> Iterator[Name]:
+    for claim in filter(None, pods.claim_names(pod).values()):
+        yield f"{pod['metadata']['namespace']}/{claim}"
+
+
+class _Replicas:
+    """The cards that the pods of one workload use, and how many pods use each."""
+
+    def __init__(self) -> None:
+        self.by_pod: dict[Name, tuple[CardKey, ...]] = {}
+        self.users: Counter[CardKey] = Counter()
+
+    def put(self, name: Name, cards: tuple[CardKey, ...]) -> None:
+        for card in self.by_pod.pop(name, ()):
+            self.users[card] -= 1
+            if not self.users[card]:
+                del self.users[card]
+        if cards:
+            self.by_pod[name] = cards
+            self.users.update(cards)
 
 
 class Counts:
     """`claims` and `known_pods` are those of the moment, by their names; the methods that begin
-    with `set_` are called after these have changed. What is counted is counted by UID: a claim that
-    was deleted while it was being written, and the new claim of its name, each hold what they hold.
-    Where a method raises, because an object cannot be read, nothing is counted otherwise than
-    before."""
+    with `set_` are called after these have changed. A claim counts by its UID: one that was deleted
+    while it was being written, and the new claim of its name, each hold what they hold. Where a
+    method raises, because an object cannot be read, the counts stay as they were."""
 
     def __init__(
         self, state: State, claims: Mapping[Name, Object], known_pods: Mapping[Name, Object]
     ) -> None:
         self.resources = NodeResources(state.numbers)
         self.index = PodIndex()
-        self._holdings = state.holdings
+        self._allocated = state.holdings
         self._claims = claims
         self._pods = known_pods
         self._assumed: dict[str, Object] = {}
-        self._held: dict[str, _Held] = {}
-        self._replicas: dict[Name, _Replica] = {}
-        self._users: defaultdict[str, Counter[CardKey]] = defaultdict(Counter)  # by workload
+        self._replicas: dict[str, _Replicas] = {}  # of the workloads that were asked for
 
     def set_pod(self, name: Name, old: Object | None, new: Object | None) -> None:
         if new is not None:
-            pods.urgency(new)  # by which it is lined up
+            pods.urgency(new)  # the scheduling queue sorts by it
         self.index.replace(name, old, new)
         if new is not None:
             try:
-                self.resources.set_pod(uid_of(new), new)
+                self.resources.set_pod(uid_of(new), new, self._assumed_node(new))
             except Exception:
                 self.index.replace(name, new, old)
                 raise
-        self._seat(name)
         if old is not None and (new is None or uid_of(old) != uid_of(new)):
             self.resources.set_pod(uid_of(old), None)
-        self._count_replica(name)
+        for workload in {pods.workload(pod) for pod in (old, new) if pod is not None}:
+            self._count_replica(name, workload)
 
     def set_claim(self, name: Name, old: Object | None, new: Object | None) -> None:
-        if new is not None:
-            self._count(name, uid_of(new))
-        if old is not None and (new is None or uid_of(old) != uid_of(new)):
-            self._count(name, uid_of(old))
-            for pod in self.index.users(name):  # what they wait for is another claim now
-                self._seat(pod)
-                self._count_replica(pod)
+        before, after = self._unless_assumed(old), self._unless_assumed(new)
+        is_gone = old is not None and (new is None or uid_of(old) != uid_of(new))
+        self._recount(name, before, after, is_gone=is_gone)
 
     def assume(self, name: Name, claim: Object) -> None:
         """Count the claim as if it were allocated so, until `forget`."""
+        before = self._counted(name, uid_of(claim))
         self._assumed[uid_of(claim)] = claim
-        self._count(name, uid_of(claim))
+        self._recount(name, before, claim)
 
     def forget(self, name: Name, claim: Object) -> None:
-        """Count what is known of the claim."""
-        if self._assumed.pop(uid_of(claim), None) is not None:
-            self._count(name, uid_of(claim))
+        """Count the claim as the watch reported it."""
+        before = self._assumed.pop(uid_of(claim), None)
+        if before is not None:
+            self._recount(name, before, self._counted(name, uid_of(claim)))
 
     def cards_of_replicas(self, name: Name, pod: Object) -> Mapping[CardKey, int]:
         """By card, how many other pods of the same workload have something of it; until the next
         change."""
         workload = pods.workload(pod)
-        found = self._users.get(workload) if workload is not None else None
-        if found is None:
+        names = self.index.replicas(workload) if workload is not None else ()
+        if workload is None or not names:
             return _NO_CARDS
-        mine = self._replicas.get(name)
-        if mine is None or mine.workload != workload:
-            return found
-        return found - Counter(mine.cards)
+        if workload not in self._replicas:
+            self._replicas[workload] = _Replicas()
+            for each in names:
+                self._count_replica(each, workload)
+        found = self._replicas[workload]
+        mine = found.by_pod.get(name)
+        return found.users - Counter(mine) if mine else found.users
 
-    def _count(self, name: Name, uid: str) -> None:
-        """The claim of that UID, which has or had the name, may hold something else than before."""
+    def _unless_assumed(self, claim: Object | None) -> Object | None:
+        return None if claim is None or uid_of(claim) in self._assumed else claim
+
+    def _counted(self, name: Name, uid: str) -> Object | None:
+        """The claim of that UID as it counts; None where it holds nothing."""
         claim = self._claims.get(name)
-        if claim is not None and uid_of(claim) != uid:
-            claim = None
-        claim = self._assumed.get(uid, claim)
-        old = self._held.get(uid, _NOTHING)
-        new = _NOTHING if claim is None else _Held(allocations_of(claim), allocated_node(claim))
-        if new == old:
+        is_known = claim is not None and uid_of(claim) == uid
+        return self._assumed.get(uid, claim if is_known else None)
+
+    def _recount(
+        self, name: Name, before: Object | None, after: Object | None, *, is_gone: bool = False
+    ) -> None:
+        old, new = _devices(before), _devices(after)
+        if old != new:
+            for device in old:
+                self._allocated.remove(device)
+            for device in new:
+                self._allocated.add(device)
+        elif not is_gone and _node(before) == _node(after):
             return
-        for device in old.devices:
-            self._holdings.remove(device)
-        for device in new.devices:
-            self._holdings.add(device)
-        self._held.pop(uid, None)
-        if new != _NOTHING:
-            self._held[uid] = new
-        for pod in self.index.users(name):
-            self._seat(pod)
-            self._count_replica(pod)
+        for user in self.index.users(name):
+            pod = unpacked(self._pods[user])
+            if not pods.node_name(pod):
+                self.resources.set_pod(uid_of(pod), pod, self._assumed_node(pod))
+            self._count_replica(user, pods.workload(pod))
 
-    def _seat(self, name: Name) -> None:
-        """Count what the pod asks for, as long as it waits where its claims are allocated."""
-        pod = self._pods.get(name)
-        if pod is not None:
-            node = next(filter(None, (held.node for held in self._held_by(pod))), "")
-            self.resources.await_pod(uid_of(pod), node)
+    def _assumed_node(self, pod: Object) -> str:
+        """Where the pod's claims are allocated; empty if nowhere."""
+        if pods.node_name(pod):
+            return ""  # the node that it is bound to counts
+        return next(filter(None, map(allocated_node, self._claims_of(pod))), "")
 
-    def _count_replica(self, name: Name) -> None:
-        """Count the cards of the pod among its workload's."""
-        old, new = self._replicas.pop(name, None), self._replica(name)
-        if new is not None:
-            self._replicas[name] = new
-        if new == old:
+    def _count_replica(self, name: Name, workload: str | None) -> None:
+        """Count the cards of the pod among its workload's, by the names of the devices: their
+        slices may be gone, and come back."""
+        replicas = self._replicas.get(workload or "")
+        if workload is None or replicas is None:
             return
-        if new is not None:
-            self._users[new.workload].update(new.cards)
-        if old is not None:
-            users = self._users[old.workload]
-            users.subtract(old.cards)
-            for card in old.cards:
-                if not users[card]:
-                    del users[card]
-            if not users:
-                del self._users[old.workload]
-
-    def _replica(self, name: Name) -> _Replica | None:
-        """By the names of the devices: their slices may be gone, and come back."""
         pod = self._pods.get(name)
-        workload = None if pod is None or pods.is_done(pod) else pods.workload(pod)
-        if pod is None or workload is None:
-            return None
-        held = (each.device for held in self._held_by(pod) for each in held.devices)
-        cards = ((each.pool, card) for each in held if (card := each.card_by_name) is not None)
-        used = tuple(dict.fromkeys(cards))
-        return _Replica(workload, used) if used else None
+        cards: dict[CardKey, None] = {}
+        if pod is not None and pods.workload(pod) == workload and not pods.is_done(pod):
+            for claim in self._claims_of(unpacked(pod)):
+                for held in allocations_of(claim):
+                    if (card := held.device.card_by_name) is not None:
+                        cards[held.device.pool, card] = None
+        replicas.put(name, tuple(cards))
+        if not self.index.replicas(workload):
+            del self._replicas[workload]
 
-    def _held_by(self, pod: Object) -> Iterator[_Held]:
-        """What those of the pod's claims hold that are there."""
-        namespace = pod["metadata"]["namespace"]
-        for name in filter(None, pods.claim_names(pod).values()):
-            claim = self._claims.get((namespace, name))
+    def _claims_of(self, pod: Object) -> Iterator[Object]:
+        """Those of the pod's claims that are there, as they count."""
+        for name in _claims_of(pod):
+            claim = self._claims.get(name)
             if claim is not None:
-                yield self._held.get(uid_of(claim), _NOTHING)
+                yield unpacked(self._assumed.get(uid_of(claim), claim))
+
+
+def _devices(claim: Object | None) -> tuple[DeviceAllocation, ...]:
+    return () if claim is None else allocations_of(claim)
+
+
+def _node(claim: Object | None) -> str | None:
+    return None if claim is None else allocated_node(claim)

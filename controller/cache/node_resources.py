@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Self
+from sys import intern
+from typing import Any, Final, NamedTuple
 
 from controller.allocator.capacity import NANO, Amount
 from controller.allocator.node_set import NodeNumbers, NodeSet
@@ -16,35 +17,37 @@ from dra_driver.model.errors import InvalidValue
 _NO_LIST: Final[Mapping[str, str]] = {}
 _RESIZE_PENDING: Final = "PodResizePending"
 _BEYOND_ALL: Final = 2**200  # more than any node has
+_REMEMBERED: Final = 64  # amounts: pods of one workload ask for the same
 
 
-class Room(NamedTuple):
-    """Of a node or for a pod: cpus, bytes and pods, all in nano units."""
+class Resources(NamedTuple):
+    """Of a node or for a pod (kube-scheduler: framework.Resource): cpus, bytes and pods, all in
+    nano units."""
 
     cpu: int = 0
     memory: int = 0
     pods: int = 0
 
-    @classmethod
-    def of(cls, listed: Mapping[str, str] | None) -> Self:
+    @staticmethod
+    def of(listed: Mapping[str, str] | None) -> Resources:
         """A ResourceList (core/v1); what else it has is left out."""
-        listed = listed or _NO_LIST
-        return cls(*(_amount(listed.get(name, "0")) for name in cls._fields))
+        if not listed:
+            return NOTHING
+        get = listed.get
+        return _parsed(get("cpu", "0"), get("memory", "0"), get("pods", "0"))
 
-    def plus(self, other: Room) -> Room:
-        return Room(self.cpu + other.cpu, self.memory + other.memory, self.pods + other.pods)
+    def plus(self, other: Resources) -> Resources:
+        return Resources(self.cpu + other.cpu, self.memory + other.memory, self.pods + other.pods)
 
-    def minus(self, other: Room) -> Room:
-        return Room(self.cpu - other.cpu, self.memory - other.memory, self.pods - other.pods)
+    def minus(self, other: Resources) -> Resources:
+        return Resources(self.cpu - other.cpu, self.memory - other.memory, self.pods - other.pods)
 
-    def most(self, other: Room) -> Room:
+    def most(self, other: Resources) -> Resources:
         """The greater of each."""
-        return Room(
-            max(self.cpu, other.cpu), max(self.memory, other.memory), max(self.pods, other.pods)
-        )
+        return Resources(*map(max, self, other))
 
-    def takes(self, asked: Room) -> bool:
-        """Whether there is so much left. Who asks for nothing of a resource, needs none left."""
+    def fits(self, asked: Resources) -> bool:
+        """Whether there is so much left. A resource that is not asked for may be overdrawn."""
         return (
             asked.pods <= self.pods
             and (not asked.cpu or asked.cpu <= self.cpu)
@@ -52,84 +55,12 @@ class Room(NamedTuple):
         )
 
 
-NO_ROOM: Final = Room()
-
-
-def asked_by(pod: Mapping[str, Any]) -> Room:
-    """What the pod takes of its node, itself included."""
-    spec = pod["spec"]
-    asked = _pod_level(pod, _containers(pod)).plus(Room.of(spec.get("overhead")))
-    return _alike(asked._replace(pods=NANO))
+NOTHING: Final = Resources()
 
 
 @lru_cache(4096)
-def _alike(asked: Room) -> Room:
-    """One object for replicas: all pods of the cluster are counted."""
-    return asked
-
-
-def _containers(pod: Mapping[str, Any]) -> Room:
-    """All that run for good, sidecars among them, or what is needed while one initialises the pod
-    beside the sidecars before it."""
-    statuses = {
-        each["name"]: each
-        for kind in ("containerStatuses", "initContainerStatuses")
-        for each in (pod.get("status") or {}).get(kind) or ()
-    }
-    running, sidecars, initialising = NO_ROOM, NO_ROOM, NO_ROOM
-    for container in pod["spec"].get("containers") or ():  # not decoded where it counts nowhere
-        running = running.plus(_container(pod, container, statuses))
-    for container in pod["spec"].get("initContainers") or ():
-        if container.get("restartPolicy") == "Always":
-            asked = _container(pod, container, statuses)
-            running, sidecars = running.plus(asked), sidecars.plus(asked)
-        else:
-            asked = Room.of(_requests(container))
-            initialising = initialising.most(sidecars.plus(asked))
-    return running.most(initialising)
-
-
-def _container(
-    pod: Mapping[str, Any], container: Mapping[str, Any], statuses: Mapping[str, Any]
-) -> Room:
-    asked, status = Room.of(_requests(container)), statuses.get(container["name"])
-    if status is None or status.get("resources") is None:
-        return asked
-    return _in_force(pod, asked, status)
-
-
-def _pod_level(pod: Mapping[str, Any], containers: Room) -> Room:
-    """What the pod as a whole asks for stands in place of its containers' sum."""
-    listed = _requests(pod["spec"])
-    asked, status = Room.of(listed), pod.get("status") or {}
-    if listed and status.get("resources") is not None:
-        asked = _in_force(pod, asked, status)
-    return containers._replace(
-        **{name: getattr(asked, name) for name in ("cpu", "memory") if name in listed}
-    )
-
-
-def _in_force(pod: Mapping[str, Any], asked: Room, status: Mapping[str, Any]) -> Room:
-    given = Room.of(status.get("allocatedResources"))
-    found = Room.of(_requests(status)).most(given)
-    return found if _is_infeasible(pod) else found.most(asked)
-
-
-def _is_infeasible(pod: Mapping[str, Any]) -> bool:
-    """Whether the kubelet will never resize the pod as it was asked to."""
-    return any(
-        (each["type"], each.get("reason")) == (_RESIZE_PENDING, "Infeasible")
-        for each in (pod.get("status") or {}).get("conditions") or ()
-    )
-
-
-def is_read(condition: Mapping[str, Any]) -> bool:
-    """Whether `asked_by` reads such a condition of a pod."""
-    return bool(condition["type"] == _RESIZE_PENDING)
-
-
-def _requests(holder: Mapping[str, Any]) -> Mapping[str, str]:
-    return (holder.get("resources") or {}).get("requests") or _NO_LIST
+def _parsed(*quantities: str) -> Resources:
+    return Resources(*map(_amount, quantities))
 
 
 def _amount(text: str) -> int:
@@ -139,103 +70,146 @@ def _amount(text: str) -> int:
         return _BEYOND_ALL
 
 
-_REMEMBERED: Final = 64  # amounts: pods of one workload ask for the same
+def pod_requests(pod: Mapping[str, Any]) -> Resources:
+    """What the pod takes of its node, itself included; summed as in kube-scheduler
+    (k8s.io/component-helpers, resource.PodRequests)."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    is_infeasible = _is_infeasible(status)
+    asked, listed = _containers(spec, status, is_infeasible), _requests(spec)
+    if listed:  # what the pod as a whole asks for stands in place of its containers' sum
+        whole = _in_force(Resources.of(listed), status, is_infeasible)
+        asked = asked._replace(
+            **{name: getattr(whole, name) for name in ("cpu", "memory") if name in listed}
+        )
+    return _one_object(asked.plus(Resources.of(spec.get("overhead")))._replace(pods=NANO))
 
 
-class _Seat(NamedTuple):
-    """How much a pod asks for, which is summed once, and where it is counted: on its `own` node,
-    else where it is `awaited`."""
+@lru_cache(4096)
+def _one_object(asked: Resources) -> Resources:
+    """For replicas: all pods of the cluster are counted."""
+    return asked
 
-    asked: Room
-    own: str
-    awaited: str = ""
 
-    @property
-    def node(self) -> str:
-        return self.own or self.awaited
+def _containers(
+    spec: Mapping[str, Any], status: Mapping[str, Any], is_infeasible: bool
+) -> Resources:
+    """All that run for good, sidecars among them, or what is needed while one initialises the pod
+    beside the sidecars before it."""
+    statuses = {
+        each["name"]: each
+        for kind in ("containerStatuses", "initContainerStatuses")
+        for each in status.get(kind) or ()
+    }
+    running, sidecars, initialising = NOTHING, NOTHING, NOTHING
+    for container in spec.get("containers") or ():  # not decoded where it counts nowhere
+        asked = Resources.of(_requests(container))
+        given = statuses.get(container["name"], _NO_LIST)
+        running = running.plus(_in_force(asked, given, is_infeasible))
+    for container in spec.get("initContainers") or ():
+        asked = Resources.of(_requests(container))
+        if container.get("restartPolicy") == "Always":
+            asked = _in_force(asked, statuses.get(container["name"], _NO_LIST), is_infeasible)
+            running, sidecars = running.plus(asked), sidecars.plus(asked)
+        else:
+            initialising = initialising.most(sidecars.plus(asked))
+    return running.most(initialising)
+
+
+def _in_force(asked: Resources, status: Mapping[str, Any], is_infeasible: bool) -> Resources:
+    """What counts while a container, or a pod as a whole, is resized in place."""
+    if status.get("resources") is None:
+        return asked
+    given = Resources.of(status.get("allocatedResources"))
+    found = Resources.of(_requests(status)).most(given)
+    return found if is_infeasible else found.most(asked)
+
+
+def _is_infeasible(status: Mapping[str, Any]) -> bool:
+    """Whether the kubelet will never resize the pod as it was asked to."""
+    return any(
+        (each["type"], each.get("reason")) == (_RESIZE_PENDING, "Infeasible")
+        for each in status.get("conditions") or ()
+    )
+
+
+def is_read(condition: Mapping[str, Any]) -> bool:
+    """Whether `pod_requests` reads such a condition of a pod."""
+    return bool(condition["type"] == _RESIZE_PENDING)
+
+
+def _requests(holder: Mapping[str, Any]) -> Mapping[str, str]:
+    return (holder.get("resources") or {}).get("requests") or _NO_LIST
 
 
 class NodeResources:
     """All pods of the cluster count, whatever they use: where they are bound, else where they are
-    about to be.
+    nominated, else where their claims are allocated.
 
-    Which nodes have room for an amount is found out once, and kept as they change.
+    Which nodes have capacity for an amount is found out once, and kept as the nodes change.
     """
 
     def __init__(self, numbers: NodeNumbers) -> None:
         self.numbers = numbers
         self._epoch = numbers.epoch
-        self._allocatable: dict[str, Room] = {}
-        self._free: dict[str, Room] = {}
-        self._seats: dict[str, _Seat] = {}
-        self._roomy: OrderedDict[Room, NodeSet] = OrderedDict()
+        self._allocatable: dict[str, Resources] = {}
+        self._free: dict[str, Resources] = {}
+        self._counted: dict[str, tuple[Resources, str]] = {}  # by UID of the pod, with its node
+        self._with_capacity: OrderedDict[Resources, NodeSet] = OrderedDict()
 
     def set_node(self, name: str, node: Object | None) -> None:
-        """The node as it is now; None where it is gone. Pods may be told of before their node."""
+        """The node as it is now; None where it is gone. A pod may come before its node."""
         status = (node or {}).get("status") or {}
-        allocatable = Room.of(status.get("allocatable"))
-        self._add(name, allocatable.minus(self._allocatable.pop(name, NO_ROOM)))
+        allocatable = Resources.of(status.get("allocatable"))
+        self._add(name, allocatable.minus(self._allocatable.pop(name, NOTHING)))
         if node is not None:
             self._allocatable[name] = allocatable
 
-    def set_pod(self, uid: str, pod: Object | None) -> None:
-        """The pod of that UID as it is now; None where it is gone."""
-        old = self._seats.get(uid)
-        seat = None
+    def set_pod(self, uid: str, pod: Object | None, assumed_node: str = "") -> None:
+        """The pod of that UID as it is now; None where it is gone. While it is neither bound nor
+        nominated it counts on `assumed_node`, or nowhere if that is empty."""
+        old, new = self._counted.get(uid), None
         if pod is not None and not pods.is_done(pod):
-            own = pods.node_name(pod) or pods.nominated_node(pod)
-            seat = _Seat(asked_by(pod), own, old.awaited if old is not None else "")
-        self._sit(uid, old, seat)
-
-    def await_pod(self, uid: str, node: str) -> None:
-        """Something is allocated for the pod on the node, or nowhere if that is empty: it is
-        counted there as long as it waits."""
-        seat = self._seats.get(uid)
-        if seat is not None:
-            self._sit(uid, seat, seat._replace(awaited=node))
-
-    def _sit(self, uid: str, old: _Seat | None, new: _Seat | None) -> None:
+            node = pods.node_name(pod) or pods.nominated_node(pod) or assumed_node
+            new = (pod_requests(pod), intern(node)) if node else None
         if new == old:
             return
-        if new is None:
-            self._seats.pop(uid, None)
-        else:
-            self._seats[uid] = new
-        if old is not None and old.node:
-            self._add(old.node, old.asked)
-        if new is not None and new.node:
-            self._add(new.node, NO_ROOM.minus(new.asked))
+        if old is not None:
+            del self._counted[uid]
+            self._add(old[1], old[0])
+        if new is not None:
+            self._counted[uid] = new
+            self._add(new[1], NOTHING.minus(new[0]))
 
     def keep_pods(self, uids: Collection[str]) -> None:
         """These are all pods of the cluster."""
-        for uid in self._seats.keys() - uids:
+        for uid in self._counted.keys() - uids:
             self.set_pod(uid, None)
 
     def nodes_with_capacity(self, pod: Object) -> NodeSet:
         """The nodes that can take the pod without another one's end; until the next change."""
         if self._epoch != self.numbers.epoch:
             self._epoch = self.numbers.epoch
-            self._roomy.clear()
-        asked = asked_by(pod)
-        found = self._roomy.get(asked)
+            self._with_capacity.clear()
+        asked = pod_requests(pod)
+        found = self._with_capacity.get(asked)
         if found is None:
             found = self.numbers.set_of(
-                [node for node, free in self._free.items() if free.takes(asked)]
+                [node for node, free in self._free.items() if free.fits(asked)]
             )
-            self._roomy[asked] = found
-            if len(self._roomy) > _REMEMBERED:
-                self._roomy.popitem(last=False)
-        self._roomy.move_to_end(asked)
+            self._with_capacity[asked] = found
+            if len(self._with_capacity) > _REMEMBERED:
+                self._with_capacity.popitem(last=False)
+        self._with_capacity.move_to_end(asked)
         return found
 
-    def _add(self, node: str, more: Room) -> None:
-        if more == NO_ROOM:
+    def _add(self, node: str, more: Resources) -> None:
+        if more == NOTHING:
             return
-        free = self._free.get(node, NO_ROOM).plus(more)
-        if free == NO_ROOM:
+        free = self._free.get(node, NOTHING).plus(more)
+        if free == NOTHING:
             del self._free[node]
         else:
             self._free[node] = free
-        bit = self.numbers.bit(node) if self._roomy else 0
-        for asked, roomy in self._roomy.items():
-            self._roomy[asked] = roomy | bit if free.takes(asked) else roomy & ~bit
+        bit = self.numbers.bit(node) if self._with_capacity else 0
+        for asked, nodes in self._with_capacity.items():
+            self._with_capacity[asked] = nodes | bit if free.fits(asked) else nodes & ~bit

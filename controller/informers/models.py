@@ -158,9 +158,14 @@ class _Result(TypedDict, total=False):
     shareID: str
 
 
+class _Amounts(TypedDict, total=False):
+    size: int
+    slices: int
+
+
 class _Opaque(TypedDict, total=False):
     driver: str
-    parameters: dict[str, Any]
+    parameters: _Amounts
 
 
 class _Config(TypedDict, total=False):

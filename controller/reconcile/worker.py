@@ -6,7 +6,7 @@ An object or key with which this fails is set aside (`Steps`): no fault ends the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from controller.cache.cache import WATCHED, Changed
@@ -165,14 +165,14 @@ class Worker(Background):
         for key in self._handlers.of(changed, now):
             self._queue.add(key, came)
 
-    def _changes(self, event: Replaced | ResourceEvent) -> list[Changed]:
+    def _changes(self, event: Replaced | ResourceEvent) -> Iterable[Changed]:
         if isinstance(event, Replaced):
             self._steps.begin_list(event.resource)
             self._listed.add(event.resource)
             with no_collection():
                 return self._cache.replace(event.resource, event.items)
         changed = self._cache.apply(event.resource, event.change, event.object)
-        return [] if changed is None else [changed]
+        return () if changed is None else (changed,)
 
     def _answered(self, done: WriteDone) -> Iterator[Changed]:
         """What the server has answered is an event like those of the watches."""

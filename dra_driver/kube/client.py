@@ -111,8 +111,9 @@ class Client:
                 raise no_answer(f"GET {path}", error) from error
             # Items of a list carry neither; a watch's objects do, so that both look the same.
             for item in page:
-                item.setdefault("apiVersion", resource.api_version)
-                item.setdefault("kind", resource.kind)
+                if isinstance(item, dict):  # else the decoder has cut it to what is read
+                    item.setdefault("apiVersion", resource.api_version)
+                    item.setdefault("kind", resource.kind)
             items += page
             if not metadata.get("continue"):
                 return Listing(tuple(items), metadata["resourceVersion"])

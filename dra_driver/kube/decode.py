@@ -66,13 +66,13 @@ class Typed:
     def decode(self, text: Text) -> Object:
         try:
             return self._transform(self._decoder.decode(text))
-        except (ValueError, LookupError, RecursionError):  # where `decode` may have an answer
+        except (ValueError, LookupError, OverflowError, RecursionError):  # `decode` may go on
             return self.convert(decode(bytes(text)))
 
     def convert(self, obj: Object) -> Object:
         try:
             return self._transform(msgspec.convert(obj, self._model))
-        except (ValueError, LookupError):
+        except (ValueError, LookupError, OverflowError):
             return obj
 
 

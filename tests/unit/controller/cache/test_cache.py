@@ -47,7 +47,7 @@ def test_an_older_version_is_not_let_in(cache: ClusterCache) -> None:
     """What our own write answered is known before the watch brings what was before it."""
     cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(10, held()))
     assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(9, claim("c"))) is None
-    assert cache.replace(RESOURCE_CLAIMS, [at(9, claim("c"))]) == []
+    assert list(cache.replace(RESOURCE_CLAIMS, [at(9, claim("c"))])) == []
     assert cache.state().holdings.holds(CARD)
 
 

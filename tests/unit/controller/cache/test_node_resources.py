@@ -24,8 +24,7 @@ def pod(name: str, cpu: str, on: str = "", status: Object | None = None) -> Obje
 
 
 def put(rooms: NodeResources, found: Object, awaited_on: str = "") -> None:
-    rooms.set_pod(found["metadata"]["name"], found)
-    rooms.await_pod(found["metadata"]["name"], awaited_on)
+    rooms.set_pod(found["metadata"]["name"], found, awaited_on)
 
 
 def roomy(rooms: NodeResources, asking: Object) -> set[str]:

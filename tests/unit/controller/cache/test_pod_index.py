@@ -6,7 +6,7 @@ from controller.cache.counts import PodIndex
 from dra_driver.model.claim import Object
 from tests.unit.controller.world import pod
 
-NAME = ("default", "p")
+NAME = "default/p"
 
 
 @pytest.mark.parametrize(
@@ -21,5 +21,5 @@ def test_users(old: Object | None, new: Object | None, used: set[str]) -> None:
     index = PodIndex()
     index.replace(NAME, None, old)
     index.replace(NAME, old, new)
-    assert {each for each in ("x", "y") if NAME in index.users(("default", each))} == used
-    assert not index.users(("other", "x"))
+    assert {each for each in ("x", "y") if NAME in index.users(f"default/{each}")} == used
+    assert not index.users("other/x")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.allocator.capacity import NANO
-from controller.cache.node_resources import Room, asked_by
+from controller.cache.node_resources import Resources, pod_requests
 from dra_driver.model.claim import Object
 
 GIB = 2**30
@@ -131,29 +131,31 @@ CASES: dict[str, tuple[Object, Object, tuple[str, int]]] = {
 @pytest.mark.parametrize(("spec", "status", "asked"), CASES.values(), ids=CASES)
 def test_requests(spec: Object, status: Object, asked: tuple[str, int]) -> None:
     cpu, memory = asked
-    expected = Room.of({"cpu": cpu, "memory": str(memory), "pods": "1"})
-    assert asked_by({"spec": spec, "status": status}) == expected
+    expected = Resources.of({"cpu": cpu, "memory": str(memory), "pods": "1"})
+    assert pod_requests({"spec": spec, "status": status}) == expected
 
 
 def test_units() -> None:
     listed = {"cpu": "250m", "memory": "1Ki", "pods": "110", "ephemeral-storage": "1Gi"}
-    assert Room.of(listed) == (NANO // 4, 1024 * NANO, 110 * NANO)
+    assert Resources.of(listed) == (NANO // 4, 1024 * NANO, 110 * NANO)
 
 
 def test_what_is_no_amount_that_we_can_read_fits_nowhere() -> None:
-    asked = asked_by({"spec": {"containers": [asks(cpu="1e120")]}})
-    assert not Room.of({"cpu": "1000k", "pods": "1"}).takes(asked)
+    asked = pod_requests({"spec": {"containers": [asks(cpu="1e120")]}})
+    assert not Resources.of({"cpu": "1000k", "pods": "1"}).fits(asked)
 
 
 @pytest.mark.parametrize(
     ("left", "asked", "taken"),
     [
-        pytest.param(Room(1, 1, 1), Room(1, 1, 1), True, id="just enough"),
-        pytest.param(Room(1, 9, 9), Room(2, 1, 1), False, id="cpu"),
-        pytest.param(Room(9, 1, 9), Room(1, 2, 1), False, id="memory"),
-        pytest.param(Room(9, 9, 0), Room(1, 1, 1), False, id="pods"),
-        pytest.param(Room(-1, -1, 1), Room(0, 0, 1), True, id="nothing of what is overdrawn"),
+        pytest.param(Resources(1, 1, 1), Resources(1, 1, 1), True, id="just enough"),
+        pytest.param(Resources(1, 9, 9), Resources(2, 1, 1), False, id="cpu"),
+        pytest.param(Resources(9, 1, 9), Resources(1, 2, 1), False, id="memory"),
+        pytest.param(Resources(9, 9, 0), Resources(1, 1, 1), False, id="pods"),
+        pytest.param(
+            Resources(-1, -1, 1), Resources(0, 0, 1), True, id="nothing of what is overdrawn"
+        ),
     ],
 )
-def test_room(left: Room, asked: Room, taken: bool) -> None:
-    assert left.takes(asked) is taken
+def test_room(left: Resources, asked: Resources, taken: bool) -> None:
+    assert left.fits(asked) is taken

@@ -19,7 +19,7 @@ from controller.cache import nodes, pods
 from controller.cache.cache import WATCHED
 from controller.cache.claims import allocated_by_us, is_releasable, writers_of_allocation
 from controller.cache.keys import uid_of
-from controller.cache.node_resources import Room, asked_by
+from controller.cache.node_resources import Resources, pod_requests
 from controller.informers.decoders import decoders
 from controller.reconcile.templates import is_ours, template_for
 from controller.write.volumes import node_selectors
@@ -159,7 +159,7 @@ def uses(pod: Object) -> object:
         pods.urgency,
         pods.workload,
         nodes.demand,
-        asked_by,
+        pod_requests,
         volumes,
         uses,
     ],
@@ -220,6 +220,13 @@ def test_of_a_reserved_claim_whose_shares_the_server_dropped() -> None:
     assert allocations_of(decoded(RESOURCE_CLAIMS, claim)) == (held,)
 
 
+def test_a_configured_amount_that_no_device_has_keeps_no_claim_from_us() -> None:
+    claim = lists.claim(11)
+    config = [{"source": "FromClaim", **amount_entry(["r"], {"slices": 2**70})}]
+    claim["status"]["allocation"]["devices"]["config"] = config
+    assert decoded(RESOURCE_CLAIMS, claim) == claim
+
+
 def _without(*fields: str) -> Object:
     claim = lists.claim(1)
     for field in fields:
@@ -256,7 +263,8 @@ def test_of_a_node() -> None:
     node["spec"] |= {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]}
     kept = decoded(NODES, node)
     assert nodes.relevant(kept) == nodes.relevant(node)
-    assert Room.of(kept["status"]["allocatable"]) == Room.of(node["status"]["allocatable"])
+    given, read = (Resources.of(each["status"]["allocatable"]) for each in (node, kept))
+    assert read == given
     assert kept["metadata"]["name"] == node["metadata"]["name"]
 
 
@@ -296,7 +304,7 @@ def test_of_a_pod_without_claims_only_what_it_takes_of_its_node() -> None:
             {"type": "PodResizePending", "status": "True", "reason": reason}
         )
         found = decoded(PODS, pod)
-        assert asked_by(found) == asked_by(pod)
+        assert pod_requests(found) == pod_requests(pod)
         assert (pods.key_of(found), uid_of(found)) == (pods.key_of(pod), uid_of(pod))
         assert pods.node_name(found) == pods.node_name(pod)
         assert not {"tolerations", "volumes"} & found["spec"].keys()
@@ -331,7 +339,7 @@ def test_what_differs_from_the_model_is_handed_on_with_all_fields(changes: Objec
     ],
 )
 def test_what_is_not_read_is_not_kept(kind: Any, obj: Object, gone: list[str]) -> None:
-    kept, said = json.dumps(decoded(kind, obj)), json.dumps(obj)
+    kept, said = json.dumps(dict(decoded(kind, obj))), json.dumps(obj)
     assert [each for each in gone if each in kept] == []
     assert [each for each in gone if each not in said] == []
 
