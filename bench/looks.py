@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from bench import fleet
@@ -22,7 +23,8 @@ from bench.shapes import SHAPES
 from controller.allocator.allocate import FitError, allocate
 from controller.allocator.claim_request import parse_claim
 from controller.cache.node_resources import NodeResources
-from controller.filter.feasible_nodes import NodeFilter, feasible_nodes
+from controller.filter.node_filter import NodeFilter
+from dra_driver.selector.allowance import Allowance
 
 LOOKS = 150
 WARM_UP = 20
@@ -81,11 +83,10 @@ class Looks:
     def __init__(self, nodes: int) -> None:
         self._cluster = made("uniform", nodes, nodes)
         self._draw = random.Random(1)
-        self._nodes: Mapping[str, Object] = {
-            fleet.node_name(number): node(number) for number in range(nodes)
-        }
+        self._nodes = {fleet.node_name(number): node(number) for number in range(nodes)}
         numbers = self._cluster.state.numbers
-        self._fits = NodeFilter(self._nodes, numbers, lambda: 1)
+        lister = SimpleNamespace(nodes=self._nodes, nodes_version=1)
+        self._filter = NodeFilter(lister, numbers, Allowance())
         self._rooms = NodeResources(numbers)
         for number, (name, each) in enumerate(self._nodes.items()):
             self._rooms.set_node(name, each)
@@ -105,9 +106,9 @@ class Looks:
             claim = SHAPES[shape](self._draw)
             started = time.thread_time_ns()
             wanted = parse_claim(claim, self._cluster.state.classes)
-            where = feasible_nodes(waiting, self._fits, (), excluded=excluded, volumes=volumes)
+            found = self._filter.feasible_nodes(waiting, (), excluded=excluded, volumes=volumes)
             roomy = self._rooms.nodes_with_capacity(waiting)
-            outcome = allocate(self._cluster.state, [wanted], where.fitting, roomy=roomy)
+            outcome = allocate(self._cluster.state, [wanted], found.feasible, roomy=roomy)
             if isinstance(outcome, FitError):
                 outcome.explain()
             times.append((time.thread_time_ns() - started) / 1_000)

@@ -8,7 +8,7 @@ of the thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Set as AbstractSet
+from typing import cast
 
 from bench import fleet
 from bench.allocator import made
@@ -18,12 +18,12 @@ from controller.allocator.claim_request import parse_claim
 from controller.allocator.node_set import NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
-from controller.queue.backoff import RetryBackoff
+from controller.queue.backoff import KeyBackoff
 from controller.queue.fair_queue import Namespaces
-from controller.queue.pod_class import PodClass
+from controller.queue.queueing_hints import PodClass, QueueingHints
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
-from dra_driver.model.claim import Object
+from dra_driver.model.claim import Object, results
 from dra_driver.selector.selector import Selectors
 
 NODES = 1_000
@@ -41,11 +41,11 @@ class Waiting:
         self._pods: dict[Key, Object] = {}
         self.questions = 0
         self.queue = SchedulingQueue(
-            self._pods.get,
+            self._pods,
             self._cluster.state.numbers,
-            self,
+            cast("QueueingHints", self),
             StarvationGuard(ClusterCache(Selectors()).state(), patience=300.0),
-            backoff=RetryBackoff(lambda: 0.0),
+            backoff=KeyBackoff(lambda: 0.0),
             namespaces=Namespaces(),
             clock=time.monotonic,
         )
@@ -60,11 +60,7 @@ class Waiting:
             shape = tuple(each.shape for each in asked)
             pod_class = PodClass(shape, (), self._pods[key], asked)
             assert self.queue.pop(0.0) is not None
-            self.queue.wait(key, 0.0, pod_class)
-
-    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
-        names = [pool.rpartition("/")[2] for pool in pools]
-        return self._cluster.state.numbers.set_of(names)
+            self.queue.add_unschedulable(key, 0.0, pod_class)
 
     def helps(self, pod_class: PodClass, _key: Key, nodes: NodeSet) -> bool:
         self.questions += 1
@@ -79,8 +75,9 @@ class Waiting:
 
     def release(self) -> None:
         """A claim ends, and its node is asked for."""
-        self.queue.on_freed([self._cluster.release()])
-        self.queue.wake_up(time.monotonic())
+        pools = [result.pool for result in results(self._cluster.release())]
+        self.queue.on_nodes_changed([pool.rpartition("/")[2] for pool in pools])
+        self.queue.move_to_active_or_backoff(time.monotonic())
         assert self.queue.pop(0.0) is None
 
 

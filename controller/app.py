@@ -1,26 +1,43 @@
-"""The controller as one thing: wired from its ports, started, stopped."""
+"""The controller as a whole: wired from its ports, started, stopped."""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
 
-from controller.cache.cache import WATCHED
+from controller.allocator.order import Policy
+from controller.cache.cache import WATCHED, ClusterCache
+from controller.filter.node_filter import NodeFilter
 from controller.informers.decoders import decoders
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
+from controller.queue.backoff import BackoffState, KeyBackoff
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
+from controller.queue.fair_queue import Namespaces
+from controller.queue.queueing_hints import QueueingHints
+from controller.queue.scheduling_queue import SchedulingQueue
+from controller.queue.starvation_guard import StarvationGuard
+from controller.queue.step_limiter import StepLimiter
+from controller.reconcile.committer import AllocationCommitter
+from controller.reconcile.context import Context
+from controller.reconcile.faults import FaultIsolator
+from controller.reconcile.fence_previous_leader import PreviousLeaderFence
+from controller.reconcile.reconciler import Reconciler
+from controller.reconcile.reporter import Reporter
+from controller.reconcile.worker import Worker
 from controller.settings import ControllerSettings
-from controller.wiring import Ports, wire
+from controller.write.dispatcher import WriteDispatcher
+from controller.write.writer import Writer
 from dra_driver.kube.api import Api
 from dra_driver.kube.decode import Decoder
 from dra_driver.kube.event_filter import EventLimits
-from dra_driver.kube.events import EventRecorder
+from dra_driver.kube.events import EventRecorder, Recorder
 from dra_driver.kube.optional_watch import OptionalReflector
 from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,
@@ -35,13 +52,13 @@ from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 from dra_driver.telemetry.program import Deadline
 
-# Why a pod waits changes with every card that comes or goes.
+# The reason why a pod waits changes with every card that comes or goes.
 _EVENT_LIMITS = EventLimits(burst=1, spacing=30.0)
-# Of claim templates only our own are our business.
+# Other claim templates than ours are not watched.
 _LABELS = {RESOURCE_CLAIM_TEMPLATES: f"{LABEL_MADE_FOR_LIMITS}=true"}
 # The server leaves out the slices of other drivers, which may be many.
 _FIELDS = {RESOURCE_SLICES: f"spec.driver={DRIVER}"}
-# Seconds. A decision is stopped after one, but the first reads all slices: ten for 15,000 nodes.
+# Seconds. A decision is stopped after one; the first one reads all slices, ten for 15,000 nodes.
 _LONGEST_STEP = 120.0
 _END = 10.0  # seconds to stop, and for writes that are under way
 
@@ -50,8 +67,78 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """How the deciding thread reaches the world. `executor` runs the writes; `clock` returns
+    seconds, `now` the time of the wall clock, `draw` a random number in [0, 1)."""
+
+    api: Api
+    recorder: Recorder
+    executor: Executor
+    clock: Callable[[], float]
+    now: Callable[[], datetime]
+    draw: Callable[[], float]
+
+
+def new_worker(
+    settings: ControllerSettings,
+    ports: Ports,
+    registry: CollectorRegistry,
+    *,
+    events: EventQueue,
+    fence: Fence,
+    selectors: Selectors,
+) -> tuple[Worker, Context]:
+    """The deciding thread, not started, and what its parts share. Has no effects."""
+    clock, draw = ports.clock, ports.draw
+    reporter = Reporter(ports.recorder, registry)
+    faults = FaultIsolator(reporter)
+    namespaces = Namespaces()
+    steps = StepLimiter(selectors.allowance, namespaces, reporter.steps, clock)
+    cache = ClusterCache(selectors, faults.isolate)
+    state = cache.state()
+    policy = Policy(settings.pack_nodes, settings.pack_cards)
+    node_filter = NodeFilter(cache, state.numbers, selectors.allowance)
+    guard = StarvationGuard(state, patience=settings.fairness_patience)
+    queue = SchedulingQueue(
+        cache,
+        state.numbers,
+        QueueingHints(state, node_filter, policy, steps),
+        guard,
+        backoff=KeyBackoff(draw),
+        namespaces=namespaces,
+        clock=clock,
+    )
+    reporter.observe(queue)
+    writer = Writer(ports.api, fence)
+    dispatcher = WriteDispatcher(
+        ports.executor, writer, events.put, limit=settings.writes_in_flight
+    )
+    backoff = BackoffState(
+        quiet_time=settings.quiet_time,
+        first_retry=settings.node_retry,
+        longest_retry=settings.node_retry_longest,
+        draw=draw,
+    )
+    context = Context(settings, cache, dispatcher, backoff, queue, reporter, policy, clock)
+    committer = AllocationCommitter(context, ports.now)
+    worker = Worker(
+        context,
+        events=events,
+        reconciler=Reconciler(context, node_filter, guard, committer),
+        previous_leader=PreviousLeaderFence(
+            ports.api, ports.executor, writer, fence, events, cache, faults.isolate
+        ),
+        fence=fence,
+        steps=steps,
+        faults=faults,
+        draw=draw,
+    )
+    return worker, context
+
+
 class Controller:
-    """Constructing has no effects. `api` must write as the field manager `release.MANAGER`."""
+    """Constructing has no effects. `api` must write as the field manager `claims.MANAGER`."""
 
     def __init__(
         self,
@@ -63,7 +150,7 @@ class Controller:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = _now,
     ) -> None:
-        self._fence = Fence()
+        fence = Fence()
         self._events = EventQueue(clock)
         self._recorder = EventRecorder(
             api,
@@ -74,25 +161,25 @@ class Controller:
             now=now,
         )
         executor = ThreadPoolExecutor(settings.writes_in_flight, thread_name_prefix="writes")
-        self._worker, context = wire(
+        self._worker, context = new_worker(
             settings,
             Ports(api, self._recorder, executor, clock, now, draw=random.random),
             registry,
             events=self._events,
-            fence=self._fence,
+            fence=fence,
             selectors=Selectors(Allowance(clock)),
         )
         self._dispatcher = context.dispatcher
         self._elector = LeaderElector(
             api,
-            self._fence,
+            fence,
             namespace=settings.lease_namespace,
             name=settings.lease_name,
             identity=identity,
             times=LeaseTimes(
                 settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry
             ),
-            on_leading=self._events.wake,
+            on_leading=self._events.interrupt,
             now=now,
         )
         known = decoders()
@@ -123,10 +210,10 @@ class Controller:
         self._elector.start()
 
     def stop(self, within: float = _END) -> None:
-        """Finish what is being written, then give the lease back, in all within so many seconds.
+        """Finish the writes in flight, then give the lease back, in all within so many seconds.
 
-        Where a write has not ended by then the lease is left to expire, so that nobody follows
-        while that write may still arrive."""
+        If a write has not ended by then, the lease expires instead: no other replica leads while
+        that write may still arrive."""
         deadline = Deadline(within)
         self._worker.stop(deadline.left())
         written = self._dispatcher.stop(deadline.left())
@@ -140,12 +227,12 @@ class Controller:
         return None if self._worker.is_synced() else "the first lists are not complete"
 
     def live(self) -> str | None:
-        """Which thread ended or hangs, which only a fault of ours can cause."""
+        """None; or which thread ended or hangs, which only a fault of ours can cause."""
         if not self._worker.is_alive():
             return "the worker ended"
-        lasting = self._worker.lasting()
-        if lasting > _LONGEST_STEP:
-            return f"a step of the worker has lasted {lasting:.0f} s"
+        seconds = self._worker.step_seconds()
+        if seconds > _LONGEST_STEP:
+            return f"a step of the worker has lasted {seconds:.0f} s"
         if not self._elector.is_alive():
             return "the leader election ended"
         if not all(reflector.is_alive() for reflector in self._reflectors):

@@ -24,7 +24,7 @@ from controller.extender.retry_queue import RetryQueue
 from controller.extender.server import ExtenderServer
 from controller.extender.service import Service
 from controller.extender.watching import NodeHandler, PodHandler
-from controller.leaderelection.fence import Fence, FencedApi
+from controller.leaderelection.fence import Fence, fenced
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api
@@ -64,13 +64,13 @@ class Extender:
         self._lock = threading.Lock()
         self._view = ExtenderCache()
         self._policy = Policy(settings.pack_nodes, settings.pack_cards)
-        fenced = FencedApi(api, self._fence)
+        fenced_api = fenced(api, self._fence)
         self._metrics = Metrics(registry)
         self._refusals = AdmissionBackoff(self._metrics.refused_by_node, clock)
-        self._waiting = RetryQueue(fenced, fits=self._fits, clock=clock, now_ns=now_ns)
+        self._waiting = RetryQueue(fenced_api, fits=self._fits, clock=clock, now_ns=now_ns)
         self._metrics.waiting.set_function(lambda: len(self._waiting))
         self._binder = Binder(
-            fenced, self._view, self._lock, self._policy, clock=clock, now_ns=now_ns
+            fenced_api, self._view, self._lock, self._policy, clock=clock, now_ns=now_ns
         )
         service = Service(
             self._view,
@@ -96,7 +96,7 @@ class Extender:
             name=identity,
             now=lambda: now_ns() / 1e9,
         )
-        self._assignments = Assignments(fenced, self._cards, clock=clock)
+        self._assignments = Assignments(fenced_api, self._cards, clock=clock)
         pods = PodHandler(
             self._view,
             self._lock,

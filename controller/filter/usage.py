@@ -29,7 +29,9 @@ _Devices = Mapping[Use, Sequence[str]]  # the modes of a request's devices
 _NOT_WHOLE = {CLASS_SHARED: Mode.SHARED, CLASS_DRS: Mode.DRS}
 
 
-def check_asked(pod: Object, ours: Mapping[str, Object], wanted: Sequence[ClaimRequest]) -> None:
+def check_requested(
+    pod: Object, ours: Mapping[str, Object], wanted: Sequence[ClaimRequest]
+) -> None:
     """Raises Refused where the pod can never have its claims `ours` (by their names in the pod), of
     which those that are not allocated ask for `wanted`, whatever devices are chosen."""
     for each in wanted:

@@ -1,8 +1,7 @@
-"""All pauses: of keys whose step failed or was in vain, of claims after a release, and of nodes on
-which a pod failed. Pure: told the time.
+"""All backoffs: of keys, of claims after a release, of nodes on which a pod failed. Pure.
 
-Nothing here is needed for correctness after a restart: a claim without allocation that still
-carries the finalizer was allocated once, and is treated as released just now.
+A restart loses nothing that is needed. A claim without allocation that still has the finalizer was
+allocated before: it counts as released just now.
 """
 
 from __future__ import annotations
@@ -15,132 +14,136 @@ from controller.cache.keys import Key
 from dra_driver.util.backoff import Backoff
 
 
-class Cause(Enum):
-    """Why a key pauses, with the first and the longest pause in seconds."""
+class BackoffReason(Enum):
+    """Why a key backs off, with the first and the longest backoff in seconds."""
 
     # As kube-scheduler's podInitialBackoffSeconds and podMaxBackoffSeconds.
-    WOKEN_IN_VAIN = 1.0, 10.0
-    STOPPED = 0.5, 300.0  # its decision cost more than its allowance
+    STILL_UNSCHEDULABLE = 1.0, 10.0  # an event made the pod active, and it could not be served
+    DECISION_STOPPED = 0.5, 300.0  # the decision cost more than its allowance
     CALL_FAILED = 0.1, 30.0
-    FAULT = 1.0, 300.0  # its step failed by a fault of the controller
+    FAULT = 1.0, 300.0  # the step failed by a fault of the controller
 
 
-@dataclass(slots=True)
-class _Pause:
-    backoff: Backoff
-    until: float = 0.0
+class _Timer:
+    """One growing backoff, and when it ends."""
+
+    def __init__(self, first: float, longest: float, draw: Callable[[], float]) -> None:
+        self._backoff = Backoff(first=first, longest=longest, draw=draw)
+        self.until = 0.0
 
     def begin(self, now: float) -> float:
-        """Gives how many seconds it lasts."""
-        seconds = self.backoff.next()
+        """Returns how many seconds the backoff lasts."""
+        seconds = self._backoff.next()
         self.until = now + seconds
         return seconds
 
 
-class RetryBackoff:
-    """Pauses of a key that grow until its cause is forgotten. `draw` gives numbers in [0, 1)."""
+class KeyBackoff:
+    """Backoffs of keys, which grow until their reason is forgotten. `draw` returns random numbers
+    in [0, 1)."""
 
     def __init__(self, draw: Callable[[], float]) -> None:
         self._draw = draw
-        self._pauses: dict[tuple[Key, Cause], _Pause] = {}
+        self._timers: dict[tuple[Key, BackoffReason], _Timer] = {}
 
-    def begin(self, key: Key, cause: Cause, now: float) -> float:
-        """Gives how many seconds the pause lasts."""
-        pause = self._pauses.get((key, cause))
-        if pause is None:
-            first, longest = cause.value
-            pause = _Pause(Backoff(first=first, longest=longest, draw=self._draw))
-            self._pauses[key, cause] = pause
-        return pause.begin(now)
+    def begin(self, key: Key, reason: BackoffReason, now: float) -> float:
+        """Returns how many seconds the backoff lasts."""
+        if (key, reason) not in self._timers:
+            self._timers[key, reason] = _Timer(*reason.value, self._draw)
+        return self._timers[key, reason].begin(now)
 
-    def until(self, key: Key) -> float:
-        """Before this time the key is not reconciled, whatever changes."""
-        return max(self.ends(key, Cause.STOPPED), self.ends(key, Cause.FAULT))
+    def blocked_until(self, key: Key) -> float:
+        """No step of the key begins before this time, whatever changes."""
+        stopped = self.until(key, BackoffReason.DECISION_STOPPED)
+        return max(stopped, self.until(key, BackoffReason.FAULT))
 
-    def ends(self, key: Key, cause: Cause) -> float:
-        """When the key's last pause for that cause ends; 0 where there was none."""
-        pause = self._pauses.get((key, cause))
-        return 0.0 if pause is None else pause.until
+    def until(self, key: Key, reason: BackoffReason) -> float:
+        """When the key's last backoff for that reason ends; 0 if there was none."""
+        timer = self._timers.get((key, reason))
+        return 0.0 if timer is None else timer.until
 
-    def forget(self, key: Key, *causes: Cause) -> None:
-        """The next pause for one of these causes is the first again."""
-        for cause in causes:
-            self._pauses.pop((key, cause), None)
+    def forget(self, key: Key, *reasons: BackoffReason) -> None:
+        """The next backoff for one of these reasons is the first one again."""
+        for reason in reasons:
+            self._timers.pop((key, reason), None)
 
 
 @dataclass(slots=True)
-class _PodMemory:
-    granted_at: float | None = None
+class _PodState:
+    allocated_at: float | None = None
     verdict: str | None = None
-    failed: dict[str, _Pause] = field(default_factory=dict)
+    failed: dict[str, _Timer] = field(default_factory=dict)
 
 
 class BackoffState:
-    """How kube-scheduler took the allocations so far: quiet times of claims, and of each waiting
-    pod the nodes that did not work out.
+    """When claims were released, when pods were allocated, and on which nodes pods failed.
 
-    `quiet` is how many seconds a claim is left alone after its allocation was taken away: on a
-    conflict kube-scheduler reads the claim again and adds its reservation to whatever
-    allocation it finds then, which would be another node's. `draw` gives numbers in [0, 1).
+    `quiet_time`: seconds for which a claim is left alone after its allocation was cleared. After a
+    conflict kube-scheduler reads the claim again and adds its reservation to the allocation that it
+    finds then, which could be of another node.
+    `first_retry`, `longest_retry`: seconds until a node is tried again for a pod that failed there.
+    `draw` returns random numbers in [0, 1).
     """
 
     def __init__(
-        self, *, quiet: float, first_retry: float, longest_retry: float, draw: Callable[[], float]
+        self,
+        *,
+        quiet_time: float,
+        first_retry: float,
+        longest_retry: float,
+        draw: Callable[[], float],
     ) -> None:
-        self._quiet = quiet
-        self._first_retry = first_retry
-        self._longest_retry = longest_retry
+        self._quiet_time = quiet_time
+        self._retry = first_retry, longest_retry
         self._draw = draw
-        self._released: dict[str, float] = {}
-        self._pods: dict[str, _PodMemory] = {}
+        self._released: dict[str, float] = {}  # by the claim's UID
+        self._pods: dict[str, _PodState] = {}  # by the pod's UID
 
-    def released(self, claim_uid: str, now: float) -> None:
-        """The claim's allocation was taken away, by whomever."""
+    def record_release(self, claim_uid: str, now: float) -> None:
+        """Somebody cleared the claim's allocation."""
         self._released[claim_uid] = now
 
     def was_released(self, claim_uid: str) -> bool:
         return claim_uid in self._released
 
     def quiet_until(self, claim_uid: str) -> float:
-        """When the claim may be allocated again; the past if nothing stands against it."""
+        """When the claim may be allocated again; a time in the past if it may be now."""
         released = self._released.get(claim_uid)
-        return 0.0 if released is None else released + self._quiet
+        return 0.0 if released is None else released + self._quiet_time
 
-    def granted(self, pod_uid: str, claim_uids: list[str], now: float, verdict: str | None) -> None:
-        """The pod's claims were allocated. kube-scheduler's last word before that is `verdict`."""
+    def record_allocation(
+        self, pod_uid: str, claim_uids: list[str], now: float, verdict: str | None
+    ) -> None:
+        """The pod's claims were allocated. `verdict` is kube-scheduler's last one before that."""
         for uid in claim_uids:
             self._released.pop(uid, None)
-        memory = self._pods.setdefault(pod_uid, _PodMemory())
-        memory.granted_at, memory.verdict = now, verdict
+        state = self._pods.setdefault(pod_uid, _PodState())
+        state.allocated_at, state.verdict = now, verdict
 
-    def granted_at(self, pod_uid: str, now: float, verdict: str | None) -> tuple[float, str | None]:
-        """Since when the pod has its allocation, as far as this process knows, and what the
-        scheduler had said before that."""
-        memory = self._pods.setdefault(pod_uid, _PodMemory())
-        if memory.granted_at is None:
-            memory.granted_at, memory.verdict = now, verdict
-        return memory.granted_at, memory.verdict
+    def allocated_at(
+        self, pod_uid: str, now: float, verdict: str | None
+    ) -> tuple[float, str | None]:
+        """When the pod was allocated, and kube-scheduler's verdict before that; both the present
+        ones if another process allocated the pod."""
+        state = self._pods.setdefault(pod_uid, _PodState())
+        if state.allocated_at is None:
+            state.allocated_at, state.verdict = now, verdict
+        return state.allocated_at, state.verdict
 
-    def failed(self, pod_uid: str, node: str, now: float) -> None:
-        """The scheduler could not place the pod on the node; the next time it waits longer."""
-        memory = self._pods.setdefault(pod_uid, _PodMemory())
-        memory.granted_at = None
-        if node not in memory.failed:
-            first, longest = self._first_retry, self._longest_retry
-            memory.failed[node] = _Pause(Backoff(first=first, longest=longest, draw=self._draw))
-        memory.failed[node].begin(now)
+    def record_failure(self, pod_uid: str, node: str, now: float) -> None:
+        """kube-scheduler could not place the pod on the node."""
+        state = self._pods.setdefault(pod_uid, _PodState())
+        state.allocated_at = None
+        state.failed.setdefault(node, _Timer(*self._retry, self._draw)).begin(now)
 
-    def avoided(self, pod_uid: str, now: float) -> dict[str, float]:
+    def nodes_in_backoff(self, pod_uid: str, now: float) -> dict[str, float]:
         """Nodes that are not tried for the pod yet, and until when."""
-        memory = self._pods.get(pod_uid)
-        if memory is None:
-            return {}
-        return {node: each.until for node, each in memory.failed.items() if each.until > now}
+        state = self._pods.get(pod_uid, _PodState())
+        return {node: timer.until for node, timer in state.failed.items() if timer.until > now}
 
     def failed_nodes(self, pod_uid: str) -> frozenset[str]:
-        """All nodes on which the scheduler could not place the pod, however long ago."""
-        memory = self._pods.get(pod_uid)
-        return frozenset(memory.failed) if memory is not None else frozenset()
+        """All nodes on which kube-scheduler could not place the pod, however long ago."""
+        return frozenset(self._pods.get(pod_uid, _PodState()).failed)
 
     def forget_pod(self, pod_uid: str) -> None:
         self._pods.pop(pod_uid, None)

@@ -1,4 +1,4 @@
-"""From the threads of watches and writes to the one thread that decides."""
+"""From the threads of watches and writes to the deciding thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dra_driver.model.claim import Object
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """All objects of a kind."""
+    """A list: all objects of a kind (client-go: the delta ``Replaced``)."""
 
     resource: Resource
     items: Sequence[Object]
@@ -23,7 +23,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class ResourceEvent:
-    """One object of a kind."""
+    """One object was added, modified or deleted."""
 
     resource: Resource
     change: Change
@@ -34,15 +34,15 @@ Event = Replaced | ResourceEvent | WriteDone
 
 
 class EventQueue:
-    """Events in the order in which they came; `take` waits for them. `since` is when the first of
-    those came that were taken last."""
+    """Events in the order of their arrival. `received_at` is when the first of the events arrived
+    that `take` returned last."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.since = 0.0
+        self.received_at = 0.0
         self._clock = clock
         self._first_at = 0.0
         self._pending: list[Event] = []
-        self._awake = False
+        self._is_interrupted = False
         self._condition = threading.Condition()
 
     def put(self, event: Event) -> None:
@@ -56,24 +56,24 @@ class EventQueue:
         with self._condition:
             return len(self._pending)
 
-    def wake(self) -> None:
-        """Let `take` return, though there is no event."""
+    def interrupt(self) -> None:
+        """Let `take` return, even without an event."""
         with self._condition:
-            self._awake = True
+            self._is_interrupted = True
             self._condition.notify()
 
     def take(self, timeout: float | None) -> list[Event]:
-        """All events, after at most `timeout` seconds; None waits for ever."""
+        """All pending events. Waits for the first one at most `timeout` seconds; None: for ever."""
         with self._condition:
-            self._condition.wait_for(lambda: self._pending or self._awake, timeout)
+            self._condition.wait_for(lambda: self._pending or self._is_interrupted, timeout)
             events, self._pending = self._pending, []
-            self._awake = False
-            self.since = self._first_at
+            self._is_interrupted = False
+            self.received_at = self._first_at
             return events
 
 
 class ResourceEventHandler:
-    """A reflector's handler that puts everything in the event queue."""
+    """Puts what a reflector receives in the event queue."""
 
     def __init__(self, events: EventQueue, resource: Resource) -> None:
         self._events = events

@@ -1,9 +1,9 @@
-"""The order among pods: priority, then namespaces in turn, then age. Pure: told the time.
+"""The order among pods: priority, then namespaces in turn, then age. Pure.
 
-One thread decides for all. A tenant writes selectors and requests as costly as the API allows, in
-as many pods as its quota allows, and also chooses their priority where no quota limits it. So a
-namespace whose steps took too long lately comes after all others, whatever its pods' priority.
-Whoever takes ordinary time is never charged anything, however many pods it has.
+One thread decides for all tenants. A tenant can write selectors and requests as costly as the API
+allows, in as many pods as its quota allows, and of any priority that no quota limits. So a
+namespace whose steps took too long lately comes after all others, whatever the priority of its
+pods. A namespace with ordinary steps is charged nothing, however many pods it has.
 """
 
 from __future__ import annotations
@@ -14,116 +14,114 @@ from typing import Final, NamedTuple
 
 from controller.cache.keys import Key
 
-Rank = tuple[int, str]  # a priority, the least first, and a timestamp
-_FREE: Final = 0.02  # seconds of a step that are charged to nobody; ordinary ones take less
-_SHARE: Final = 0.2  # seconds beyond that which a namespace may have taken lately
-_HALF_LIFE: Final = 10.0  # seconds until half of what was taken is forgiven
-_FEW: Final = 1024  # namespaces that are remembered; outdated entries that are kept
+Rank = tuple[int, str]  # the negative priority, and the time of creation
+_FREE: Final = 0.02  # seconds of a step that are not charged; an ordinary step takes less
+_SHARE: Final = 0.2  # charged seconds that a namespace may have without coming last
+_HALF_LIFE: Final = 10.0  # seconds in which half of what was charged is forgiven
+_LIMIT: Final = 1024  # namespaces that are remembered, and outdated heads
 
 
 class Namespaces:
-    """Start-time fair queueing of namespaces: one that had a step comes after all that had none
-    since. A namespace that was idle gains one step by that, not as many as others had."""
+    """Start-time fair queueing of namespaces: a namespace that had a step comes after all that had
+    none since. A namespace that was idle gains one step by that, not as many as others had."""
 
     def __init__(self) -> None:
         self._served: dict[str, int] = {}
         self._latest = 0
-        self._taken: dict[str, tuple[float, float]] = {}  # seconds, and when they were counted
+        self._charged: dict[str, tuple[float, float]] = {}  # seconds, and when that was computed
 
     def last_served(self, namespace: str) -> int:
-        """The least comes first."""
+        """The namespace with the smallest number comes first."""
         return self._served.get(namespace, 0)
 
-    def serve(self, namespace: str) -> None:
+    def begin_step(self, namespace: str) -> None:
         """A step for the namespace begins."""
         self._latest = max(self.last_served(namespace), self._latest)
         self._served[namespace] = self._latest + 1
-        if len(self._served) > 2 * _FEW:
-            recent = sorted(self._served.values())[-_FEW]
+        if len(self._served) > 2 * _LIMIT:
+            recent = sorted(self._served.values())[-_LIMIT]
             self._served = {name: at for name, at in self._served.items() if at >= recent}
 
     def charge(self, namespace: str, seconds: float, now: float) -> None:
         """A step for the namespace took so long."""
         if seconds > _FREE:
-            self._taken[namespace] = self._lately(namespace, now) + seconds - _FREE, now
+            self._charged[namespace] = self._seconds(namespace, now) + seconds - _FREE, now
 
     def excess(self, namespace: str, now: float) -> float:
-        """How much too long the namespace's steps took lately; 0 where it yields to nobody."""
-        if namespace not in self._taken:
+        """Seconds by which the namespace comes after others; 0 for an ordinary namespace."""
+        if namespace not in self._charged:
             return 0.0
-        lately = self._lately(namespace, now)
-        if lately <= _SHARE / 10:
-            del self._taken[namespace]
-        return lately if lately > _SHARE else 0.0
+        seconds = self._seconds(namespace, now)
+        if seconds <= _SHARE / 10:
+            del self._charged[namespace]
+        return seconds if seconds > _SHARE else 0.0
 
-    def _lately(self, namespace: str, now: float) -> float:
-        seconds, at = self._taken.get(namespace, (0.0, now))
-        forgiven: float = 0.5 ** ((now - at) / _HALF_LIFE)
-        return seconds * forgiven
+    def _seconds(self, namespace: str, now: float) -> float:
+        seconds, at = self._charged.get(namespace, (0.0, now))
+        remaining: float = 0.5 ** ((now - at) / _HALF_LIFE)
+        return seconds * remaining
 
 
-class Place(NamedTuple):
-    """Where a key stands; the least comes first. `excess` and `last_served` are its namespace's."""
+class Position(NamedTuple):
+    """Where a key is in the queue; the smallest position comes first. `excess` and `last_served`
+    are the namespace's."""
 
     excess: float
     priority: int
     last_served: int
     age: str
-    number: int  # of equal ones the key that was pushed first comes first
+    number: int  # of equal keys the one that was pushed first comes first
     key: Key
 
 
 class FairQueue:
-    """Each key stands once, in the lane of its priority and namespace, which is sorted by age. A
-    heap orders the first ones of all lanes; what is outdated is dropped when it comes to the top.
-    """
+    """Each key is once in the lane of its priority and namespace, which is sorted by age. A heap
+    orders the heads of all lanes; an outdated head is dropped when it comes to the top."""
 
     def __init__(self, namespaces: Namespaces) -> None:
         self._namespaces = namespaces
         self._lanes: dict[tuple[int, str], list[tuple[str, int, Key]]] = {}
-        self._places: dict[Key, tuple[int, str, int]] = {}  # priority, age, number
-        self._heads: list[Place] = []  # without excess, which changes with time
+        self._entries: dict[Key, tuple[int, str, int]] = {}  # priority, age, number
+        self._heads: list[Position] = []  # without excess, which changes with time
         self._pushed = 0
 
     def push(self, key: Key, rank: Rank) -> None:
-        """No effect where the key stands here already."""
-        if key in self._places:
+        """Has no effect if the key is in the queue already."""
+        if key in self._entries:
             return
         self._pushed += 1
         priority, age = rank
-        self._places[key] = priority, age, self._pushed
+        self._entries[key] = priority, age, self._pushed
         lane = self._lanes.setdefault((priority, key.namespace), [])
         insort(lane, (age, self._pushed, key))
         if lane[0][1] == self._pushed:
             self._push_head(priority, key.namespace)
 
-    def head(self, now: float) -> Place | None:
+    def head(self, now: float) -> Position | None:
         """The key that comes first."""
-        yielding: list[Place] = []
+        found: list[Position] = []  # the heads of costly namespaces, and the first other one
         while self._heads:
-            place = heapq.heappop(self._heads)
-            lane = self._lanes.get((place.priority, place.key.namespace))
-            if lane is None or lane[0][1] != place.number:
+            head = heapq.heappop(self._heads)
+            lane = self._lanes.get((head.priority, head.key.namespace))
+            if lane is None or lane[0][1] != head.number:
                 continue
-            served = self._namespaces.last_served(place.key.namespace)
-            excess = self._namespaces.excess(place.key.namespace, now)
-            if served != place.last_served:
-                heapq.heappush(self._heads, place._replace(last_served=served))
-            elif excess:
-                yielding.append(place._replace(excess=excess))
-            else:
-                yielding.append(place)
+            served = self._namespaces.last_served(head.key.namespace)
+            if served != head.last_served:
+                heapq.heappush(self._heads, head._replace(last_served=served))
+                continue
+            found.append(head._replace(excess=self._namespaces.excess(head.key.namespace, now)))
+            if not found[-1].excess:
                 break
-        for place in yielding:
-            heapq.heappush(self._heads, place._replace(excess=0.0))
-        return min(yielding, default=None)
+        for head in found:
+            heapq.heappush(self._heads, head._replace(excess=0.0))
+        return min(found, default=None)
 
     def remove(self, key: Key) -> None:
-        """No effect where the key is not here."""
-        found = self._places.pop(key, None)
-        if found is None:
+        """Has no effect if the key is not in the queue."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
             return
-        priority, age, number = found
+        priority, age, number = entry
         lane = self._lanes[priority, key.namespace]
         index = bisect_left(lane, (age, number, key))
         del lane[index]
@@ -134,15 +132,15 @@ class FairQueue:
 
     def _push_head(self, priority: int, namespace: str) -> None:
         served = self._namespaces.last_served(namespace)
-        head = Place(0.0, priority, served, *self._lanes[priority, namespace][0])
+        head = Position(0.0, priority, served, *self._lanes[priority, namespace][0])
         heapq.heappush(self._heads, head)
-        if len(self._heads) > 2 * len(self._lanes) + _FEW:
+        if len(self._heads) > 2 * len(self._lanes) + _LIMIT:
             self._heads = []
             for lane in tuple(self._lanes):
                 self._push_head(*lane)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._places
+        return key in self._entries
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._entries)

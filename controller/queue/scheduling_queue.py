@@ -1,8 +1,8 @@
 """What is to be reconciled, when, and in which order (kube-scheduler: scheduling_queue.go).
 
-A key is *active* (to be reconciled now), in *backoff* (until a time), *unschedulable* (a pod that
-could not be served, until an event or a time wakes it), or it is in no part: its step or its write
-is under way, or nothing is to be done. Pure: told the time.
+A key is *active* (to be reconciled now), in *backoff* (to be reconciled at a time), *unschedulable*
+(a pod that could not be served, until an event helps it), or in no part: its step or its write is
+under way, or nothing is to be done for it. Pure.
 """
 
 from __future__ import annotations
@@ -10,282 +10,262 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterable, Sized
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from controller.allocator.node_set import NodeNumbers, NodeSet
+from controller.allocator.node_set import NodeNumbers
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
-from controller.queue.backoff import Cause, RetryBackoff
-from controller.queue.fair_queue import FairQueue, Namespaces, Rank
-from controller.queue.pod_class import PodClass, QueueingHints
+from controller.queue.backoff import BackoffReason, KeyBackoff
+from controller.queue.fair_queue import FairQueue, Namespaces, Position, Rank
+from controller.queue.queueing_hints import HINT_SECONDS, PodClass, QueueingHints
 from controller.queue.starvation_guard import StarvationGuard
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claim import Object
 
 PARTS: Final = ("active", "backoff", "unschedulable")
-_BEFORE_PODS: Final[Rank] = -(2**63), ""  # a claim's step frees devices, if anything
-_SLICE: Final = 0.1  # seconds of questions, after which the thread looks at its events
-_FEW: Final = 1024  # outdated timers that are not worth to be cleared away
+_BEFORE_PODS: Final[Rank] = -(2**63), ""  # the step of a claim may free devices
+_LIMIT: Final = 1024  # outdated timers that are not worth a clean-up
 
 
-class Due(NamedTuple):
-    """A key that is to be reconciled, and since when it has been due."""
+class PodLister(Protocol):
+    """Where the queue reads pods (client-go: a lister)."""
+
+    def get(self, key: Key, /) -> Object | None:
+        """The pod as it is now."""
+
+
+class QueuedKey(NamedTuple):
+    """A key that is to be reconciled, and since when."""
 
     key: Key
-    since: float
+    due_since: float
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A pod that waits `since` then. No event helps one without a class: it was refused, or its
-    decision was stopped. `woken` means that an event did, and its step has not ended."""
+class QueuedPodInfo:
+    """A pod that has waited for devices `since` that time, in whatever part. No event helps a pod
+    without a class: it was refused, or its decision was stopped. `is_moved`: an event made it
+    active, and its step has not ended."""
 
     since: float
     pod_class: PodClass | None = None
     class_names: frozenset[str] = frozenset()
-    woken: bool = False
+    is_moved: bool = False
 
 
 class SchedulingQueue:
-    """One instance, one thread. `pod` gives the pod of a key as it is now."""
+    """One instance, one thread."""
 
     def __init__(
         self,
-        pod: Callable[[Key], Object | None],
+        lister: PodLister,
         numbers: NodeNumbers,
         hints: QueueingHints,
         guard: StarvationGuard,
         *,
-        backoff: RetryBackoff,
+        backoff: KeyBackoff,
         namespaces: Namespaces,
         clock: Callable[[], float],
     ) -> None:
         self.backoff = backoff
-        self._pod = pod
+        self._lister = lister
         self._numbers = numbers
         self._hints = hints
         self._guard = guard
-        self._clock = clock
         self._namespaces = namespaces
+        self._clock = clock
         self.clear()
 
     def clear(self) -> None:
-        """Nothing is planned, and nobody waits."""
+        """Forget all keys and pods."""
         self._active = FairQueue(self._namespaces)
-        self._due_since: dict[Key, float] = {}  # of what is active
-        self._at: dict[Key, float] = {}  # when what is not active becomes it
-        self._timers: list[tuple[float, int, Key]] = []  # of them those in `_at` are valid
+        self._due_since: dict[Key, float] = {}  # of active keys
+        self._due_at: dict[Key, float] = {}  # when keys that are not active become active
+        self._timers: list[tuple[float, int, Key]] = []  # valid where they agree with `_due_at`
         self._pushed = 0
         self._unschedulable: set[Key] = set()
-        self._waiting: dict[Key, _Waiting] = {}  # in whatever part
-        self._classes: dict[PodClass, FairQueue] = {}  # the unschedulable pods
-        self._freed: list[tuple[float, int, set[str]]] = []  # pools, from a time on
-        self._pools: set[str] = set()  # what events may have made free or fit
-        self._nodes: NodeSet = 0
-        self._epoch = self._numbers.epoch
-        # What these events have woken, the same events do not wake again; nor do they help any of
-        # these classes, with that node reserved against it.
-        self._woken: set[Key] = set()
-        self._unserved: set[tuple[PodClass, str]] = set()
-        self._last: Key | None = None
+        self._infos: dict[Key, QueuedPodInfo] = {}
+        self._classes: dict[PodClass, FairQueue] = {}  # unschedulable pods
+        self._changed: set[str] = set()  # nodes that events may have made fit for some class
+        self._changes: list[tuple[float, int, Collection[str]]] = []  # nodes that will be so later
+        # The same changes make no pod active twice, and help no class that they did not help
+        # before, while the same node is reserved against it.
+        self._moved: set[Key] = set()
+        self._not_helped: set[tuple[PodClass, str]] = set()
+        self._last_moved: Key | None = None
 
     def add(self, key: Key, at: float) -> None:
-        """Reconcile `key` at the time `at`, or earlier where that is already planned."""
-        if key in self._active or at >= self._at.get(key, float("inf")):
+        """Reconcile `key` at the time `at`, or earlier if that is planned already."""
+        if key in self._active or at >= self._due_at.get(key, float("inf")):
             return
-        self._at[key] = at
+        self._due_at[key] = at
         self._pushed += 1
         heapq.heappush(self._timers, (at, self._pushed, key))
-        if len(self._timers) > 2 * len(self._at) + _FEW:
-            self._timers = [each for each in self._timers if self._at.get(each[2]) == each[0]]
+        if len(self._timers) > 2 * len(self._due_at) + _LIMIT:
+            self._timers = [each for each in self._timers if self._due_at.get(each[2]) == each[0]]
             heapq.heapify(self._timers)
 
-    def pop(self, now: float) -> Due | None:
-        """The key that is to be reconciled first of all that are active, or None."""
+    def pop(self, now: float) -> QueuedKey | None:
+        """The first active key; None if no key is active."""
         while self._timers and self._timers[0][0] <= now:
             at, _, key = heapq.heappop(self._timers)
-            if self._at.get(key) == at:
+            if self._due_at.get(key) == at:
                 self._activate(key, now)
-        place = self._active.head(now)
-        if place is None:
+        head = self._active.head(now)
+        if head is None:
             return None
-        self._active.remove(place.key)
-        self._namespaces.serve(place.key.namespace)
-        if place.key == self._last:
-            self._last = None
-        return Due(place.key, self._due_since.pop(place.key))
+        self._active.remove(head.key)
+        self._namespaces.begin_step(head.key.namespace)
+        return QueuedKey(head.key, self._due_since.pop(head.key))
 
     def next_wakeup(self) -> float | None:
-        """When the next key becomes active; None where nothing is planned."""
-        if self._active or ((self._pools or self._nodes) and self._classes):
+        """When the next key becomes active; None if only an event can make one active."""
+        if self._active or (self._changed and self._classes):
             return float("-inf")
-        while self._timers and self._at.get(self._timers[0][2]) != self._timers[0][0]:
+        while self._timers and self._due_at.get(self._timers[0][2]) != self._timers[0][0]:
             heapq.heappop(self._timers)
         times = [self._timers[0][0]] if self._timers else []
-        if self._freed and self._classes:
-            times.append(self._freed[0][0])
+        if self._changes and self._classes:
+            times.append(self._changes[0][0])
         return min(times, default=None)
 
-    def wait(
+    def add_unschedulable(
         self, key: Key, now: float, pod_class: PodClass | None, class_names: Iterable[str] = ()
     ) -> float:
-        """The pod's step has ended: it cannot be served now; gives since when it waits. Its claims
-        name the DeviceClasses `class_names`."""
-        self._take_out_of_class(key)
-        waiting = self._waiting.setdefault(key, _Waiting(now))
-        if waiting.woken:
-            waiting.woken = False
-            self.backoff.begin(key, Cause.WOKEN_IN_VAIN, now)
-        waiting.class_names = frozenset(class_names)
-        waiting.pod_class = pod_class
+        """The pod's step has ended, and the pod cannot be served now. Its claims name the
+        DeviceClasses `class_names`. Returns since when the pod waits."""
+        self._remove_from_class(key)
+        info = self._infos.setdefault(key, QueuedPodInfo(now))
+        if info.is_moved:
+            info.is_moved = False
+            self.backoff.begin(key, BackoffReason.STILL_UNSCHEDULABLE, now)
+        info.class_names = frozenset(class_names)
+        info.pod_class = pod_class
         self._unschedulable.add(key)
-        if key not in self._woken:
-            self._put_into_class(key)
-        return waiting.since
+        if key not in self._moved:
+            self._add_to_class(key)
+        return info.since
 
-    def refuse(
+    def add_refused(
         self, key: Key, now: float, pod_class: PodClass | None, class_names: Iterable[str]
     ) -> None:
-        """The same of a pod that may not have what it asks, or what was found for it: it waits
-        from now on, and no node is reserved for it. It has another step in a while, as which
+        """The same for a pod that may not have what it requests, or what was found for it. It
+        waits from now on, and no node is reserved for it. It has another step later, because which
         requests are ours depends on what is published."""
-        self.wait(key, now, pod_class, class_names)
-        self._waiting[key].since = now
-        self.on_nodes(self._guard.leaves(key))
-        self.add(key, self._guard.next_look(now, now))
+        self.add_unschedulable(key, now, pod_class, class_names)
+        self._infos[key].since = now
+        self.on_nodes_changed(self._guard.release(key))
+        self.add(key, self._guard.next_check(now, now))
 
-    def leave(self, key: Key) -> None:
-        """The pod waits no longer."""
-        self._take_out_of_class(key)
-        self._waiting.pop(key, None)
-        self.backoff.forget(key, Cause.WOKEN_IN_VAIN)
-        self.on_nodes(self._guard.leaves(key))
+    def remove_waiting(self, key: Key) -> None:
+        """The pod waits for devices no longer."""
+        self._remove_from_class(key)
+        self._infos.pop(key, None)
+        self.backoff.forget(key, BackoffReason.STILL_UNSCHEDULABLE)
+        self.on_nodes_changed(self._guard.release(key))
 
-    def on_freed(self, claims: Iterable[Object], at: float = 0.0) -> None:
-        """What was allocated to these claims is free, and may be had from the time `at` on."""
-        pools = {result.pool for claim in claims for result in results(claim)}
-        if pools:
+    def on_nodes_changed(self, names: Collection[str], at: float | None = None) -> None:
+        """These nodes may serve other pods than before, now or from the time `at`."""
+        if at is not None:
             self._pushed += 1
-            heapq.heappush(self._freed, (at, self._pushed, pools))
+            heapq.heappush(self._changes, (at, self._pushed, names))
+        elif names:
+            self._changed.update(names)
+            self._begin_changes()
 
-    def on_published(self, pool: str) -> None:
-        """The pool has other devices than before."""
-        self._pools.add(pool)
-
-    def on_nodes(self, names: Collection[str]) -> None:
-        """These nodes may serve pods that they could not serve before."""
-        if names:
-            self._add_nodes(self._numbers.set_of(names))
-
-    def on_class(self, name: str, now: float) -> None:
-        """A DeviceClass is another one: what the claims that name it ask for is, too."""
+    def on_class_changed(self, name: str, now: float) -> None:
+        """The DeviceClass changed, and so did what the claims request that name it."""
         for key in list(self._unschedulable):
-            if name in self._waiting[key].class_names:
-                self._wake(key, now)
+            if name in self._infos[key].class_names:
+                self._move(key, now)
 
-    def wake_up(self, now: float) -> None:
-        """Activate the first of the pods that the events can help, as soon as it is found. The next
-        one follows when that pod's step has ended: so an event costs the steps of the pods that get
-        something by it, and no step of any other."""
-        if self._last is not None and self._last in self._active:
+    def move_to_active_or_backoff(self, now: float) -> None:
+        """Make the first pod active that the changes can help (kube-scheduler moves all pods that
+        an event helps). The next pod follows when the step of this one has begun: an event costs
+        the steps of the pods that get something by it, and no other step."""
+        if self._last_moved is not None and self._last_moved in self._active:
             return
-        self._find_nodes(now)
-        if not self._nodes:
+        while self._changes and self._changes[0][0] <= now:
+            self.on_nodes_changed(heapq.heappop(self._changes)[2])
+        if not self._changed:
             return
-        for pod_class, key, reserved in self._heads(now):
-            others = self._nodes & ~self._numbers.bit(reserved) if reserved else self._nodes
-            if self._hints.helps(pod_class, key, others):
-                self._woken.add(key)
-                self._last = key if self._wake(key, now) <= now else None
+        nodes = self._numbers.set_of(self._changed)
+        for pod_class, key, reserved in self._class_heads(now):
+            usable = nodes & ~self._numbers.bit(reserved) if reserved else nodes
+            if self._hints.helps(pod_class, key, usable):
+                self._moved.add(key)
+                self._move(key, now)
+                self._last_moved = key
                 return
-            self._unserved.add((pod_class, reserved))
-            if self._clock() - now > _SLICE:
+            self._not_helped.add((pod_class, reserved))
+            if self._clock() - now > HINT_SECONDS:
                 return
-        self._nodes = 0
-        self._begin_anew()
+        self._changed.clear()
+        self._begin_changes()
 
-    def waiting(self) -> int:
+    def waiting_pods(self) -> int:
         """How many pods wait for devices."""
-        return len(self._waiting)
+        return len(self._infos)
 
     def entries(self, part: str) -> int:
-        """How many keys stand in the part; safe for any thread."""
-        parts: tuple[Sized, ...] = (self._active, self._at, self._unschedulable)
+        """How many keys are in the part; safe for any thread."""
+        parts: tuple[Sized, ...] = (self._active, self._due_at, self._unschedulable)
         return len(parts[PARTS.index(part)])
 
     def _activate(self, key: Key, now: float) -> None:
-        at = self._at.pop(key)
-        until = self.backoff.until(key)
-        if until > now:
-            self.add(key, until)
+        due_at = self._due_at.pop(key)
+        blocked_until = self.backoff.blocked_until(key)
+        if blocked_until > now:
+            self.add(key, blocked_until)
         else:
-            self._take_out_of_class(key)
+            self._remove_from_class(key)
             self._active.push(key, self._rank(key))
-            self._due_since[key] = at
+            self._due_since[key] = due_at
 
-    def _find_nodes(self, now: float) -> None:
-        """Where the pools are that events were about."""
-        while self._freed and self._freed[0][0] <= now:
-            self._pools |= heapq.heappop(self._freed)[2]
-        if self._pools:
-            self._add_nodes(self._hints.nodes_of(self._pools))
-            self._pools.clear()
-        elif self._epoch != self._numbers.epoch:
-            self._add_nodes(0)
-
-    def _add_nodes(self, more: NodeSet) -> None:
-        """If nodes were numbered anew meanwhile, it is not known any more which were meant: all."""
-        if self._epoch != self._numbers.epoch:
-            self._epoch = self._numbers.epoch
-            self._nodes = self._numbers.all() if self._nodes else 0
-        self._nodes |= more
-        self._begin_anew()
-
-    def _heads(self, now: float) -> list[tuple[PodClass, Key, str]]:
-        """Of each class that these events were not found to help, the first pod, in order, and the
-        node that is reserved against it."""
-        found = []
+    def _class_heads(self, now: float) -> list[tuple[PodClass, Key, str]]:
+        """In order: each class that may be helped, its first pod, and the node that is reserved
+        against this pod."""
+        found: list[tuple[Position, PodClass, str]] = []
         for pod_class, members in self._classes.items():
-            place = members.head(now)
-            pod = None if place is None else self._pod(place.key)
+            head = members.head(now)
+            pod = None if head is None else self._lister.get(head.key)
             reservation = None if pod is None else self._guard.reserved_against(pod)
             reserved = "" if reservation is None else reservation.node
-            if place is not None and (pod_class, reserved) not in self._unserved:
-                found.append((place._replace(number=0), pod_class, reserved))
+            if head is not None and (pod_class, reserved) not in self._not_helped:
+                found.append((head._replace(number=0), pod_class, reserved))
         found.sort(key=lambda each: each[0])
-        return [(pod_class, place.key, reserved) for place, pod_class, reserved in found]
+        return [(pod_class, head.key, reserved) for head, pod_class, reserved in found]
 
-    def _wake(self, key: Key, now: float) -> float:
-        """Gives when the pod becomes active."""
-        self._waiting[key].woken = True
-        self._take_out_of_class(key)
-        self.add(key, max(now, self.backoff.ends(key, Cause.WOKEN_IN_VAIN)))
-        return self._at[key]
+    def _move(self, key: Key, now: float) -> None:
+        self._infos[key].is_moved = True
+        self._remove_from_class(key)
+        until = self.backoff.until(key, BackoffReason.STILL_UNSCHEDULABLE)
+        self.add(key, max(now, until))
 
-    def _put_into_class(self, key: Key) -> None:
-        waiting = self._waiting.get(key)
-        if waiting is not None and waiting.pod_class is not None:
-            members = self._classes.setdefault(waiting.pod_class, FairQueue(self._namespaces))
+    def _add_to_class(self, key: Key) -> None:
+        info = self._infos.get(key)
+        if info is not None and info.pod_class is not None:
+            members = self._classes.setdefault(info.pod_class, FairQueue(self._namespaces))
             members.push(key, self._rank(key))
 
-    def _take_out_of_class(self, key: Key) -> None:
+    def _remove_from_class(self, key: Key) -> None:
         self._unschedulable.discard(key)
-        waiting = self._waiting.get(key)
-        if waiting is None or waiting.pod_class is None:
+        info = self._infos.get(key)
+        if info is None or info.pod_class is None:
             return
-        members = self._classes.get(waiting.pod_class)
+        members = self._classes.get(info.pod_class)
         if members is not None:
             members.remove(key)
             if not members:
-                del self._classes[waiting.pod_class]
-        waiting.pod_class = None
+                del self._classes[info.pod_class]
+        info.pod_class = None
 
-    def _begin_anew(self) -> None:
-        """New events may wake all of them."""
-        woken, self._woken = self._woken, set()
-        self._unserved.clear()
-        for key in woken:
-            self._put_into_class(key)
+    def _begin_changes(self) -> None:
+        """New changes may help every class, and make every pod active."""
+        moved, self._moved = self._moved, set()
+        self._not_helped.clear()
+        for key in moved:
+            self._add_to_class(key)
 
     def _rank(self, key: Key) -> Rank:
-        pod = self._pod(key) if key.subject is Subject.POD else None
+        pod = self._lister.get(key) if key.subject is Subject.POD else None
         return _BEFORE_PODS if pod is None else pods.urgency(pod)

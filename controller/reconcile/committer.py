@@ -1,123 +1,96 @@
-"""From a decision to allocated claims: the writes of one pod, and what becomes of them."""
+"""From a decision to allocated claims: the writes for one pod."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from uuid import uuid4
 
 from controller.allocator.allocate import Allocation
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.results import allocation_status
-from controller.allocator.search_state import DeviceAssignment
 from controller.cache import pods
 from controller.cache.keys import Key, uid_of
 from controller.reconcile.context import Context
-from controller.write.commands import Answer, SettleUncertain, WriteAllocation
+from controller.write.commands import Answer, Command, FenceClaim, WriteAllocation
 from dra_driver.kube.errors import Invalid
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claim import Object, allocation, results
 
 _UNCERTAIN_RETRY = 1.0  # seconds
-_FAILED_RETRY = 30.0  # seconds; the pod that failed is tried more and more slowly, up to this
+_FAILED_RETRY = 30.0  # seconds; the pod whose write failed backs off up to as long
 
 
 class AllocationCommitter:
-    """What is being written counts as allocated, from the decision until the server's answer."""
+    """From the decision until the server's answer, what is written counts as allocated. `now`
+    returns the time of the wall clock."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, now: Callable[[], datetime]) -> None:
         self._context = context
-        self._uncertain: dict[str, Object] = {}  # by UID: a name may be another claim's by now
+        self._now = now
 
     def commit(
-        self,
-        key: Key,
-        pod: Object,
-        wanted: Sequence[ClaimRequest],
-        granted: Allocation,
-        classes: Mapping[str, Object],
+        self, key: Key, pod: Object, wanted: Sequence[ClaimRequest], decision: Allocation
     ) -> None:
-        """Write the allocations of all claims of the pod, one after the other. If one of them has
-        lost an allocation, the pod may have been bound meanwhile: it is read first."""
+        """Write the allocations of all claims of the pod. If a claim lost an allocation before,
+        the pod may have been bound meanwhile: it is read first."""
         context = self._context
-        planned = tuple(
-            self._planned(each, grants, granted.node, classes)
-            for each, grants in zip(wanted, granted.grants, strict=True)
-        )
-        for claim in planned:
-            context.cache.assume(claim)
+        timestamp = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        claims: list[Object] = []
+        for each, devices in zip(wanted, decision.grants, strict=True):
+            # Without a reservation: kube-scheduler adds it.
+            status = (each.claim.get("status") or {}) | {
+                "allocation": allocation_status(
+                    each,
+                    devices,
+                    decision.node,
+                    context.cache.state().classes,
+                    timestamp=timestamp,
+                    new_share_id=lambda: str(uuid4()),
+                )
+            }
+            claims.append(each.claim | {"status": status})
+            context.cache.assume(claims[-1])
         was_released = any(context.backoff.was_released(each.ref.uid) for each in wanted)
-        context.dispatcher.dispatch(WriteAllocation(key, planned, pod, read_pod=was_released))
-
-    def _planned(
-        self,
-        wanted: ClaimRequest,
-        grants: Sequence[DeviceAssignment],
-        node: str,
-        classes: Mapping[str, Object],
-    ) -> Object:
-        """The allocated claim, without a reservation: kube-scheduler adds it."""
-        allocation = allocation_status(
-            wanted,
-            grants,
-            node,
-            classes,
-            timestamp=self._context.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
-            new_share_id=lambda: str(uuid4()),
+        context.dispatcher.dispatch(
+            WriteAllocation(key=key, claims=tuple(claims), pod=pod, read_pod=was_released)
         )
-        status = (wanted.claim.get("status") or {}) | {"allocation": allocation}
-        return wanted.claim | {"status": status}
 
-    def is_uncertain(self, claim: Object) -> bool:
-        """Whether an earlier write to the claim may still arrive at the server."""
-        return uid_of(claim) in self._uncertain
+    def fence_uncertain(self, key: Key) -> None:
+        """Fence the claims of that name whose write the server did not answer."""
+        for claim in self._context.dispatcher.uncertain(key):
+            self._context.dispatcher.dispatch(FenceClaim(key=key, claims=(claim,)))
 
-    def settle(self, key: Key) -> None:
-        """Find out what became of writes to claims of this name, where that is not known."""
-        for claim in [each for each in self._uncertain.values() if Key.of_claim(each) == key]:
-            if not self._context.dispatcher.in_flight([uid_of(claim)]):
-                self._context.dispatcher.dispatch(SettleUncertain(key, (claim,)))
-
-    def on_allocation(self, command: WriteAllocation, answer: Answer) -> None:
-        """What the server answered was taken in before, in this and in `on_settled`."""
+    def on_written(self, command: WriteAllocation, answer: Answer) -> None:
+        """The cache has what the server answered."""
         context, now = self._context, self._context.clock()
-        for claim in answer.uncertain:  # the write may still arrive: until that is known it is held
-            self._uncertain[uid_of(claim)] = claim
+        for claim in answer.uncertain:
             context.queue.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
-        # Others would try in turn, each at once when another one has failed.
-        pause = 0.0 if answer.error is None else _FAILED_RETRY
-        self._conclude(command.key, command.claims, now + pause)
-        allocated = sum(allocation(each) is not None for each in answer.claims)
-        context.reporter.allocations.inc(allocated)
-        if isinstance(answer.error, Invalid):  # it stays so until a person acts
+        # If other pods got the devices at once, the same error could fail each of them in turn.
+        self.forget(command, now if answer.error is None else now + _FAILED_RETRY)
+        written = sum(allocation(each) is not None for each in answer.claims)
+        context.reporter.allocations.inc(written)
+        if isinstance(answer.error, Invalid):  # until a person acts
             context.reporter.unsatisfied(command.pod, command.claims, str(answer.error))
-        pod_uid = uid_of(command.pod)
-        written = answer.error is None and not answer.pod_changed
-        if written and context.has_pod(command.key, pod_uid):  # else nothing would forget it again
+        pod, uid = context.cache.get(command.key), uid_of(command.pod)
+        is_there = pod is not None and uid_of(pod) == uid  # else nobody would forget the record
+        if answer.error is None and not answer.pod_changed and is_there:
             uids = [uid_of(each) for each in command.claims]
-            context.backoff.granted(pod_uid, uids, now, pods.verdict(command.pod))
+            context.backoff.record_allocation(uid, uids, now, pods.verdict(command.pod))
 
-    def on_settled(self, command: SettleUncertain, answer: Answer) -> None:
-        if not answer.uncertain:
-            for claim in command.claims:
-                del self._uncertain[uid_of(claim)]
-            self._conclude(command.key, command.claims, self._context.clock())
-
-    def _conclude(self, key: Key, planned: Iterable[Object], free_at: float) -> None:
-        """What is known of these claims counts again, and what was planned for them and not written
-        is free from that time on. Their pods but `key` come up again then."""
+    def forget(self, command: Command, free_at: float) -> None:
+        """The claims count again as the cache has them. What was decided and not written is free
+        from that time on: then other pods that name the claims are reconciled."""
         context, now = self._context, self._context.clock()
-        for claim in planned:
-            if not self.is_uncertain(claim):
+        for claim in command.claims:
+            if not context.dispatcher.in_flight(claim):
                 context.cache.forget(claim)
-                # Its pod may have gone meanwhile, and then nobody else brings the claim up.
+                # If its pod has gone meanwhile, no other event reconciles the claim.
                 context.queue.add(Key.of_claim(claim), now)
-                if not self._is_allocated(claim):
-                    context.queue.on_freed([claim], free_at)
+                known = context.cache.get(Key.of_claim(claim))
+                is_same = known is not None and uid_of(known) == uid_of(claim)
+                if known is None or not is_same or allocation(known) is None:
+                    nodes = context.nodes_of(each.pool for each in results(claim))
+                    context.queue.on_nodes_changed(nodes, free_at)
             for user in map(pods.key_of, context.cache.pods_of(claim)):
-                if user != key:
+                if user != command.key:
                     context.queue.add(user, free_at)
-
-    def _is_allocated(self, claim: Object) -> bool:
-        known = self._context.cache.get(Key.of_claim(claim))
-        return (
-            known is not None and uid_of(known) == uid_of(claim) and allocation(known) is not None
-        )

@@ -1,36 +1,34 @@
-"""What the parts of the deciding thread have in common."""
+"""What the parts of the deciding thread share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from controller.allocator.order import Policy
 from controller.cache.cache import ClusterCache
-from controller.cache.keys import Key, uid_of
 from controller.queue.backoff import BackoffState
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.reconcile.reporter import Reporter
+from controller.settings import ControllerSettings
 from controller.write.dispatcher import WriteDispatcher
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`clock` gives seconds; `patience` is how many of them kube-scheduler has to bind a pod
-    whose claims are allocated."""
+    """`clock` returns seconds; `policy` says how to pack."""
 
+    settings: ControllerSettings
     cache: ClusterCache
     dispatcher: WriteDispatcher
     backoff: BackoffState
     queue: SchedulingQueue
     reporter: Reporter
-    clock: Callable[[], float]
-    now: Callable[[], datetime]
-    patience: float
     policy: Policy
+    clock: Callable[[], float]
 
-    def has_pod(self, key: Key, uid: str) -> bool:
-        """Whether the pod `key` is there, and still the one with that UID."""
-        pod = self.cache.get(key)
-        return pod is not None and uid_of(pod) == uid
+    def nodes_of(self, pools: Iterable[str]) -> set[str]:
+        """The nodes of these pools. A pool that is incomplete has none yet: another slice event
+        completes it."""
+        inventory = self.cache.state().inventory
+        return {node for pool in pools if (node := inventory.node_of(pool)) is not None}

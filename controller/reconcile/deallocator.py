@@ -1,4 +1,4 @@
-"""Taking allocations of ours back: from pods that fit nowhere with them, and from no pod at all."""
+"""Releases allocations of ours: of pods that cannot be bound with them, and of no pod at all."""
 
 from __future__ import annotations
 
@@ -11,58 +11,67 @@ from controller.reconcile.context import Context
 from controller.write.commands import Answer, ReleaseAllocation
 from dra_driver.model.claim import Object, allocation
 
-_TIMES_FOR_AN_OLD_VERDICT = 4
-# kube-scheduler tries a pod anew that it rejected five minutes ago, and looks for such pods every
-# thirty seconds (pod-max-in-unschedulable-pods-duration, flushUnschedulablePodsLeftover; 1.36.3).
-_SURELY_TRIED_AGAIN = 330.0
+_FACTOR_FOR_OLD_VERDICT = 4
+# kube-scheduler tries a pod again five minutes after it rejected the pod, and checks for such pods
+# every thirty seconds (pod-max-in-unschedulable-pods-duration, flushUnschedulablePodsLeftover;
+# 1.36.3).
+_TRIED_AGAIN_AFTER = 330.0
 
 
 class Deallocator:
-    """One step at a time: what it released is allocated again only after the quiet time."""
+    """Releases; a released claim is allocated again after the quiet time, in another step."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._patience = context.settings.scheduling_patience
 
     def check_bind_timeout(self, key: Key, pod: Object, claims: list[Object]) -> None:
-        """All claims are allocated, and kube-scheduler binds the pod. If it has said for too long
-        that the pod fits nowhere, release all of the pod's allocations and try another node."""
+        """All claims of the pod are allocated: kube-scheduler binds it. If kube-scheduler has
+        found no node for too long, release the claims, so that another node is tried."""
         context = self._context
         if pods.node_name(pod):
             context.backoff.forget_pod(uid_of(pod))
-            self._follow(key, pod, claims)
+            self._release_stranded(key, pod, claims)
             return
         now, verdict = context.clock(), pods.verdict(pod)
         if not self._reclaimable(pod, claims):
-            if any(map(is_releasable, claims)):  # other pods wait for them: nobody tells when not
-                context.queue.add(key, now + context.patience)
+            if any(map(is_releasable, claims)):  # other pods wait for them, and no event ends that
+                context.queue.add(key, now + self._patience)
             return
-        since, before = context.backoff.granted_at(uid_of(pod), now, verdict)
-        until = since + self._patience(verdict, before)
+        since, before = context.backoff.allocated_at(uid_of(pod), now, verdict)
+        until = since + self._bind_timeout(verdict, before)
         if until > now:
             context.queue.add(key, until)
         elif verdict is not None and not self._is_nominated(pod, claims):
-            self.release_all(key, pod, claims, "the scheduler does not place the pod there")
+            self.release_all(key, pod, claims, "kube-scheduler does not bind the pod there")
         else:
-            context.queue.add(key, now + context.patience)
+            context.queue.add(key, now + self._patience)
 
     def release_all(self, key: Key, pod: Object, claims: Iterable[Object], why: str) -> bool:
-        """Take back all that is ours alone and unreserved; False where there is nothing to take
-        back, or the pod is bound. `EventHandlers` remember the nodes."""
-        if pods.node_name(pod):
-            return False
-        mine = self._reclaimable(pod, claims)
-        if mine:
-            self._context.dispatcher.dispatch(ReleaseAllocation(key, tuple(mine), why))
-        return bool(mine)
+        """Release those of the pod's claims that can be released; whether there are any. The
+        event handlers record the nodes on which the pod failed."""
+        claims = () if pods.node_name(pod) else tuple(self._reclaimable(pod, claims))
+        if claims:
+            self._release(key, claims, why)
+        return bool(claims)
 
     def release_orphan(self, key: Key, claim: Object) -> None:
-        """Take the claim's allocation back where nobody will ever use it."""
+        """Release the claim if no pod will ever use its allocation."""
         if is_orphan(claim, self._context.cache.pods_of(claim)):
-            why = "the pod that it was allocated for is gone"
-            self._context.dispatcher.dispatch(ReleaseAllocation(key, (claim,), why))
+            self._release(key, (claim,), "the pod that it was allocated for is gone")
 
-    def _follow(self, key: Key, pod: Object, claims: Iterable[Object]) -> None:
-        """The pod is bound: take back what it can never use there, to be allocated on its node."""
+    def on_released(self, command: ReleaseAllocation, answer: Answer) -> None:
+        """The cache has what the server answered."""
+        context = self._context
+        released = {uid_of(each) for each in answer.claims if allocation(each) is None}
+        context.reporter.releases.inc(len(released & set(map(uid_of, command.claims))))
+        for key in map(Key.of_claim, command.claims):
+            # Its pod may have gone meanwhile. The command's own key backs off after an error.
+            if key != command.key:
+                context.queue.add(key, context.clock())
+
+    def _release_stranded(self, key: Key, pod: Object, claims: Iterable[Object]) -> None:
+        """The pod is bound: release the claims that it can never use on its node."""
         stranded = tuple(
             claim
             for claim in claims
@@ -70,48 +79,37 @@ class Deallocator:
             and is_stranded(claim, self._context.cache.pods_of(claim))
         )
         if stranded:
-            why = "the pods that reserved it are bound to other nodes"
-            self._context.dispatcher.dispatch(ReleaseAllocation(key, stranded, why))
+            self._release(key, stranded, "the pods that reserved it are bound to other nodes")
 
-    def _patience(self, verdict: str | None, before: str | None) -> float:
-        """Seconds that the scheduler has, by its word now and by that of before the allocation. The
-        same word means that it may not have come to the pod again: many others may wait for it."""
-        patience = self._context.patience
+    def _release(self, key: Key, claims: tuple[Object, ...], why: str) -> None:
+        self._context.dispatcher.dispatch(ReleaseAllocation(key=key, claims=claims, why=why))
+
+    def _bind_timeout(self, verdict: str | None, before: str | None) -> float:
+        """Seconds that kube-scheduler has to bind the pod. If its verdict is the one from before
+        the allocation, it may not have tried the pod since: it may have many others to try."""
         if verdict is not None and pods.missed_preemption(verdict):
-            return max(patience, _SURELY_TRIED_AGAIN)
-        return patience * _TIMES_FOR_AN_OLD_VERDICT if verdict == before else patience
+            return max(self._patience, _TRIED_AGAIN_AFTER)
+        return self._patience * (_FACTOR_FOR_OLD_VERDICT if verdict == before else 1)
 
     def _is_nominated(self, pod: Object, claims: list[Object]) -> bool:
-        """Whether kube-scheduler is at work on the pod's allocation: it nominates the node before
-        it binds, and while pods with lower priority leave it (its condition is then an old one).
-        When it gives up it takes that back."""
+        """Whether kube-scheduler has nominated the node of a claim. It does so before it binds the
+        pod, and while it preempts other pods, when the pod's condition is an old one."""
         return any(allocated_node(claim) == pods.nominated_node(pod) for claim in claims)
 
     def _reclaimable(self, pod: Object, claims: Iterable[Object]) -> list[Object]:
-        """Our unreserved allocations that serve nobody: every other pod that names the claim
-        fits nowhere either, or is none that kube-scheduler looks at."""
+        """Our unreserved allocations that no other pod is about to use either."""
         return [
             claim
             for claim in claims
             if is_releasable(claim)
             and all(
-                uid_of(user) == uid_of(pod) or _is_aside(user)
+                uid_of(user) == uid_of(pod) or _is_idle(user)
                 for user in self._context.cache.pods_of(claim)
             )
         ]
 
-    def on_release(self, command: ReleaseAllocation, answer: Answer) -> None:
-        """What the server answered was taken in before."""
-        context = self._context
-        released = {uid_of(each) for each in answer.claims if allocation(each) is None}
-        context.reporter.releases.inc(len(released & set(map(uid_of, command.claims))))
-        for key in map(Key.of_claim, command.claims):
-            # Its pod may have gone meanwhile; what failed for itself is tried more slowly.
-            if key != command.key:
-                context.queue.add(key, context.clock())
 
-
-def _is_aside(pod: Object) -> bool:
-    """Whether the pod is about to use nothing: nobody knows how long another's gate holds it."""
+def _is_idle(pod: Object) -> bool:
+    """Whether kube-scheduler found no node for the pod, or does not try it."""
     waits = pods.is_unschedulable(pod) or pods.is_held_by_others(pod) or pods.is_deleting(pod)
     return waits and not pods.node_name(pod)

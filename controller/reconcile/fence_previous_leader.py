@@ -1,17 +1,19 @@
-"""A new leader's first acts, before it allocates anything.
+"""What a new leader does before it allocates anything.
 
-The previous leader may have written what our watch has not delivered yet, and may still have a
-write in hand that reaches the server after ours. So the versions of all claims are listed, and
-those that differ from the cache are read. Then each claim that nobody has allocated gets our term:
-a write over an earlier version meets a conflict. Claims that come later cannot have been seen by
-the previous leader before its lease ended, and its fence holds their writes.
+Our watch may not have delivered yet what the previous leader wrote, and a write of the previous
+leader may still reach the server after ours. So the new leader lists the versions of all claims and
+reads the claims that differ from its cache. Then it writes its term into each unallocated claim of
+ours: a write over an earlier version gets a conflict. The previous leader cannot write later claims
+either: it did not know them before its lease ended, and then its fence is closed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final, TypedDict
 
 from controller.allocator.ownership import is_ours
@@ -19,8 +21,7 @@ from controller.cache.cache import ClusterCache, Isolate, is_newer
 from controller.cache.keys import Key
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, ResourceEvent
-from controller.write.commands import ReadClaim, WriteTerm
-from controller.write.dispatcher import WriteDispatcher
+from controller.write.writer import Writer
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.decode import Typed
 from dra_driver.kube.errors import KubeError, NotFound
@@ -33,9 +34,9 @@ from dra_driver.util.collection import no_collection
 
 logger = logging.getLogger(__name__)
 
-# Of this very write (HTTP): validation, or admission, whose webhooks choose among all four. A
-# conflict with another version is no refusal: `Writer.fence` goes on from there. A claim that
-# is too large with the term (413) is so with an allocation, which takes more.
+# HTTP status of a refused write: by validation, or by admission, whose webhooks choose among all of
+# these. `Writer.write_term` has handled a conflict with another version. A claim that is too large
+# with the term (413) is too large with an allocation, too.
 _REFUSALS: Final = frozenset({400, 403, 409, 413, 422})
 
 
@@ -50,15 +51,16 @@ class _Version(TypedDict, total=False):
 
 
 VERSIONS: Final = Typed(_Version)
-"""All that is read of a claim of the list: another one of its name has a later version."""
+"""Decodes what is read of each listed claim."""
 
 
 @dataclass(slots=True)
 class PreviousLeaderFence:
-    """`isolate` ends what fails with one claim."""
+    """`pool` executes the reads and writes; `isolate` ends what fails with one claim alone."""
 
     api: Api
-    dispatcher: WriteDispatcher
+    pool: Executor
+    writer: Writer
     fence: Fence
     events: EventQueue
     cache: ClusterCache
@@ -66,15 +68,16 @@ class PreviousLeaderFence:
     _fenced: str | None = None
 
     def is_complete(self) -> bool:
-        """Whether the previous leader of the present term was fenced."""
+        """Whether the previous leader was fenced in the present term."""
         return self._fenced == self.fence.term
 
-    def fence_previous_leader(self) -> None:
-        """What was read and written is in the event queue afterwards. Raises GcuError: try again;
-        what is marked already is not marked twice."""
+    def run(self) -> None:
+        """Fence the previous leader. The claims that were read and written are in the event queue
+        afterwards. After a GcuError call it again: a claim that has the term is not written twice.
+        """
         term = self.fence.accept()
         current = self._current_claims()
-        self.cache.state().selectors.allowance.begin()  # for all of them together
+        self.cache.state().selectors.allowance.begin()  # for all claims together
         unmarked = [claim for claim in current if self._is_open(claim) and _term_of(claim) != term]
         self._write_term(unmarked, term)
         self._fenced = term
@@ -85,56 +88,69 @@ class PreviousLeaderFence:
         with no_collection():
             listed = self.api.list_metadata(RESOURCE_CLAIMS, decoder=VERSIONS).items
         current: list[Object] = []
-        outdated: list[ReadClaim] = []
+        outdated: list[Key] = []
         for each in listed:
             key = Key.of_claim(each)
             claim = self.cache.get(key)
             if claim is None or is_newer(each, claim):
-                outdated.append(ReadClaim(key))
+                outdated.append(key)
             else:
                 current.append(claim)
         logger.info("of %d claims, %d differ from the cache", len(listed), len(outdated))
-        for answer in self.dispatcher.execute_all(outdated):
-            if answer.error is not None and not isinstance(answer.error, NotFound):
-                raise answer.error
-            self._learn(answer.claims)
-            current += answer.claims
+        for claim in self.pool.map(self._read, outdated):
+            if claim is not None:
+                self._put_event(claim)
+                current.append(claim)
         return current
 
+    def _read(self, key: Key) -> Object | None:
+        try:
+            return self.api.get(RESOURCE_CLAIMS, key.name, namespace=key.namespace)
+        except NotFound:
+            return None
+
     def _is_open(self, claim: Object) -> bool:
+        """Whether a leader may allocate the claim."""
         with self.isolate(RESOURCE_CLAIMS, claim):
             try:
                 return allocation(claim) is None and is_ours(claim, self.cache.state())
             except Refused:
-                pass  # it mixes drivers
+                pass  # it mixes drivers: no leader allocates it
             except AllowanceSpent:
-                return True  # unknown; to mark it harms nobody
-        return False  # no leader allocates it
+                return True  # unknown; the term does no harm
+        return False
 
     def _write_term(self, claims: Sequence[Object], term: str) -> None:
-        """Raises, after all were tried, an error for which all are to be tried again."""
+        """Raises, after all were tried, an error after which all are to be tried again."""
         failed: GcuError | None = None
-        answers = self.dispatcher.execute_all(WriteTerm(claim, term) for claim in claims)
-        for claim, answer in zip(claims, answers, strict=True):
-            self._learn(answer.claims)
-            match answer.error:
-                case None | NotFound():
-                    continue
+        for claim, answer in zip(
+            claims, self.pool.map(self._try_write_term, claims, repeat(term)), strict=True
+        ):
+            match answer:
+                case NotFound():
+                    pass
                 case KubeError(status=status) as error if status in _REFUSALS:
-                    # Its annotations are full, perhaps, or a policy of its namespace forbids every
-                    # change of it. Nobody's claim may keep all others waiting.
+                    # The claim's annotations may be full, or a policy of its namespace forbids
+                    # every change. One tenant's claim must not block all others.
                     logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
                 case GcuError() as error:
                     failed = error
-                case fault:
+                case Exception() as fault:
                     with self.isolate(RESOURCE_CLAIMS, claim):
                         raise fault
+                case written:
+                    self._put_event(written)
         if failed is not None:
             raise failed
 
-    def _learn(self, claims: Iterable[Object]) -> None:
-        for claim in claims:
-            self.events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, claim))
+    def _try_write_term(self, claim: Object, term: str) -> Object | Exception:
+        try:
+            return self.writer.write_term(claim, term)
+        except Exception as error:  # noqa: BLE001 - `_write_term` handles it
+            return error
+
+    def _put_event(self, claim: Object) -> None:
+        self.events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, claim))
 
 
 def _term_of(claim: Object) -> str | None:

@@ -1,35 +1,33 @@
-"""Brings one pod, or one claim, a step nearer to where it should be."""
+"""One step for one pod, claim or claim template."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate
 from controller.allocator.claim_request import ClaimRequest, parse_claim
-from controller.allocator.device import CardKey
-from controller.allocator.node_set import NodeSet
 from controller.allocator.ownership import is_ours
 from controller.allocator.results import granted_amounts
 from controller.cache import pods
 from controller.cache.claims import class_names
 from controller.cache.keys import Key, Subject, uid_of
-from controller.filter.feasible_nodes import FeasibleNodes, NodeFilter, feasible_nodes
-from controller.filter.usage import check_allocated, check_asked
-from controller.queue.pod_class import PodClass, class_of
+from controller.filter.node_filter import FeasibleNodes, NodeFilter
+from controller.filter.usage import check_allocated, check_requested
+from controller.queue.queueing_hints import PodClass
 from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Deallocator
 from controller.reconcile.reporter import warnings_about
-from controller.reconcile.templates import TemplateKeeper
+from controller.reconcile.templates import TemplateReconciler
 from controller.write.commands import (
     CreateTemplate,
     DeleteTemplate,
+    FenceClaim,
     LiftGate,
     ReadVolumes,
     ReleaseAllocation,
-    SettleUncertain,
     WriteAllocation,
     WriteDone,
 )
@@ -41,120 +39,119 @@ from dra_driver.selector.allowance import AllowanceSpent
 
 
 class Reconciler:
-    """One instance, one thread. Every method may raise KubeError: look again later.
+    """One instance, one thread. After a KubeError the key is reconciled again later.
 
-    What is to be written is dispatched (`controller.write.dispatcher`). A pod or claim with a write
-    in flight is left alone until its answer has come, which brings it up again.
+    A step that writes dispatches a command (`controller.write.dispatcher`). Nothing is decided
+    about a pod or claim with a command in flight: the answer makes its key active again.
     """
 
     def __init__(
         self,
         context: Context,
-        fits: NodeFilter,
+        node_filter: NodeFilter,
         guard: StarvationGuard,
-        *,
-        template_retention: float,
+        committer: AllocationCommitter,
     ) -> None:
-        self._guard = guard
-        self._fits = fits
-        self._volumes = VolumeCache(context.clock)
         self._context = context
-        self._committer = AllocationCommitter(context)
+        self._filter = node_filter
+        self._guard = guard
+        self._committer = committer
+        self._volumes = VolumeCache(context.clock)
         self._deallocator = Deallocator(context)
-        self._templates = TemplateKeeper(context, retention=template_retention)
+        self._templates = TemplateReconciler(context)
 
     def reconcile(self, key: Key) -> None:
-        """Look at what the key names, and do what is to be done."""
-        if key.subject is Subject.CLAIM:
-            self._reconcile_claim(key)
-        elif key.subject is Subject.TEMPLATE:
-            self._templates.reconcile(key)
-        else:
+        """Read what the key names, and do the next thing that is to be done for it."""
+        if key.subject is Subject.POD:
             self._reconcile_pod(key)
+        elif key.subject is Subject.CLAIM:
+            self._reconcile_claim(key)
+        else:
+            self._templates.reconcile(key)
 
     def on_answer(self, done: WriteDone) -> None:
-        """The objects that the server answered were taken in before. Raises what ended the
-        command."""
+        """A command has ended, and the cache has what the server answered. Raises the command's
+        error."""
         context, command, answer = self._context, done.command, done.answer
-        if isinstance(command, CreateTemplate | DeleteTemplate):
-            self._templates.on_answer(command, answer)
-            return
         match command:
             case WriteAllocation():
-                self._committer.on_allocation(command, answer)
-            case SettleUncertain():
-                self._committer.on_settled(command, answer)
+                self._committer.on_written(command, answer)
+            case FenceClaim() if not answer.uncertain:
+                self._committer.forget(command, context.clock())
             case ReleaseAllocation():
-                self._deallocator.on_release(command, answer)
+                self._deallocator.on_released(command, answer)
             case ReadVolumes() if answer.error is None:
-                self._volumes.learn(command.key, command.pod, answer.found)
+                self._volumes.put(command.key, command.pod, answer.found)
+            case CreateTemplate() | DeleteTemplate():
+                self._templates.on_answer(command, answer)
+                return
+            case LiftGate() if answer.error is None and answer.pod is None:
+                return  # the pod is gone, which its watch reports
         if answer.error is not None:
             raise answer.error
-        if isinstance(command, LiftGate) and answer.pod is None:
-            return  # the pod is gone, and its watch tells
-        # What came meanwhile was not acted on; and if it is gone, this forgets what was read.
+        # Events that came before the answer had no effect; this step handles them.
         context.queue.add(command.key, context.clock())
 
-    def _reconcile_claim(self, key: Key) -> None:
-        claim = self._context.cache.get(key)
-        self._committer.settle(key)
-        if claim is not None and not self._is_being_written(claim):
-            self._deallocator.release_orphan(key, claim)
-        self._context.reporter.foreign_allocation(key, claim)
+    def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
+        """The decision goes on in so many seconds; no event makes the pod active before."""
+        context = self._context
+        if (pod := context.cache.get(key)) is not None:
+            context.queue.add_unschedulable(key, context.clock(), None)
+            claims = context.cache.claims_of(pod) or {}
+            context.reporter.stopped(pod, claims.values(), spent, again_in)
 
-    def _is_being_written(self, claim: Object) -> bool:
-        """Whether it is being written, or may have been."""
-        in_flight = self._context.dispatcher.in_flight([uid_of(claim)])
-        return in_flight or self._committer.is_uncertain(claim)
+    def remove_waiting(self, key: Key) -> None:
+        """The pod waits for devices no longer: no node is reserved for it."""
+        self._context.queue.remove_waiting(key)
+        self._volumes.forget(key)
+
+    def _reconcile_claim(self, key: Key) -> None:
+        context, claim = self._context, self._context.cache.get(key)
+        self._committer.fence_uncertain(key)
+        if claim is not None and not context.dispatcher.in_flight(claim):
+            self._deallocator.release_orphan(key, claim)
+        context.reporter.foreign_allocation(key, claim)
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context
         pod = context.cache.get(key)
-        if pod is None or pods.is_aside(pod):
-            self.leave_line(key)
+        claims = None if pod is None or pods.is_aside(pod) else context.cache.claims_of(pod)
+        if pod is None or claims is None:
+            self.remove_waiting(key)  # the event of a missing claim makes the pod active again
             return
-        claims = context.cache.claims_of(pod)
-        if claims is None:
-            self.leave_line(key)  # nothing can be kept for it, perhaps for ever
-            return  # the claim that is missing brings the pod up again
-        if context.dispatcher.in_flight([uid_of(pod), *map(uid_of, claims.values())]):
+        if context.dispatcher.in_flight(pod, *claims.values()):
             return
         state = context.cache.state()
         try:
             ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
-            # A pod may name a claim twice.
+            # By UID: a pod may name a claim twice.
             unallocated = {uid_of(c): c for c in ours.values() if allocation(c) is None}
-            todo = list(unallocated.values())
-            wanted = [parse_claim(claim, state.classes) for claim in todo]
-            if todo:
-                check_asked(pod, ours, wanted)
+            wanted = [parse_claim(claim, state.classes) for claim in unallocated.values()]
+            if wanted:
+                check_requested(pod, ours, wanted)
         except (Refused, InvalidValue) as error:
             self._refuse(key, pod, list(claims.values()), error)
             return
-        if not todo:
-            self.leave_line(key)
+        if not wanted:
+            self.remove_waiting(key)
             self._leave_to_scheduler(key, pod, ours)
-        elif self._is_undisturbed(key, todo):
+            return
+        quiet_until = max(map(context.backoff.quiet_until, unallocated))
+        if quiet_until > context.clock():
+            context.queue.add(key, quiet_until)
+        else:
             self._serve(key, pod, wanted, claims, ours)
 
     def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
+        """All claims of ours are allocated: kube-scheduler binds the pod."""
         context = self._context
         if not pods.node_name(pod):
             for reason, note in warnings_about(pod, ours, context.cache):
                 context.reporter.warn_pod(pod, reason, note)
         if pods.has_our_gate(pod):
-            context.dispatcher.dispatch(LiftGate(key, pod))
+            context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
         else:
             self._deallocator.check_bind_timeout(key, pod, list(ours.values()))
-
-    def _is_undisturbed(self, key: Key, todo: list[Object]) -> bool:
-        context, now = self._context, self._context.clock()
-        if any(self._committer.is_uncertain(claim) for claim in todo):
-            return False  # settling it brings the pod up again
-        until = max(context.backoff.quiet_until(uid_of(claim)) for claim in todo)
-        if until > now:
-            context.queue.add(key, until)
-        return until <= now
 
     def _serve(
         self,
@@ -164,99 +161,93 @@ class Reconciler:
         claims: dict[str, Object],
         ours: dict[str, Object],
     ) -> None:
+        """Allocate all claims `wanted`, or let the pod wait."""
         context = self._context
-        volumes = () if pods.node_name(pod) else self._volumes.selectors(key, pod)
+        volumes = () if pods.node_name(pod) else self._volumes.get(key, pod)
         if volumes is None:
-            context.dispatcher.dispatch(ReadVolumes(key, pod))
+            context.dispatcher.dispatch(ReadVolumes(key=key, pod=pod))
             return
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
-        avoided = context.backoff.avoided(uid_of(pod), context.clock())
-        failed = context.backoff.failed_nodes(uid_of(pod))
-        # A node that failed is not tried again before every other one was.
-        where = self._candidates(pod, allocated, failed, volumes)
-        decide = partial(
-            allocate,
-            context.cache.state(),
-            wanted,
-            policy=context.policy,
-            peers=self._peers(pod, wanted),
-            roomy=context.cache.nodes_with_capacity(pod),
-        )
-        outcome = _decide(decide, where)
-        if isinstance(outcome, FitError) and len(avoided) < len(failed):
-            where = self._candidates(pod, allocated, avoided, volumes)
-            outcome = _decide(decide, where)
-        pod_class = class_of(pod, wanted, allocated, volumes)
-        if isinstance(outcome, Allocation):
-            self._grant(key, pod, pod_class, outcome, ours)
+        decision, nodes = self._decide(pod, wanted, allocated, volumes)
+        pod_class = PodClass.of(pod, wanted, allocated, volumes)
+        if isinstance(decision, Allocation):
+            try:
+                check_allocated(pod, ours, wanted, decision)
+                for devices in decision.grants:
+                    granted_amounts(devices)
+            except Refused as error:  # devices that come later may be allowed
+                self._refuse(key, pod, [each.claim for each in wanted], error, pod_class)
+                return
+            self.remove_waiting(key)
+            self._committer.commit(key, pod, wanted, decision)
             return
-        for until in avoided.values():
+        for until in context.backoff.nodes_in_backoff(uid_of(pod), context.clock()).values():
             context.queue.add(key, until)
         why = "another claim of the pod cannot be allocated"
         if not self._deallocator.release_all(key, pod, allocated, why):
-            todo = [each.claim for each in wanted]
-            since = context.queue.wait(key, context.clock(), pod_class, class_names(todo))
-            self._report(key, pod, todo, partial(where.explain, outcome.explain))
-            self._stay_in_line(key, pod, since, pod_class, where.fitting)
+            self._wait(key, pod, pod_class, nodes, decision)
 
-    def _peers(self, pod: Object, wanted: list[ClaimRequest]) -> Mapping[CardKey, int]:
-        """What matters of the pod's replicas to the decision."""
-        spreads = self._context.policy.for_claims(wanted).spreads(wanted)
-        return self._context.cache.cards_of_replicas(pod) if spreads else NO_PEERS
+    def _decide(
+        self,
+        pod: Object,
+        wanted: list[ClaimRequest],
+        allocated: list[Object],
+        volumes: Sequence[Object],
+    ) -> tuple[Allocation | FitError, FeasibleNodes]:
+        """Nodes on which the pod failed are tried after all others, and not before their backoff
+        has ended."""
+        context = self._context
+        failed: Collection[str] = context.backoff.failed_nodes(uid_of(pod))
+        in_backoff = context.backoff.nodes_in_backoff(uid_of(pod), context.clock())
+        nodes = self._feasible_nodes(pod, allocated, failed, volumes)
+        decision = self._allocate(pod, wanted, nodes)
+        if isinstance(decision, FitError) and len(in_backoff) < len(failed):
+            nodes = self._feasible_nodes(pod, allocated, in_backoff, volumes)
+            decision = self._allocate(pod, wanted, nodes)
+        return decision, nodes
 
-    def _candidates(
+    def _feasible_nodes(
         self,
         pod: Object,
         allocated: list[Object],
-        avoided: Iterable[str],
+        failed: Iterable[str],
         volumes: Sequence[Object],
     ) -> FeasibleNodes:
-        excluded = dict.fromkeys(avoided, "refused by the scheduler lately")
+        excluded = dict.fromkeys(failed, "refused by the scheduler lately")
         reserved = self._guard.reserved_against(pod)
         if reserved is not None:
-            excluded[reserved.node] = f"kept for {reserved.key}"
-        return feasible_nodes(pod, self._fits, allocated, excluded=excluded, volumes=volumes)
+            excluded[reserved.node] = f"reserved for {reserved.key}"
+        return self._filter.feasible_nodes(pod, allocated, excluded=excluded, volumes=volumes)
 
-    def _stay_in_line(
-        self, key: Key, pod: Object, since: float, pod_class: PodClass, nodes: NodeSet
-    ) -> None:
-        context, now = self._context, self._context.clock()
-        opened = self._guard.waits(pod, since, now, pod_class, nodes)
-        context.queue.on_nodes(opened)
-        context.queue.add(key, self._guard.next_look(since, now))
+    def _allocate(
+        self, pod: Object, wanted: list[ClaimRequest], nodes: FeasibleNodes
+    ) -> Allocation | FitError:
+        cache, policy = self._context.cache, self._context.policy
+        spreads = policy.for_claims(wanted).spreads(wanted)
+        peers = cache.cards_of_replicas(pod) if spreads else NO_PEERS
+        roomy = cache.nodes_with_capacity(pod)
+        for some in [nodes.nominated, nodes.feasible] if nodes.nominated else [nodes.feasible]:
+            decision = allocate(
+                cache.state(), wanted, some, policy=policy, peers=peers, roomy=roomy
+            )
+            if isinstance(decision, Allocation):
+                break
+        return decision
 
-    def stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
-        """The pod waits on, but no freed device brings it up before the decision goes on."""
-        context = self._context
-        if (pod := context.cache.get(key)) is not None:
-            context.queue.wait(key, context.clock(), None)
-            claims = context.cache.claims_of(pod) or {}
-            context.reporter.stopped(pod, claims.values(), spent, again_in)
-
-    def leave_line(self, key: Key) -> None:
-        """The pod waits for no devices any more, whatever is free; a node kept for it is not."""
-        self._context.queue.leave(key)
-        self._volumes.forget(key)
-
-    def _grant(
+    def _wait(
         self,
         key: Key,
         pod: Object,
         pod_class: PodClass,
-        granted: Allocation,
-        ours: dict[str, Object],
+        nodes: FeasibleNodes,
+        fit_error: FitError,
     ) -> None:
-        wanted = pod_class.wanted
-        try:
-            check_allocated(pod, ours, wanted, granted)
-            for grants in granted.grants:
-                granted_amounts(grants)
-        except Refused as error:
-            # Something else may be found for it.
-            self._refuse(key, pod, [each.claim for each in wanted], error, pod_class)
-            return
-        self.leave_line(key)
-        self._committer.commit(key, pod, wanted, granted, self._context.cache.state().classes)
+        queue, now = self._context.queue, self._context.clock()
+        claims = [each.claim for each in pod_class.wanted]
+        since = queue.add_unschedulable(key, now, pod_class, class_names(claims))
+        self._report(key, pod, claims, partial(nodes.explain, fit_error.explain))
+        queue.on_nodes_changed(self._guard.reserve(pod, since, now, pod_class, nodes.feasible))
+        queue.add(key, self._guard.next_check(since, now))
 
     def _refuse(
         self,
@@ -267,21 +258,11 @@ class Reconciler:
         pod_class: PodClass | None = None,
     ) -> None:
         queue, now = self._context.queue, self._context.clock()
-        queue.refuse(key, now, pod_class, class_names(claims))
+        queue.add_refused(key, now, pod_class, class_names(claims))
         self._report(key, pod, claims, str(error))
 
     def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:
         context = self._context
-        untold_for = context.reporter.unsatisfied(pod, claims, reason)
-        if untold_for:
-            context.queue.add(key, context.clock() + untold_for)
-
-
-def _decide(
-    decide: Callable[[NodeSet], Allocation | FitError], where: FeasibleNodes
-) -> Allocation | FitError:
-    if where.preferred:
-        outcome = decide(where.preferred)
-        if isinstance(outcome, Allocation):
-            return outcome
-    return decide(where.fitting)
+        again_in = context.reporter.unsatisfied(pod, claims, reason)
+        if again_in:
+            context.queue.add(key, context.clock() + again_in)

@@ -1,4 +1,4 @@
-"""Tells people: events on the pod and on its claims, and metrics."""
+"""Events on pods and claims, and the metrics of the controller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from controller.filter.usage import differs
 from controller.queue.scheduling_queue import PARTS, SchedulingQueue
 from dra_driver.kube.events import EventType, Note, Recorder
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import ClaimRef, Object, reserved_for, results
+from dra_driver.model.claim import Object, reserved_for, results
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, DRIVER
 from dra_driver.selector.allowance import AllowanceSpent
 
@@ -32,14 +32,14 @@ _SECONDS = (0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class Reporter:
-    """Never raises, never waits. What is only counted is counted in its metrics directly."""
+    """Never raises, never waits. Public attributes are metrics that their users count in."""
 
     def __init__(self, recorder: Recorder, registry: CollectorRegistry) -> None:
         counter = partial(Counter, registry=registry)
         gauge = partial(Gauge, registry=registry)
         seconds = partial(Histogram, buckets=_SECONDS, registry=registry)
         self.allocations = counter("gcu_controller_allocations", "Claims allocated.")
-        self.releases = counter("gcu_controller_releases", "Allocations taken back.")
+        self.releases = counter("gcu_controller_releases", "Allocations released.")
         self.faults = counter(
             "gcu_controller_faults", "Events and steps that failed by a fault of the controller."
         )
@@ -53,7 +53,7 @@ class Reporter:
         )
         self._entries = gauge(
             "gcu_controller_queue_entries",
-            "What the scheduling queue keeps, by its parts.",
+            "Keys in the scheduling queue, by its parts.",
             ["part"],
         )
         self.waits = seconds(
@@ -79,7 +79,7 @@ class Reporter:
     def stopped(
         self, pod: Object, claims: Iterable[Object], spent: AllowanceSpent, again_in: float
     ) -> None:
-        """The decision about the pod cost more than it may; it goes on in so many seconds."""
+        """The decision about the pod cost more than its allowance; it goes on in `again_in` s."""
         self._stopped.labels(spent.where).inc()
         at, remedy = "in the search for devices", "ask for fewer alternatives and constraints"
         if spent.selector:
@@ -93,21 +93,21 @@ class Reporter:
         self.unsatisfied(pod, claims, note)
 
     def unsatisfied(self, pod: Object, claims: Iterable[Object], reason: Note) -> float:
-        """A waiting pod's claims cannot be allocated; `reason` reaches pod and claims.
+        """The claims of a waiting pod cannot be allocated: an event about the pod and each claim.
 
-        Gives 0, or the seconds after which to call it again, because an event about the pod or a
-        claim cannot be sent yet. The reason is built only if one can be.
+        Returns 0; or, if an event cannot be sent yet, the seconds after which to call this again.
+        A `reason` that is a function is called only if an event can be sent.
         """
         self._failures.inc()
         if callable(reason):
             reason = cache(reason)
-        if logger.isEnabledFor(logging.DEBUG):  # for people there is the event
+        if logger.isEnabledFor(logging.DEBUG):  # people read the event
             logger.debug("pod %s waits: %s", _name(pod), reason() if callable(reason) else reason)
         about = (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims))
         return max(self._warn(regarding, _ALLOCATION_FAILED, reason) for regarding in about)
 
     def foreign_allocation(self, key: Key, claim: Object | None) -> None:
-        """Tell of the claim where another allocator gave it devices of ours."""
+        """Report devices of ours that another allocator gave to the claim."""
         note = allocated_by_other(claim) if claim is not None else None
         if claim is None or note is None:
             self._foreign_claims.discard(key)
@@ -121,15 +121,15 @@ class Reporter:
         self._warn(_typed(pod, PODS), reason, note, action)
 
     def failed(self, what: object, error: Exception, again_in: float) -> None:
-        """A call failed; what it was for is tried again."""
+        """A call for `what` failed, and `what` is tried again in `again_in` seconds."""
         self._errors.inc()
         logger.warning("%s is tried again in %.1f s: %s", what, again_in, error)
 
     def failed_by_fault(self, resource: Resource, obj: Object | None, error: Exception) -> None:
-        """The controller has failed on the object; the log has the stack trace."""
+        """The controller failed on the object; the log has the stack trace."""
         self.faults.inc()
         if obj is None or not (obj.get("metadata") or {}).get("name"):
-            return  # there is nothing that an event could be about
+            return  # an event needs an object
         note = (
             f"the controller failed on this {resource.kind} ({type(error).__name__}: {error}) and "
             "leaves it alone for a while; others are served. This is a fault of the "
@@ -138,13 +138,13 @@ class Reporter:
         self._warn(_typed(obj, resource), _FAULT, note)
 
     def observe(self, queue: SchedulingQueue) -> None:
-        """From now on a scrape tells how long the queue is."""
-        self.waiting.set_function(queue.waiting)
+        """Each scrape of the metrics reads the lengths of the queue."""
+        self.waiting.set_function(queue.waiting_pods)
         for part in PARTS:
             self._entries.labels(part).set_function(partial(queue.entries, part))
 
     def _warn(self, regarding: Object, reason: str, note: Note, action: str = "Allocate") -> float:
-        """Gives what `EventRecorder.record` does."""
+        """Returns what `EventRecorder.record` returns."""
         return self._recorder.record(
             regarding, kind=EventType.WARNING, reason=reason, note=note, action=action
         )
@@ -159,19 +159,15 @@ def _name(obj: Object) -> str:
     return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
 
 
-CLAIM_FULL: Final = "GcuClaimFull"
 USAGE_DIFFERS: Final = "GcuUsageDiffers"
 LIMIT_NOT_SERVED: Final = "GcuLimitNotServed"
-MOST_USERS: Final = 256  # resource.k8s.io/v1, ResourceClaimReservedForMaxSize
 
 
 def warnings_about(
     pod: Object, ours: Mapping[str, Object], cache: ClusterCache
 ) -> Iterator[tuple[str, str]]:
-    """Reasons and notes of events about a pod that waits for kube-scheduler, and whose claims
-    `ours`, by their names in the pod, are all allocated."""
-    if note := _claim_full(pod, ours.values()):
-        yield CLAIM_FULL, note
+    """Reasons and notes of events about a pod that waits for kube-scheduler. Its claims `ours`, by
+    their names in the pod, are all allocated."""
     if note := _usage_differs(pod, ours, cache):
         yield USAGE_DIFFERS, note
     if note := _limit_not_served(pod, cache.state()):
@@ -181,9 +177,9 @@ def warnings_about(
 def allocated_by_other(claim: Object) -> str | None:
     """The note of an event about devices of ours that another allocator gave to the claim.
 
-    kube-scheduler is kept away by a taint, which somebody's own class or claim may tolerate. Such
-    an allocation counts as used like any other; people are told, because two allocators that do
-    not know of each other can give one card twice.
+    A taint keeps kube-scheduler from our devices, but a person's class or claim may tolerate it.
+    Such devices count as used. The event warns, because two allocators that do not know of each
+    other can give one card twice.
     """
     devices = sorted(
         {f"{each.pool}/{each.device}" for each in results(claim) if not each.admin_access}
@@ -198,19 +194,6 @@ def allocated_by_other(claim: Object) -> str | None:
     )
 
 
-def _claim_full(pod: Object, claims: Iterable[Object]) -> str | None:
-    """One of the claims has no room for the pod. kube-scheduler tries such a pod again and again,
-    and binds it when there is room."""
-    for claim in claims:
-        users = reserved_for(claim)
-        if len(users) >= MOST_USERS and all(each.get("uid") != uid_of(pod) for each in users):
-            return (
-                f"claim {ClaimRef.of(claim)} is in use by {len(users)} pods, and the API allows no "
-                "more: this one waits until one of them ends"
-            )
-    return None
-
-
 def _usage_differs(pod: Object, ours: Mapping[str, Object], cache: ClusterCache) -> str | None:
     for claim in ours.values():
         user = _first_user(claim, cache)
@@ -223,8 +206,7 @@ def _usage_differs(pod: Object, ours: Mapping[str, Object], cache: ClusterCache)
 
 
 def _first_user(claim: Object, cache: ClusterCache) -> Object | None:
-    """The pod for which the claim is prepared: of those that are bound, the first that it was
-    reserved for. To look at all of them, for each pod that waits, is too much for hundreds."""
+    """The first bound pod that reserved the claim: the claim was prepared for it."""
     for entry in reserved_for(claim):
         user = cache.get(Key(Subject.POD, claim["metadata"]["namespace"], entry["name"]))
         if user is not None and uid_of(user) == entry["uid"] and pods.node_name(user):
@@ -233,9 +215,9 @@ def _first_user(claim: Object, cache: ClusterCache) -> Object | None:
 
 
 def _limit_not_served(pod: Object, state: State) -> str | None:
-    """Kubernetes 1.36 and newer take the limit ``deviceclass.resource.kubernetes.io/CLASS: n`` for
-    n devices of the class. kube-scheduler keeps the claim for it in memory until the pod is bound,
-    so that nobody else can allocate it."""
+    """Kubernetes 1.36 and newer accept the limit ``deviceclass.resource.kubernetes.io/CLASS: n``
+    for n devices of the class. Until the pod is bound its claim is only in the memory of
+    kube-scheduler, so that no other allocator can allocate it."""
     for device_class in pods.limited_classes(pod):
         if serves_class(device_class, state):
             return (

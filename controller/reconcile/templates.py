@@ -1,9 +1,9 @@
-"""Claim templates for pods that ask by limits: made when a pod waits for one, deleted some time
-after the last pod that names it. A claim that was made from one does not need it any more.
+"""Claim templates for pods with limits: created when a pod waits for one, deleted some time after
+the last pod that names it. A claim that was made from a template needs it no longer.
 
-Admission turns a pod's limits into a reference to a template (charts/gcu-dra-driver,
-policy-legacy-resources.yaml), whose name says all: ``enflame-shared-gcu-2-1`` is for a pod with two
-containers, of which the first has ``enflame.com/shared-gcu: 2`` and the second 1.
+Admission turns the limits of a pod into a reference to a template (charts/gcu-dra-driver,
+policy-legacy-resources.yaml) whose name says what it requests. ``enflame-shared-gcu-2-1`` is for a
+pod with two containers with the limits ``enflame.com/shared-gcu: 2`` and ``1``.
 ``enflame-shared-gcu-devices-2`` is for the limit
 ``deviceclass.resource.kubernetes.io/shared-gcu.enflame.com: 2``, two devices of the class.
 docs/adr/0015 has the scheme.
@@ -37,7 +37,7 @@ from dra_driver.model.names import (
 )
 
 _TEMPLATE_MISSING: Final = "GcuTemplateMissing"
-_LOOK_AGAIN: Final = 30.0  # seconds, while somebody else's template stands where ours would
+_RETRY: Final = 30.0  # seconds, while somebody else's template has the name of ours
 _MOST_DEVICES: Final = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
 _NAME: Final = re.compile(
     r"enflame-(?:(gcu)|(shared-gcu|drs-gcu)(-devices)?)((?:-[1-9][0-9]{0,2}){1,32})"
@@ -47,65 +47,62 @@ _CLASSES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-class TemplateKeeper:
-    """One instance, one thread; `retention` is how many seconds a template outlives its pods."""
+class TemplateReconciler:
+    """One instance, one thread."""
 
-    def __init__(self, context: Context, *, retention: float) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._retention = retention
+        self._retention = context.settings.template_retention
         self._unused_since: dict[Key, float] = {}
 
     def reconcile(self, key: Key) -> None:
-        """Make the template, delete it, or leave it. What is written ends in another thread."""
+        """Create the template, delete it, or do nothing."""
         context, now = self._context, self._context.clock()
-        if context.dispatcher.in_flight([str(key)]):
+        if context.dispatcher.has_command(key):
             return
         users = context.cache.pods_of_template(key)
         stored = context.cache.get(key)
         if stored is None:
             waiting = tuple(pod for pod in users if pods.waits_for_template(pod, key.name))
-            body = template_for(key.namespace, key.name)
-            if body is not None and waiting:
-                context.dispatcher.dispatch(CreateTemplate(key, body, waiting))
+            template = template_for(key.namespace, key.name)
+            if template is not None and waiting:
+                context.dispatcher.dispatch(
+                    CreateTemplate(key=key, template=template, waiting=waiting)
+                )
         elif users:
             self._unused_since.pop(key, None)
         elif (until := self._unused_since.setdefault(key, now) + self._retention) > now:
             context.queue.add(key, until)
         else:
-            context.dispatcher.dispatch(DeleteTemplate(key, stored))
+            context.dispatcher.dispatch(DeleteTemplate(key=key, template=stored))
 
     def on_answer(self, command: CreateTemplate | DeleteTemplate, answer: Answer) -> None:
-        """Raises what may not come again."""
-        if isinstance(command, CreateTemplate):
-            self._on_created(command, answer)
+        """Raises errors after which the same command may succeed."""
+        context, now, name = self._context, self._context.clock(), command.key.name
+        if isinstance(answer.error, Forbidden | Invalid) and isinstance(command, CreateTemplate):
+            problem = f"ResourceClaimTemplate {name} cannot be created: {answer.error}"
         elif answer.error is not None:
             raise answer.error
-        else:
+        elif isinstance(command, DeleteTemplate):
             self._unused_since.pop(command.key, None)
-
-    def _on_created(self, command: CreateTemplate, answer: Answer) -> None:
-        context, now = self._context, self._context.clock()
-        name = command.key.name
-        if isinstance(answer.error, Forbidden | Invalid):
-            problem = f"ResourceClaimTemplate {name} cannot be made: {answer.error}"
-        elif answer.error is not None:
-            raise answer.error
+            return
         elif is_ours(answer.found[0]):
             context.cache.apply(RESOURCE_CLAIM_TEMPLATES, Change.MODIFIED, answer.found[0])
             context.queue.add(command.key, now)  # its pods may have gone meanwhile
             return
         else:
             problem = (
-                f"ResourceClaimTemplate {name} was made by somebody else: the pod gets what that "
-                "one says instead of what its limits ask for. Delete it, and make the pod again."
+                f"ResourceClaimTemplate {name} was created by somebody else: the pod gets what this"
+                " template says instead of what its limits request. Delete it, and create the pod "
+                "again"
             )
-        for pod in command.pods:
-            context.reporter.warn_pod(pod, _TEMPLATE_MISSING, problem, action="MakeTemplate")
-        context.queue.add(command.key, now + _LOOK_AGAIN)
+        for pod in command.waiting:
+            context.reporter.warn_pod(pod, _TEMPLATE_MISSING, problem, action="CreateTemplate")
+        context.queue.add(command.key, now + _RETRY)
 
 
 def template_for(namespace: str, name: str) -> Object | None:
-    """The ResourceClaimTemplate of that name, as it is to be made; None for any other name."""
+    """The ResourceClaimTemplate to create under that name; None if the name is no template's."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -121,7 +118,7 @@ def template_for(namespace: str, name: str) -> Object | None:
     ]
     devices: dict[str, Any] = {"requests": requests}
     if len(requests) > 1 and not counts_devices:
-        # The vendor's rule: a pod's slices, and its instances, are of one card.
+        # The vendor's rule: the slices or instances of a pod are on one card.
         devices["constraints"] = [{"matchAttribute": f"{DRIVER}/{ATTR_CARD}"}]
     return {
         "apiVersion": RESOURCE_CLAIM_TEMPLATES.api_version,
@@ -136,7 +133,7 @@ def template_for(namespace: str, name: str) -> Object | None:
 
 
 def is_ours(template: Object) -> bool:
-    """Whether this controller made the template: others' are never touched."""
+    """Whether this controller created the template: it changes no other one."""
     labels = template["metadata"].get("labels") or {}
     return bool(labels.get(LABEL_MADE_FOR_LIMITS) == "true")
 
@@ -152,7 +149,7 @@ def _part(device_class: str, amount: int) -> Object:
         "capacity": {"requests": {name: str(amount)}},
     }
     if device_class == CLASS_DRS:
-        # A claim's size is rounded up to the next profile; a limit's is that of the instance.
+        # A claim's size is rounded up to the next profile; a limit names the very profile.
         expression = f'device.attributes["{DRIVER}"].{ATTR_PROFILES}.matches("(^|,){amount}g[.]")'
         exactly["selectors"] = [{"cel": {"expression": expression}}]
     return exactly

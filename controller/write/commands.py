@@ -1,105 +1,92 @@
-"""What the threads that write are asked to do, and what the server answered. Values only: nothing
-that travels between threads can be called."""
+"""What the deciding thread asks the pool's threads to write or read, and what the server answered.
+
+Commands and answers are values: no function travels between the threads.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controller.cache.keys import Key
+from controller.cache.keys import Key, uid_of
 from dra_driver.model.claim import Object
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteAllocation:
-    """Write the allocations of all these claims of the pod, then lift our gate if the pod has it.
-    With `read_pod` the pod is read first, and nothing is written if it has changed."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Command:
+    """A write for the pod, claim or template `key`, which is reconciled again after the answer."""
 
     key: Key
-    claims: tuple[Object, ...]
+    claims: tuple[Object, ...] = ()
+    pod: Object | None = None
+
+    def object_ids(self) -> frozenset[str]:
+        """The UIDs of the objects that the command concerns; of a template its key, because a new
+        template has no UID before the server's answer."""
+        objects = self.claims if self.pod is None else (self.pod, *self.claims)
+        return frozenset(map(uid_of, objects)) or frozenset((str(self.key),))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WriteAllocation(Command):
+    """Write the allocations of all `claims` of `pod`, then remove our gate if the pod has it. With
+    `read_pod` the pod is read first, and nothing is written if the pod has changed."""
+
     pod: Object
     read_pod: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReleaseAllocation:
-    """Clear the allocations of these claims."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ReleaseAllocation(Command):
+    """Clear the allocations of `claims`. `why` is for the log."""
 
-    key: Key
-    claims: tuple[Object, ...]
     why: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SettleUncertain:
-    """Make sure that no earlier write to the one claim can still arrive."""
-
-    key: Key
-    claims: tuple[Object, ...]
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class FenceClaim(Command):
+    """Make sure that no earlier write of ours to the one claim can still arrive."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LiftGate:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LiftGate(Command):
     """Remove our scheduling gate from the pod."""
 
-    key: Key
     pod: Object
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadVolumes:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ReadVolumes(Command):
     """Read the node selectors of the pod's volumes."""
 
-    key: Key
     pod: Object
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CreateTemplate:
-    """Create the claim template, for which these pods wait."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CreateTemplate(Command):
+    """Create the claim template, for which the pods `waiting` wait."""
 
-    key: Key
     template: Object
-    pods: tuple[Object, ...]
+    waiting: tuple[Object, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeleteTemplate:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DeleteTemplate(Command):
     """Delete this version of the claim template."""
 
-    key: Key
     template: Object
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadClaim:
-    """Read the claim of this name, whatever its UID."""
-
-    key: Key
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteTerm:
-    """Write the leader's term into the claim unless it is allocated."""
-
-    claim: Object
-    term: str
-
-
-ClaimCommand = WriteAllocation | ReleaseAllocation | SettleUncertain
-Command = ClaimCommand | LiftGate | ReadVolumes | CreateTemplate | DeleteTemplate
-TakeoverCommand = ReadClaim | WriteTerm  # the deciding thread waits for these
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server answered.
+    """What the server answered to a command.
 
-    `claims` are as it has them, each that was reached, and so is `pod`, if it was read or written.
-    `found` is the template, or the node selectors of volumes. `error` is what ended the command
-    early; if it is no `GcuError` it is a fault of ours. Whether the allocations of the `uncertain`
-    claims were written, or still will be, is unknown: the server did not answer. If `pod_changed`,
-    nothing was written: the decision was for another version of the pod, and `pod` is the present
-    one, None if the pod is gone.
+    `claims`: the claims that were written or read, as the server has them.
+    `pod`: the pod, if it was written or read.
+    `found`: the template, or the node selectors of the pod's volumes.
+    `error`: what ended the command early; an error that is no `GcuError` is a fault of ours.
+    `uncertain`: claims whose write the server did not answer: it may still arrive.
+    `pod_changed`: nothing was written, because the decision was for another version of the pod.
+    `pod` is the present version then, or None if the pod is gone.
     """
 
     claims: tuple[Object, ...] = ()
@@ -112,7 +99,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class WriteDone:
-    """A command ended."""
+    """The event that a command has ended."""
 
     command: Command
     answer: Answer

@@ -1,4 +1,4 @@
-"""Where a pod's volumes already are: a bound volume ties its pods to a zone or a node."""
+"""Where a pod's volumes are: a bound volume binds its pods to a zone or a node."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from dra_driver.model.claim import Object
 
-# Volumes of before node affinity carry labels (kube-scheduler's VolumeZone); a volume that is in
-# several zones has them all in one value, as k8s.io/cloud-provider/volume writes it.
+# Volumes from before node affinity have labels (kube-scheduler: VolumeZone). A volume in several
+# zones has all of them in one value (k8s.io/cloud-provider/volume).
 _ZONE_LABELS: Final = (
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
@@ -23,51 +23,51 @@ _ZONE_LABELS: Final = (
 )
 _SEPARATOR: Final = "__"
 
-# Claims of one pod that are read, each by two calls. A pod may name tens of thousands, and who
-# reads them keeps others' writes waiting: the rest is kube-scheduler's to look at.
+# PersistentVolumeClaims of one pod that are read, each by two calls. A pod may name tens of
+# thousands, and to read them would delay other pods' writes: kube-scheduler checks the rest.
 MOST_READ: Final = 64
 LIFE: Final = 10.0  # seconds
 
 
 @dataclass(slots=True)
-class _Known:
-    uid: str
+class _Entry:
+    pod_uid: str
     until: float
     selectors: Sequence[Object]
-    used: bool = False
+    is_used: bool = False
 
 
 class VolumeCache:
     """Node selectors of the volumes of waiting pods. Volumes are not watched: few pods with GCUs
-    have volumes that tie them to a place. They are read when their pod is about to be served.
+    have volumes that bind them to a place. They are read when their pod is about to be served.
 
-    What was read serves at least one decision, however many pods are decided on before, and all
-    others within `LIFE` of the read: a volume that is bound stays where it is.
+    What was read serves at least one decision, however many other pods are decided before, and all
+    decisions within `LIFE` of the read: a bound volume stays where it is.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._known: dict[Key, _Known] = {}
+        self._entries: dict[Key, _Entry] = {}
 
-    def selectors(self, key: Key, pod: Object) -> Sequence[Object] | None:
-        """As `node_selectors` read them; None if they are to be read."""
+    def get(self, key: Key, pod: Object) -> Sequence[Object] | None:
+        """The result of `node_selectors`; None if it is to be read."""
         if not any(claim_names(pod)):
             return ()
-        known = self._known.get(key)
-        if known is None or known.uid != uid_of(pod):
+        entry = self._entries.get(key)
+        if entry is None or entry.pod_uid != uid_of(pod):
             return None
-        if known.used and self._clock() >= known.until:
+        if entry.is_used and self._clock() >= entry.until:
             return None
-        known.used = True
-        return known.selectors
+        entry.is_used = True
+        return entry.selectors
 
-    def learn(self, key: Key, pod: Object, selectors: Sequence[Object]) -> None:
-        """They were read."""
-        self._known[key] = _Known(uid_of(pod), self._clock() + LIFE, selectors)
+    def put(self, key: Key, pod: Object, selectors: Sequence[Object]) -> None:
+        """The selectors were just read."""
+        self._entries[key] = _Entry(uid_of(pod), self._clock() + LIFE, selectors)
 
     def forget(self, key: Key) -> None:
         """The pod waits no longer."""
-        self._known.pop(key, None)
+        self._entries.pop(key, None)
 
 
 def node_selectors(api: ObjectApi, pod: Object) -> list[Object]:
@@ -95,7 +95,7 @@ def _of_claim(api: ObjectApi, name: str, namespace: str) -> Iterator[Object]:
         volume_name = claim["spec"].get("volumeName")
         volume = api.get(PERSISTENT_VOLUMES, volume_name) if volume_name else None
     except NotFound:
-        return  # kube-scheduler waits for it and tells
+        return  # kube-scheduler waits for it and says so
     if volume is None:
         return
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")

@@ -1,31 +1,29 @@
 """Executes commands against the API server, in the threads of the dispatcher's pool.
 
-Claims are PUT with the resourceVersion that was read, so that of two writers one meets a conflict.
+A claim is PUT with the resourceVersion that was read, so that of two writers one gets a conflict.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
 from controller.cache.keys import uid_of
 from controller.cache.pods import has_our_gate
+from controller.leaderelection.fence import Fence, fenced
 from controller.write.commands import (
     Answer,
     Command,
     CreateTemplate,
     DeleteTemplate,
+    FenceClaim,
     LiftGate,
-    ReadClaim,
     ReadVolumes,
     ReleaseAllocation,
-    SettleUncertain,
-    TakeoverCommand,
     WriteAllocation,
-    WriteTerm,
 )
 from controller.write.volumes import node_selectors
 from dra_driver.kube.api import NOTHING, ObjectApi, PatchType
@@ -39,49 +37,95 @@ logger = logging.getLogger(__name__)
 
 
 class Writer:
-    """Safe for several threads. `term` gives the name of the present term of leadership."""
+    """Safe for several threads. Every write raises NotLeader when `fence` is closed."""
 
-    def __init__(self, api: ObjectApi, *, term: Callable[[], str] = str) -> None:
-        self._api = api
-        self._term = term
-        self._marks = count(1)
+    def __init__(self, api: ObjectApi, fence: Fence) -> None:
+        self._api = fenced(api, fence)
+        self._fence = fence
+        self._fenced_claims = count(1)
 
-    def execute(self, command: Command | TakeoverCommand) -> Answer:
-        """Never raises: an answer can have any error. What an allocation does not answer itself
-        leaves unknown what was written before it: the claims are uncertain."""
+    def execute(self, command: Command) -> Answer:
+        """Never raises: the answer has the error. After an unforeseen error nobody knows which
+        claims of an allocation were written: all of them are uncertain."""
         try:
+            if isinstance(command, WriteAllocation):
+                return self._write_allocation(command)
             return self._execute(command)
         except Exception as error:  # noqa: BLE001 - the deciding thread sets the object aside
-            match command:
-                case WriteAllocation(claims=claims) | SettleUncertain(claims=claims):
-                    return Answer(error=error, uncertain=claims)
-            return Answer(error=error)
+            is_uncertain = isinstance(command, WriteAllocation | FenceClaim)
+            return Answer(error=error, uncertain=command.claims if is_uncertain else ())
 
-    def _execute(self, command: Command | TakeoverCommand) -> Answer:
+    def allocate(self, claims: Sequence[Object]) -> Answer:
+        """Write the allocations of these claims of one pod, one after the other."""
+        stored: list[Object] = []
+        for claim in claims:
+            try:
+                # The finalizer comes first: a claim with an allocation must never vanish.
+                protected = self._add_metadata(claim, finalizers=(FINALIZER,))
+            except GcuError as error:
+                return self._failed(stored, claim, error)
+            try:
+                body = protected | {"status": claim["status"]}
+                stored.append(self._api.replace(RESOURCE_CLAIMS, body, subresource="status"))
+            except Unavailable as error:
+                fence = self._fence_claim(claim)
+                return replace(fence, claims=(*stored, *fence.claims), error=error)
+            except GcuError as error:
+                return self._failed(stored, claim, error)
+            devices = ", ".join(each.device for each in results(claim))
+            logger.info("allocated %s to claim %s", devices, ClaimRef.of(claim))
+        return Answer(tuple(stored))
+
+    def release(self, claims: Sequence[Object], why: str) -> Answer:
+        """Clear the allocations of these claims, which nobody uses. A reservation in the meantime
+        is a conflict."""
+        stored: list[Object] = []
+        for claim in claims:
+            try:
+                whole = self._whole(claim)
+                removed = {"allocation", "devices", "reservedFor"}
+                status = {key: each for key, each in whole["status"].items() if key not in removed}
+                body = whole | {"status": status}
+                stored.append(self._api.replace(RESOURCE_CLAIMS, body, subresource="status"))
+            except NotFound:
+                continue
+            except GcuError as error:
+                return self._failed(stored, claim, error)
+            logger.info("released claim %s: %s", ClaimRef.of(claim), why)
+        return Answer(tuple(stored))
+
+    def write_term(self, claim: Object, term: str) -> Object:
+        """Write the leader's term into the claim unless it is allocated, so that every write over
+        an earlier version gets a conflict. Returns the present claim. Raises Conflict only where
+        an admission webhook refuses in that word."""
+        while allocation(claim) is None:
+            try:
+                return self._add_metadata(claim, annotations={ANNOTATION_TERM: term})
+            except Conflict:
+                live = self._read(claim)
+                if _version(live) == _version(claim):
+                    raise
+                claim = live
+        return claim
+
+    def _execute(self, command: Command) -> Answer:
+        answer = Answer()
         match command:
-            case WriteAllocation():
-                answer = self._allocate_for_pod(command)
             case ReleaseAllocation():
                 answer = self.release(command.claims, command.why)
-            case SettleUncertain():
-                answer = self._settle(command.claims[0])
+            case FenceClaim():
+                answer = self._fence_claim(command.claims[0])
             case LiftGate():
-                answer = Answer(pod=self.lift_gate(command.pod))
+                answer = Answer(pod=self._lift_gate(command.pod))
             case ReadVolumes():
                 answer = Answer(found=tuple(node_selectors(self._api, command.pod)))
-            case CreateTemplate() | DeleteTemplate():
-                answer = Answer(found=self._keep_template(command))
-            case ReadClaim() | WriteTerm():
-                answer = Answer((self._take_over(command),))
+            case CreateTemplate():
+                answer = Answer(found=(self._create_template(command.template),))
+            case DeleteTemplate():
+                self._delete_template(command.template)
         return answer
 
-    def _take_over(self, command: TakeoverCommand) -> Object:
-        if isinstance(command, WriteTerm):
-            return self.fence(command.claim, command.term)
-        name, namespace = command.key.name, command.key.namespace
-        return self._api.get(RESOURCE_CLAIMS, name, namespace=namespace)
-
-    def _allocate_for_pod(self, command: WriteAllocation) -> Answer:
+    def _write_allocation(self, command: WriteAllocation) -> Answer:
         pod = command.pod
         try:
             live = self._read(pod, PODS) if command.read_pod else pod
@@ -95,53 +139,12 @@ class Writer:
         if answer.error is not None or not has_our_gate(pod):
             return answer
         try:
-            return replace(answer, pod=self.lift_gate(pod))
+            return replace(answer, pod=self._lift_gate(pod))
         except GcuError as error:
             return replace(answer, error=error)
 
-    def allocate(self, planned: Sequence[Object]) -> Answer:
-        """Write all these allocations of one pod."""
-        stored: list[Object] = []
-        for claim in planned:
-            try:
-                protected = self._protected(claim)
-            except GcuError as error:
-                return self._ended(stored, claim, error)
-            try:
-                body = protected | {"status": claim["status"]}
-                stored.append(self._api.replace(RESOURCE_CLAIMS, body, subresource="status"))
-            except Unavailable as error:
-                settled = self._settle(claim)
-                return replace(settled, claims=(*stored, *settled.claims), error=error)
-            except GcuError as error:
-                return self._ended(stored, claim, error)
-            devices = ", ".join(each.device for each in results(claim))
-            logger.info("allocated %s to claim %s", devices, ClaimRef.of(claim))
-        return Answer(tuple(stored))
-
-    def release(self, claims: Sequence[Object], why: str) -> Answer:
-        """Take the allocations away. The caller has made sure that nobody uses the claims; a
-        reservation in the meantime is a conflict."""
-        stored: list[Object] = []
-        for claim in claims:
-            try:
-                whole = self._whole(claim)
-                status = {
-                    key: value
-                    for key, value in whole["status"].items()
-                    if key not in {"allocation", "devices", "reservedFor"}
-                }
-                body = whole | {"status": status}
-                stored.append(self._api.replace(RESOURCE_CLAIMS, body, subresource="status"))
-            except NotFound:
-                continue
-            except GcuError as error:
-                return self._ended(stored, claim, error)
-            logger.info("released claim %s: %s", ClaimRef.of(claim), why)
-        return Answer(tuple(stored))
-
-    def lift_gate(self, pod: Object) -> Object | None:
-        """Let kube-scheduler look at the pod; None where that is another one by now."""
+    def _lift_gate(self, pod: Object) -> Object | None:
+        """Returns None if another pod has the name by now."""
         metadata = pod["metadata"]
         body = {
             "metadata": {"uid": metadata["uid"]},
@@ -160,35 +163,21 @@ class Writer:
         logger.info("lifted the gate of pod %s/%s", metadata["namespace"], metadata["name"])
         return lifted
 
-    def fence(self, claim: Object, term: str) -> Object:
-        """Write the leader's term into the claim unless it is allocated, so that whatever was to
-        be written over an earlier version meets a conflict. Gives the claim as it is then. Raises
-        Conflict where there is none: an admission webhook may refuse in that word."""
-        while allocation(claim) is None:
-            try:
-                return self._add(claim, annotations={ANNOTATION_TERM: term})
-            except Conflict:
-                live = self._read(claim)
-                if _version(live) == _version(claim):
-                    raise
-                claim = live
-        return claim
-
-    def _settle(self, claim: Object) -> Answer:
-        """Make sure that no earlier write of ours to the claim can still arrive."""
+    def _fence_claim(self, claim: Object) -> Answer:
         try:
             live = self._read(claim)
-            if live["metadata"]["uid"] != claim["metadata"]["uid"]:
-                return Answer((live,))  # what was written for another one meets a conflict
-            return Answer((self.fence(live, f"{self._term()}.{next(self._marks)}"),))
+            if uid_of(live) != uid_of(claim):
+                return Answer((live,))  # a write for the deleted claim gets a conflict
+            term = f"{self._fence.term}.{next(self._fenced_claims)}"
+            return Answer((self.write_term(live, term),))
         except NotFound:
             return Answer()
         except GcuError as error:
             return Answer(error=error, uncertain=(claim,))
 
-    def _ended(self, stored: list[Object], claim: Object, error: GcuError) -> Answer:
+    def _failed(self, stored: list[Object], claim: Object, error: GcuError) -> Answer:
         if isinstance(error, Conflict):
-            with suppress(KubeError):  # the watch tells as well, a little later
+            with suppress(KubeError):  # the watch brings the claim a little later
                 stored.append(self._read(claim))
         return Answer(tuple(stored), error=error)
 
@@ -197,52 +186,46 @@ class Writer:
         return self._api.get(resource, metadata["name"], namespace=metadata["namespace"])
 
     def _whole(self, claim: Object) -> Object:
-        """All of the claim that was decided on, to be written. Raises Conflict where it is another
-        one by now."""
-        if not is_in_use(claim):  # of any other one not all fields are decoded
+        """All fields of that version of the claim, as they are written back. Raises Conflict if
+        the server has another version."""
+        if not is_in_use(claim):  # a claim in use was not decoded with all its fields
             return claim
         live = self._read(claim)
         if _version(live) != _version(claim):
-            raise Conflict(f"claim {ClaimRef.of(claim)} has changed since it was decided on")
+            raise Conflict(f"claim {ClaimRef.of(claim)} has changed since the decision")
         return live
 
-    def _protected(self, claim: Object) -> Object:
-        """With the finalizer, as a claim with an allocation must never vanish."""
-        if FINALIZER in (claim["metadata"].get("finalizers") or ()):
-            return claim
-        return self._add(claim, finalizers=(FINALIZER,))
-
-    def _add(
+    def _add_metadata(
         self,
         claim: Object,
         *,
         finalizers: Sequence[str] = (),
         annotations: Mapping[str, str] = NOTHING,
     ) -> Object:
-        if claim["spec"]["devices"].get("config"):
+        metadata = dict(claim["metadata"])
+        present = metadata.get("finalizers") or ()
+        if not annotations and set(finalizers) <= set(present):
+            return claim
+        if claim["spec"]["devices"].get("config"):  # which JSON would change
             return self._api.add_metadata(
                 RESOURCE_CLAIMS, claim, finalizers=finalizers, annotations=annotations
             )
-        metadata = dict(claim["metadata"])
         if finalizers:
-            metadata["finalizers"] = [*(metadata.get("finalizers") or ()), *finalizers]
+            metadata["finalizers"] = [*present, *finalizers]
         if annotations:
             metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
         return self._api.replace(RESOURCE_CLAIMS, claim | {"metadata": metadata})
 
-    def _keep_template(self, command: CreateTemplate | DeleteTemplate) -> tuple[Object, ...]:
-        """Gives the template that was to be created as it is stored, whoever created it."""
-        if isinstance(command, DeleteTemplate):
-            self._delete(command.template)
-            return ()
+    def _create_template(self, template: Object) -> Object:
+        """Returns the stored template, whoever created it."""
         try:
-            created = self._api.create(RESOURCE_CLAIM_TEMPLATES, command.template)
+            created = self._api.create(RESOURCE_CLAIM_TEMPLATES, template)
         except AlreadyExists:
-            return (self._read(command.template, RESOURCE_CLAIM_TEMPLATES),)
-        logger.info("made claim template %s/%s", command.key.namespace, command.key.name)
-        return (created,)
+            return self._read(template, RESOURCE_CLAIM_TEMPLATES)
+        logger.info("created claim template %s", ClaimRef.of(created))
+        return created
 
-    def _delete(self, template: Object) -> None:
+    def _delete_template(self, template: Object) -> None:
         metadata = template["metadata"]
         try:
             self._api.delete(
@@ -250,13 +233,13 @@ class Writer:
                 metadata["name"],
                 namespace=metadata["namespace"],
                 uid=metadata["uid"],
-                # Somebody who takes our label off makes it his own.
+                # A person who removes our label owns the template.
                 resource_version=metadata["resourceVersion"],
             )
         except (NotFound, Conflict) as error:
-            logger.info("claim template is another one by now: %s", error)
+            logger.info("the claim template has changed: %s", error)
         else:
-            logger.info("deleted claim template %s/%s", metadata["namespace"], metadata["name"])
+            logger.info("deleted claim template %s", ClaimRef.of(template))
 
 
 def _version(obj: Object) -> str:

@@ -57,7 +57,7 @@ def test_a_large_claim_is_not_passed_by_for_ever(scene: Scene, start_controller:
     scene.told("large", "2 cards: 2 held; 2 requested")
     scene.eyes.stays(lambda: waits(scene, "large"), 4.0, "waiting")
     scene.hands.start("small-2")
-    scene.told("small-2", f"kept for pod {scene.namespace}/large")
+    scene.told("small-2", f"reserved for pod {scene.namespace}/large")
     scene.hands.end("small-0")
     scene.eyes.stays(lambda: waits(scene, "small-2"), 2.0, "one card kept")
     scene.hands.end("small-1")

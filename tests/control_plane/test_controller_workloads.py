@@ -136,8 +136,8 @@ def test_a_claim_that_pods_share_draws_them_to_its_node(
 
 
 def test_a_claim_has_room_for_256_pods(scene: Scene, controller: ControllerProcess) -> None:
-    """So many reservations the API allows; all but one are written by the test. One pod more is
-    told, and comes in when one ends."""
+    """The API allows so many reservations; the test writes all but one. kube-scheduler says so on
+    one pod more, and binds this pod when another one ends."""
     node = scene.machines.add([whole(0)])
     scene.api.create(RESOURCE_CLAIMS, claim("shared", scene.namespace))
     crowd = [f"user-{number}" for number in range(255)]
@@ -152,7 +152,7 @@ def test_a_claim_has_room_for_256_pods(scene: Scene, controller: ControllerProce
     assert scene.eyes.bound("last") == node
     assert len(reserved_for(scene.eyes.claim("shared"))) == 256
     scene.api.create(PODS, pod_with("late", scene.namespace, "shared"))
-    scene.told("late", f"GcuClaimFull Pod: claim {scene.namespace}/shared is in use by 256 pods")
+    scene.told("late", "must have at most 256 items")
     assert "nodeName" not in scene.eyes.pod("late")["spec"]
     scene.hands.end(crowd[0])
     assert scene.eyes.bound("late") == node

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.leaderelection.fence import Fence
 from controller.write.writer import Writer
 from dra_driver.agent.slices.slices import desired_slices
 from dra_driver.kube.client import Client, connect
@@ -258,8 +259,11 @@ def test_the_controller_does_its_work(api: Client, controller: Stage) -> None:
     """Marks a claim, protects it, allocates it, and takes it back, also from pods that reserved
     it and are bound elsewhere."""
     api.create(RESOURCE_CLAIMS, claim("worked", controller.namespace))
-    writer = Writer(controller.thief)
-    writer.fence(controller.claim("worked"), "term")
+    fence = Fence(lambda: 0.0)
+    fence.open_until(1.0, "term")
+    fence.accept()
+    writer = Writer(controller.thief, fence)
+    writer.write_term(controller.claim("worked"), "term")
     planned = controller.claim("worked") | {"status": {"allocation": allocated(DRIVER)}}
     assert writer.allocate([planned]).error is None
     found = controller.claim("worked")

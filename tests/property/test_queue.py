@@ -10,9 +10,9 @@ import pytest
 
 from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.keys import Key, Subject
-from controller.queue.backoff import Cause, RetryBackoff
+from controller.queue.backoff import BackoffReason, KeyBackoff
 from controller.queue.fair_queue import Namespaces
-from controller.queue.pod_class import PodClass
+from controller.queue.queueing_hints import PodClass, QueueingHints
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claim import Object
@@ -27,10 +27,10 @@ LONGEST_BACKOFF = 10.0  # seconds
 class Nobody:
     """A guard that reserves nothing."""
 
-    def leaves(self, key: Key) -> tuple[str, ...]:
+    def release(self, key: Key) -> tuple[str, ...]:
         return ()
 
-    def next_look(self, since: float, now: float) -> float:
+    def next_check(self, since: float, now: float) -> float:
         return now + 300.0
 
     def reserved_against(self, pod: Object) -> None:
@@ -51,17 +51,14 @@ class Model:
         self.numbers = NodeNumbers()
         self.refused: set[Key] = set()
         self.queue = SchedulingQueue(
-            self.pods.get,
+            self.pods,
             self.numbers,
-            self,
+            cast("QueueingHints", self),
             cast("StarvationGuard", Nobody()),
-            backoff=RetryBackoff(lambda: 0.0),
+            backoff=KeyBackoff(lambda: 0.0),
             namespaces=Namespaces(),
             clock=lambda: self.now,
         )
-
-    def nodes_of(self, pools: AbstractSet[str]) -> NodeSet:
-        return self.numbers.set_of(pools)
 
     def helps(self, pod_class: PodClass, key: Key, nodes: NodeSet) -> bool:
         self.questions += 1
@@ -90,7 +87,7 @@ class Model:
         if self.pods:
             key = self.draw.choice(sorted(self.pods))
             del self.pods[key]
-            self.queue.leave(key)
+            self.queue.remove_waiting(key)
             self.queue.add(key, self.now)
 
     def change(self) -> None:
@@ -100,7 +97,7 @@ class Model:
     def release(self) -> None:
         node = self.draw.choice(NODES)
         self.free[node] += 1
-        self.queue.on_nodes([node])
+        self.queue.on_nodes_changed([node])
 
     def take(self) -> None:
         """Somebody else takes what is free; nobody is woken."""
@@ -109,14 +106,16 @@ class Model:
     def stop(self) -> None:
         """A decision was stopped."""
         if self.pods:
-            self.queue.backoff.begin(self.draw.choice(sorted(self.pods)), Cause.STOPPED, self.now)
+            self.queue.backoff.begin(
+                self.draw.choice(sorted(self.pods)), BackoffReason.DECISION_STOPPED, self.now
+            )
 
     def wait_a_while(self) -> None:
         self.now += self.draw.choice((0.1, 1.0, 5.0))
 
     def step(self) -> bool:
         """Whether there was one."""
-        self.queue.wake_up(self.now)
+        self.queue.move_to_active_or_backoff(self.now)
         due = self.queue.pop(self.now)
         if due is None:
             return False
@@ -125,33 +124,35 @@ class Model:
         assert part_of(self.queue, key) is None
         pod = self.pods.get(key)
         if pod is None:
-            self.queue.leave(key)
+            self.queue.remove_waiting(key)
             return True
-        self.queue.backoff.forget(key, Cause.STOPPED)
+        self.queue.backoff.forget(key, BackoffReason.DECISION_STOPPED)
         if pod["is_refused"]:
-            self.queue.refuse(key, self.now, None, ())
+            self.queue.add_refused(key, self.now, None, ())
             return True
         node = self.serving(pod, pod["nodes"])
         if node is None:
             constraints = (tuple(sorted(pod["nodes"])),)
-            self.queue.wait(key, self.now, PodClass((pod["count"],), constraints, pod, ()))
+            self.queue.add_unschedulable(
+                key, self.now, PodClass((pod["count"],), constraints, pod, ())
+            )
         else:
             self.free[node] -= pod["count"]
             del self.pods[key]
-            self.queue.leave(key)
+            self.queue.remove_waiting(key)
         return True
 
     def check(self) -> None:
         """Every pod stands in exactly one part."""
         queue = self.queue
-        in_classes = [key for each in queue._classes.values() for key in each._places]
+        in_classes = [key for each in queue._classes.values() for key in each._entries]
         assert len(in_classes) == len(set(in_classes))
         for key in self.pods:
             part = part_of(queue, key)
             assert part is not None, f"{key} is lost"
             assert (key in queue._active) + (key in queue._unschedulable) <= 1
             assert (key in in_classes) <= (part is Part.UNSCHEDULABLE)
-        assert queue._unschedulable.isdisjoint(queue._active._places)
+        assert queue._unschedulable.isdisjoint(queue._active._entries)
 
     def rest(self) -> None:
         before = self.steps
@@ -182,7 +183,7 @@ def test_no_pod_is_lost_and_who_can_be_served_is(seed: int) -> None:
     questions, steps = model.questions, model.steps
     for node in NODES:
         model.free[node] = 0
-        model.queue.on_nodes([node])
+        model.queue.on_nodes_changed([node])
         model.rest()
     assert model.steps == steps, "an event that helps nobody costs a step"
     assert model.questions - questions <= len(NODES) * len(model.queue._classes)

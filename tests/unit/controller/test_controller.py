@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from controller.app import Controller
 from controller.cache.keys import Key
 from controller.settings import ControllerSettings
-from controller.write.commands import SettleUncertain
+from controller.write.commands import FenceClaim
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from tests.unit.controller.allocator.build import claim
@@ -69,9 +69,9 @@ def test_with_a_step_that_does_not_end_it_is_not_alive(
     settings = ControllerSettings(lease_namespace="default")
     controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
     controller.start()
-    monkeypatch.setattr(controller._worker, "lasting", lambda: 119.0)
+    monkeypatch.setattr(controller._worker, "step_seconds", lambda: 119.0)
     assert controller.live() is None
-    monkeypatch.setattr(controller._worker, "lasting", lambda: 121.4)
+    monkeypatch.setattr(controller._worker, "step_seconds", lambda: 121.4)
     assert controller.live() == "a step of the worker has lasted 121 s"
     controller.stop(within=0.5)
 
@@ -88,6 +88,6 @@ def test_the_lease_is_given_back_only_when_all_is_written(
     )
     if not answered:
         found = claim("c") | {"metadata": {"namespace": "d", "name": "c", "uid": "u"}}
-        controller._dispatcher.dispatch(SettleUncertain(Key.of_claim(found), (found,)))
+        controller._dispatcher.dispatch(FenceClaim(key=Key.of_claim(found), claims=(found,)))
     controller.stop(within=0.5)
     assert given_back == [answered]

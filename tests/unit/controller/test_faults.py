@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from controller.queue.event_queue import Replaced, ResourceEvent
-from controller.queue.scheduling_queue import Due
+from controller.queue.scheduling_queue import QueuedKey
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     NODES,
@@ -242,9 +242,9 @@ def running() -> World:
 
 def test_no_fault_ends_the_thread(running: World, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = threading.Event()
-    pop: Callable[[float], Due | None] = running.queue.pop
+    pop: Callable[[float], QueuedKey | None] = running.queue.pop
 
-    def fail_once(now: float) -> Due | None:
+    def fail_once(now: float) -> QueuedKey | None:
         if not failed.is_set():
             failed.set()
             raise KeyError("out of nowhere")

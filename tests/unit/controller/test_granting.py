@@ -95,7 +95,7 @@ def test_a_follower_plans_nothing_for_what_is_gone() -> None:
         world.remove(PODS, name)
         world.remove(RESOURCE_CLAIMS, name)
         world.worker.run_once(0)
-    assert (world.queue.next_wakeup(), world.queue._freed) == (None, [])
+    assert (world.queue.next_wakeup(), world.queue._changes) == (None, [])
     world.lead()
     world.settle()
     assert world.node_of("stays") == "a"

@@ -155,6 +155,6 @@ def test_a_new_pod_has_not_waited_for_as_long_as_the_one_before() -> None:
     world.after(2.0)
     world.put(PODS, pod("q", "y"))
     world.settle()
-    assert not any("kept for" in told for told in world.ears.told)
+    assert not any("reserved for" in told for told in world.ears.told)
     world.after(FAIRNESS)
-    assert any("kept for" in told for told in world.ears.told)
+    assert any("reserved for" in told for told in world.ears.told)

@@ -15,13 +15,13 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry
 
 from controller.allocator.order import Policy
+from controller.app import Ports, new_worker
 from controller.cache.cache import WATCHED
 from controller.cache.claims import MANAGER
 from controller.informers.decoders import decoders
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, Replaced, ResourceEvent
 from controller.settings import ControllerSettings
-from controller.wiring import Ports, wire
 from dra_driver.kube.api import NOTHING, Api, Change, Listing
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.encode import encode
@@ -246,7 +246,7 @@ class World:
             draw=lambda: 0.0,
         )
         _SELECTORS.allowance = Allowance(self.look)
-        self.worker, context = wire(
+        self.worker, context = new_worker(
             SETTINGS.model_copy(update={"pack_nodes": policy.nodes, "pack_cards": policy.cards}),
             ports,
             self._registry,

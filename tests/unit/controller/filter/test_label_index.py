@@ -8,9 +8,10 @@ import pytest
 
 from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.nodes import selector_matches
-from controller.filter.feasible_nodes import NodeFilter, feasible_nodes
 from controller.filter.label_index import LabelIndex
+from controller.filter.node_filter import NodeFilter
 from dra_driver.model.claim import Object
+from dra_driver.selector.allowance import Allowance
 from tests.unit.controller.world import node, pod
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Like")
@@ -54,51 +55,61 @@ def test_as_a_look_at_each_node(seed: int) -> None:
         assert set(numbers.names(index.matching(selector))) == expected, selector
 
 
-def names(fits: NodeFilter, nodes: NodeSet) -> set[str]:
-    return set(fits.numbers.names(nodes))
+class Nodes:
+    """A lister of these nodes."""
+
+    def __init__(self, nodes: dict[str, Object], numbers: NodeNumbers | None = None) -> None:
+        self.nodes = nodes
+        self.nodes_version = 1
+        self.numbers = numbers or NodeNumbers()
+        self.filter = NodeFilter(self, self.numbers, Allowance())
+
+    def names(self, nodes: NodeSet) -> set[str]:
+        return set(self.numbers.names(nodes))
 
 
 def test_a_node_that_changed_is_looked_at_again() -> None:
     known = {"a": labelled("a", zone="x"), "b": labelled("b", zone="y")}
-    version = 1
-    fits = NodeFilter(known, NodeNumbers(), lambda: version)
+    lister = Nodes(known)
     in_x = {"key": "zone", "operator": "In", "values": ["x"]}
     selector: Object = {"nodeSelectorTerms": [{"matchExpressions": [in_x]}]}
     wanting = pod("p", nodeSelector={"zone": "x"})
 
     def found() -> tuple[set[str], set[str]]:
-        where = feasible_nodes(pod("q"), fits, (), excluded={}, volumes=[selector])
-        wanted = feasible_nodes(wanting, fits, (), excluded={})
-        return names(fits, where.fitting), names(fits, wanted.fitting)
+        by_volume = lister.filter.feasible_nodes(pod("q"), (), excluded={}, volumes=[selector])
+        by_label = lister.filter.feasible_nodes(wanting, (), excluded={})
+        return lister.names(by_volume.feasible), lister.names(by_label.feasible)
 
     assert found() == ({"a"}, {"a"})
     known["b"] = labelled("b", zone="x")
-    assert found() == ({"a"}, {"a"})  # nobody has told yet
-    version = 2
+    assert found() == ({"a"}, {"a"})  # the version is the same
+    lister.nodes_version = 2
     assert found() == ({"a", "b"}, {"a", "b"})
 
 
 def test_excluded_nodes_are_left_out_and_counted() -> None:
-    known = {name: node(name) for name in "abcd"}
-    fits = NodeFilter(known, NodeNumbers(), lambda: 1)
+    lister = Nodes({name: node(name) for name in "abcd"})
     nominated = pod("p")
     nominated["status"] = {"nominatedNodeName": "c"}
-    excluded = {"a": "refused lately", "b": "kept for another", "gone": "refused lately"}
-    where = feasible_nodes(nominated, fits, (), excluded=excluded)
-    assert (names(fits, where.fitting), names(fits, where.preferred)) == ({"c", "d"}, {"c"})
-    assert where.reason == "4 nodes: 1 kept for another, 1 refused lately"
-    where = feasible_nodes(nominated, fits, (), excluded={"c": "refused lately"})
-    assert (names(fits, where.fitting), where.preferred) == ({"a", "b", "d"}, 0)
+    excluded = {"a": "refused lately", "b": "reserved for another", "gone": "refused lately"}
+    found = lister.filter.feasible_nodes(nominated, (), excluded=excluded)
+    assert (lister.names(found.feasible), lister.names(found.nominated)) == ({"c", "d"}, {"c"})
+    assert found.reason == "4 nodes: 1 refused lately, 1 reserved for another"
+    found = lister.filter.feasible_nodes(nominated, (), excluded={"c": "refused lately"})
+    assert (lister.names(found.feasible), found.nominated) == ({"a", "b", "d"}, 0)
 
 
 def test_nodes_that_are_numbered_anew_are_found_again() -> None:
     known = {name: node(name) for name in ("x", "z")}
     numbers = NodeNumbers()
     numbers.set_of([f"gone-{number}" for number in range(5_000)])
-    fits = NodeFilter(known, numbers, lambda: 1)
-    assert names(fits, fits.of(pod("p")).fitting) == {"x", "z"}
+    lister = Nodes(known, numbers)
+    everywhere = lister.filter.feasible_nodes(pod("p"), (), excluded={}).feasible
+    assert lister.names(everywhere) == {"x", "z"}
     numbers.trim(known.keys())
     assert numbers.epoch == 1
-    assert names(fits, fits.of(pod("p")).fitting) == {"x", "z"}
+    everywhere = lister.filter.feasible_nodes(pod("p"), (), excluded={}).feasible
+    assert lister.names(everywhere) == {"x", "z"}
     by_name = {"key": "metadata.name", "operator": "In", "values": ["z"]}
-    assert names(fits, fits.matching({"nodeSelectorTerms": [{"matchFields": [by_name]}]})) == {"z"}
+    matching = lister.filter.matching({"nodeSelectorTerms": [{"matchFields": [by_name]}]})
+    assert lister.names(matching) == {"z"}

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from controller.filter.usage import check_asked
+from controller.filter.usage import check_requested
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claim import Object
 from tests.unit.controller.allocator.build import claim, device, pool, request
@@ -152,5 +152,5 @@ def test_thousands_of_containers_are_looked_at_once_each() -> None:
         ]
     }
     began = time.thread_time()
-    check_asked({"metadata": {"namespace": "default", "name": "p"}, "spec": spec}, ours, ())
+    check_requested({"metadata": {"namespace": "default", "name": "p"}, "spec": spec}, ours, ())
     assert time.thread_time() - began < 2.0

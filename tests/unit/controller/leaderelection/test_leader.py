@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from controller.leaderelection.fence import Fence, FencedApi, NotLeader
+from controller.leaderelection.fence import Fence, NotLeader, fenced
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
@@ -296,7 +296,7 @@ WRITES = {
 @pytest.mark.parametrize("call", WRITES.values(), ids=WRITES)
 def test_no_write_passes_a_shut_fence(call: object) -> None:
     fence = Fence(lambda: 100.0)
-    api = FencedApi(cast("Api", Refusing()), fence)
+    api = fenced(cast("Api", Refusing()), fence)
     assert callable(call)
     with pytest.raises(NotLeader):
         call(api)
@@ -309,6 +309,6 @@ def test_no_write_passes_a_shut_fence(call: object) -> None:
 
 
 def test_reads_need_no_lease() -> None:
-    api = FencedApi(cast("Api", Refusing()), Fence(lambda: 100.0))
+    api = fenced(cast("Api", Refusing()), Fence(lambda: 100.0))
     with pytest.raises(KubeError, match="reached the server"):
         api.get(LEASES, "l")

@@ -19,4 +19,4 @@ def part_of(queue: SchedulingQueue, key: Key) -> Part | None:
         return Part.ACTIVE
     if key in queue._unschedulable:
         return Part.UNSCHEDULABLE
-    return Part.BACKOFF if key in queue._at else None
+    return Part.BACKOFF if key in queue._due_at else None

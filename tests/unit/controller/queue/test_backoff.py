@@ -5,72 +5,72 @@ from __future__ import annotations
 import pytest
 
 from controller.cache.keys import Key, Subject
-from controller.queue.backoff import BackoffState, Cause, RetryBackoff
+from controller.queue.backoff import BackoffReason, BackoffState, KeyBackoff
 
 POD, OTHER = (Key(Subject.POD, "default", name) for name in "pq")
 
 
-def backoff(drawn: float = 0.0) -> RetryBackoff:
-    return RetryBackoff(lambda: drawn)
+def backoff(drawn: float = 0.0) -> KeyBackoff:
+    return KeyBackoff(lambda: drawn)
 
 
 @pytest.mark.parametrize(
     ("cause", "pauses"),
     [
-        (Cause.WOKEN_IN_VAIN, [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]),
-        (Cause.STOPPED, [0.5 * 2**n for n in range(10)] + [300.0, 300.0]),
-        (Cause.FAULT, [2.0**n for n in range(9)] + [300.0, 300.0]),
-        (Cause.CALL_FAILED, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0]),
+        (BackoffReason.STILL_UNSCHEDULABLE, [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]),
+        (BackoffReason.DECISION_STOPPED, [0.5 * 2**n for n in range(10)] + [300.0, 300.0]),
+        (BackoffReason.FAULT, [2.0**n for n in range(9)] + [300.0, 300.0]),
+        (BackoffReason.CALL_FAILED, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0]),
     ],
 )
-def test_pauses_grow_until_they_are_forgotten(cause: Cause, pauses: list[float]) -> None:
+def test_pauses_grow_until_they_are_forgotten(cause: BackoffReason, pauses: list[float]) -> None:
     known = backoff()
     assert [known.begin(POD, cause, 5.0) for _ in pauses] == pytest.approx(pauses)
-    assert known.ends(POD, cause) == 5.0 + pauses[-1]
-    assert known.ends(OTHER, cause) == 0.0
+    assert known.until(POD, cause) == 5.0 + pauses[-1]
+    assert known.until(OTHER, cause) == 0.0
     known.forget(POD, cause)
     assert known.begin(POD, cause, 5.0) == pauses[0]
 
 
 def test_they_are_shortened_at_random() -> None:
-    assert backoff(0.5).begin(POD, Cause.WOKEN_IN_VAIN, 0.0) == 0.75
+    assert backoff(0.5).begin(POD, BackoffReason.STILL_UNSCHEDULABLE, 0.0) == 0.75
 
 
 def test_only_a_stopped_decision_and_a_fault_hold_against_changes() -> None:
     known = backoff()
-    for cause in (Cause.WOKEN_IN_VAIN, Cause.CALL_FAILED):
+    for cause in (BackoffReason.STILL_UNSCHEDULABLE, BackoffReason.CALL_FAILED):
         known.begin(POD, cause, 0.0)
-        assert known.until(POD) == 0.0
-    known.begin(POD, Cause.STOPPED, 0.0)
-    assert known.until(POD) == 0.5
-    known.begin(POD, Cause.FAULT, 0.0)
-    assert known.until(POD) == 1.0
+        assert known.blocked_until(POD) == 0.0
+    known.begin(POD, BackoffReason.DECISION_STOPPED, 0.0)
+    assert known.blocked_until(POD) == 0.5
+    known.begin(POD, BackoffReason.FAULT, 0.0)
+    assert known.blocked_until(POD) == 1.0
 
 
 def memory() -> BackoffState:
-    return BackoffState(quiet=5.0, first_retry=30.0, longest_retry=100.0, draw=lambda: 0.0)
+    return BackoffState(quiet_time=5.0, first_retry=30.0, longest_retry=100.0, draw=lambda: 0.0)
 
 
 def test_a_released_claim_is_left_alone_for_a_while() -> None:
     known = memory()
     assert known.quiet_until("c") == 0.0
-    known.released("c", 10.0)
+    known.record_release("c", 10.0)
     assert known.quiet_until("c") == 15.0
     assert known.was_released("c")
 
 
-def test_a_grant_ends_the_story_of_a_release() -> None:
+def test_an_allocation_ends_the_record_of_a_release() -> None:
     known = memory()
-    known.released("c", 10.0)
-    known.granted("p", ["c"], 16.0, "full")
+    known.record_release("c", 10.0)
+    known.record_allocation("p", ["c"], 16.0, "full")
     assert not known.was_released("c")
-    assert known.granted_at("p", 99.0, None) == (16.0, "full")
+    assert known.allocated_at("p", 99.0, None) == (16.0, "full")
 
 
 def test_an_allocation_from_before_a_restart_counts_from_now() -> None:
     known = memory()
-    assert known.granted_at("p", 7.0, "full") == (7.0, "full")
-    assert known.granted_at("p", 9.0, None) == (7.0, "full")
+    assert known.allocated_at("p", 7.0, "full") == (7.0, "full")
+    assert known.allocated_at("p", 9.0, None) == (7.0, "full")
 
 
 def test_a_failed_node_is_avoided_longer_each_time() -> None:
@@ -78,17 +78,17 @@ def test_a_failed_node_is_avoided_longer_each_time() -> None:
     spans = []
     now = 0.0
     for _ in range(4):
-        known.failed("p", "node", now)
-        until = known.avoided("p", now)["node"]
+        known.record_failure("p", "node", now)
+        until = known.nodes_in_backoff("p", now)["node"]
         spans.append(until - now)
         now = until
-        assert known.avoided("p", now) == {}
+        assert known.nodes_in_backoff("p", now) == {}
     assert spans == [30.0, 60.0, 100.0, 100.0]
 
 
 def test_pods_do_not_share_their_failures() -> None:
     known = memory()
-    known.failed("p", "node", 0.0)
-    assert known.avoided("other", 0.0) == {}
+    known.record_failure("p", "node", 0.0)
+    assert known.nodes_in_backoff("other", 0.0) == {}
     known.forget_pod("p")
-    assert known.avoided("p", 0.0) == {}
+    assert known.nodes_in_backoff("p", 0.0) == {}

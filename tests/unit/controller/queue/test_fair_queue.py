@@ -19,7 +19,7 @@ def popped(queue: FairQueue, namespaces: Namespaces, now: float = 0.0) -> list[s
     found = []
     while (head := queue.head(now)) is not None:
         queue.remove(head.key)
-        namespaces.serve(head.key.namespace)
+        namespaces.begin_step(head.key.namespace)
         found.append(f"{head.key.namespace}/{head.key.name}")
     return found
 
@@ -52,7 +52,7 @@ def test_namespaces_of_one_priority_take_namespaces() -> None:
 def test_whoever_was_idle_goes_first_once() -> None:
     namespaces = Namespaces()
     for _ in range(100):
-        namespaces.serve("busy")
+        namespaces.begin_step("busy")
     queue = FairQueue(namespaces)
     for number in range(3):
         queue.push(key(f"busy/{number}"), (0, "1"))
@@ -90,9 +90,9 @@ def test_any_history_gives_what_sorting_gives() -> None:
             assert head is not None
             assert head.key == min(model, key=lambda each: model[each])
             queue.remove(head.key)
-            namespaces.serve("a")
+            namespaces.begin_step("a")
             del model[head.key]
-    assert set(queue._places) == model.keys()
+    assert set(queue._entries) == model.keys()
 
 
 def test_it_does_not_grow_with_keys_that_come_and_go() -> None:

@@ -144,7 +144,7 @@ class WatchedWorld(World):
     """As another thread sees it while a step is under way."""
 
     def look(self) -> float:
-        self.lasted = self.worker.lasting()
+        self.lasted = self.worker.step_seconds()
         return super().look()
 
 
@@ -154,7 +154,7 @@ def test_how_long_the_present_step_lasts_is_seen_from_outside() -> None:
     start(world, "costly", "p", endless(400))
     world.settle()
     assert world.lasted == 1.0  # then it was stopped
-    assert world.worker.lasting() == 0.0
+    assert world.worker.step_seconds() == 0.0
 
 
 def test_a_pod_may_not_look_at_nodes_for_longer_than_a_decision_may_last() -> None:

@@ -92,7 +92,7 @@ def test_after_that_a_node_is_kept_for_it() -> None:
     world = starving()
     start(world, "small")
     assert world.node_of("small") is None
-    assert "1 kept for pod default/large" in world.ears.told[-1]
+    assert "1 reserved for pod default/large" in world.ears.told[-1]
     world.remove(RESOURCE_CLAIMS, "a1")
     world.settle()
     assert world.node_of("large") == "a"
@@ -151,7 +151,7 @@ def test_what_was_kept_is_free_when_the_pod_may_not_have_what_is_found_for_it() 
     world.remove(RESOURCE_CLAIMS, "a0")
     world.settle()
     assert world.node_of("small") is None
-    assert "1 kept for pod default/refused" in world.ears.told[-1]
+    assert "1 reserved for pod default/refused" in world.ears.told[-1]
     world.remove(RESOURCE_CLAIMS, "a1")
     world.settle()
     assert any("would have 2 GCU devices" in each for each in world.ears.told)

@@ -107,7 +107,7 @@ def test_somebody_elses_is_never_touched() -> None:
     world.put(PODS, user())
     assert world.settle() == [f"{NAME} create"]
     [told] = world.ears.told
-    assert told.startswith(f"Pod p: ResourceClaimTemplate {NAME} was made by somebody else:")
+    assert told.startswith(f"Pod p: ResourceClaimTemplate {NAME} was created by somebody else:")
     world.put(PODS, user(claim="p-1"))
     world.after(RETENTION)
     world.remove(PODS, "p")
@@ -141,7 +141,7 @@ def test_a_refusal_is_told_and_tried_again() -> None:
     world.port.refuse.append(Forbidden("exceeded quota: templates", status=403))
     world.put(PODS, user())
     assert world.settle() == [f"{NAME} create"]
-    assert "cannot be made: exceeded quota" in world.ears.told[0]
+    assert "cannot be created: exceeded quota" in world.ears.told[0]
     assert world.after(60.0) == [f"{NAME} create"]
     assert stored(world) is not None
 

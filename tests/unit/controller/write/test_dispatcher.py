@@ -10,9 +10,9 @@ import pytest
 
 from controller.cache.claims import MANAGER
 from controller.cache.keys import Key
-from controller.leaderelection.fence import NotLeader
+from controller.leaderelection.fence import Fence, NotLeader
 from controller.queue.event_queue import EventQueue
-from controller.write.commands import SettleUncertain, WriteDone
+from controller.write.commands import FenceClaim, WriteDone
 from controller.write.dispatcher import WriteDispatcher
 from controller.write.writer import Writer
 from dra_driver.kube.api import Api
@@ -259,9 +259,12 @@ def test_the_end_waits_for_what_is_under_way_but_not_for_ever() -> None:
     api.meanwhile = answer.wait
     api.refuse = [Unavailable("no answer")]
     events = EventQueue()
-    writer = Writer(cast("Api", api))
+    fence = Fence(lambda: 0.0)
+    fence.open_until(1.0, "1")
+    fence.accept()
+    writer = Writer(cast("Api", api), fence)
     dispatcher = WriteDispatcher(ThreadPoolExecutor(1), writer, events.put, limit=1)
-    command = SettleUncertain(Key.of_claim(found), (found,))
+    command = FenceClaim(key=Key.of_claim(found), claims=(found,))
     dispatcher.dispatch(command)
     assert not dispatcher.stop(0.1)
     answer.set()

@@ -1,0 +1,83 @@
+"""Classes of unschedulable pods, and which events help them (kube-scheduler: queueing hints)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller.allocator.allocate import can_serve
+from controller.allocator.claim_request import ClaimRequest
+from controller.allocator.node_set import NodeSet
+from controller.allocator.order import Policy
+from controller.allocator.state import State
+from controller.cache import nodes, pods
+from controller.cache.keys import Key
+from controller.filter.node_filter import NodeFilter
+from controller.queue.step_limiter import StepLimiter
+from dra_driver.model.claim import Object, allocation
+from dra_driver.selector.allowance import AllowanceSpent
+
+HINT_SECONDS: Final = 0.1
+"""After so long the thread handles its events before it asks for the next hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodClass:
+    """Pods that the same events help: their claims have equal shapes, and they have equal
+    constraints on nodes. `pod`, its unallocated claims `wanted`, and the node `selectors` of its
+    volumes and of its other claims stand for all of them."""
+
+    shape: tuple[object, ...]
+    constraints: tuple[object, ...]
+    pod: Object = field(compare=False)
+    wanted: Sequence[ClaimRequest] = field(compare=False)
+    selectors: Sequence[Object] = field(compare=False, default=())
+
+    @classmethod
+    def of(
+        cls,
+        pod: Object,
+        wanted: Sequence[ClaimRequest],
+        allocated: Iterable[Object],
+        volumes: Sequence[Object],
+    ) -> PodClass:
+        """`allocated` are the pod's other claims; `volumes` are node selectors of its volumes."""
+        of_claims = [(allocation(claim) or {}).get("nodeSelector") for claim in allocated]
+        selectors = [*filter(None, of_claims), *volumes]
+        constraints = pods.node_name(pod), nodes.digest([nodes.demand(pod), selectors])
+        return cls(tuple(each.shape for each in wanted), constraints, pod, wanted, selectors)
+
+
+class QueueingHints:
+    """Asks the filter and the allocator."""
+
+    def __init__(
+        self, state: State, node_filter: NodeFilter, policy: Policy, steps: StepLimiter
+    ) -> None:
+        self._state = state
+        self._filter = node_filter
+        self._policy = policy
+        self._steps = steps
+
+    def helps(self, pod_class: PodClass, key: Key, changed: NodeSet) -> bool:
+        """Whether one of the changed nodes can serve the class, whose first pod is `key`. True if
+        that takes too long to find out."""
+        with self._steps.step("hint", key.namespace, HINT_SECONDS):
+            try:
+                feasible = self._feasible(pod_class, changed)
+                return bool(feasible) and can_serve(
+                    self._state, pod_class.wanted, feasible, policy=self._policy
+                )
+            except AllowanceSpent:
+                return True
+
+    def _feasible(self, pod_class: PodClass, changed: NodeSet) -> NodeSet:
+        bound = pods.node_name(pod_class.pod)
+        if bound:
+            return changed & self._state.numbers.bit(bound)
+        feasible = self._filter.feasible_among(pod_class.pod, changed)
+        for selector in pod_class.selectors:
+            if feasible:
+                feasible &= self._filter.matching(selector)
+        return feasible
