@@ -13,6 +13,7 @@ from controller.app import Controller
 from controller.cache.claims import MANAGER
 from controller.extender.extender import Extender
 from controller.settings import ControllerSettings
+from controller.webhook.webhook import Webhook
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
@@ -54,14 +55,23 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     ProcessCollector(registry=registry)
     identity = settings.pod_name or socket.gethostname()
     controller = front_of(settings, api)(settings, api, registry, identity=identity)
+    webhook = webhook_of(settings, api, registry, identity=identity)
     probes = ProbeServer(
-        settings.http_port, ready=controller.ready, live=controller.live, registry=registry
+        settings.http_port,
+        ready=controller.ready,
+        live=lambda: controller.live() or (None if webhook is None else webhook.live()),
+        registry=registry,
     )
     probes.start()
     logger.info("probes on port %d", probes.port)
+    if webhook is not None:
+        webhook.start()
+        logger.info("serving the admission webhook on port %d", webhook.port)
     controller.start()
     stop.wait()
     logger.info("stopping")
+    if webhook is not None:
+        webhook.stop()
     controller.stop()
     probes.stop()
     api.close()
@@ -79,6 +89,15 @@ def front_of(settings: ControllerSettings, api: Api) -> type[Controller | Extend
     check_server(version)
     logger.info("serving %s by allocating ResourceClaims", version)
     return Controller
+
+
+def webhook_of(
+    settings: ControllerSettings, api: Api, registry: CollectorRegistry, *, identity: str
+) -> Webhook | None:
+    """The admission webhook; None where no certificate for it is named."""
+    if settings.webhook_certificate is None and settings.webhook_key is None:
+        return None
+    return Webhook(settings, api, registry, identity=identity)
 
 
 if __name__ == "__main__":

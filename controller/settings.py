@@ -45,6 +45,32 @@ class ControllerSettings(Settings):
         description="Common name that kube-scheduler's client certificate must have; any without "
         "it.",
     )
+    webhook_certificate: Path | None = Field(
+        None,
+        description="Certificate of the admission webhook, a PEM file; read anew when it changes. "
+        "Without it there is no webhook.",
+    )
+    webhook_key: Path | None = Field(None, description="The webhook certificate's key, a PEM file.")
+    webhook_port: int = Field(
+        8443, ge=0, le=65535, description="HTTPS port of the admission webhook; 0 takes any."
+    )
+    webhook_device_classes: str = Field(
+        "",
+        description="Comma-separated names of further DeviceClasses whose requests' amounts the "
+        "webhook moves into opaque configuration.",
+    )
+    webhook_scheduler_names: str = Field(
+        "",
+        description="Comma-separated names of schedulers from which the webhook takes new pods.",
+    )
+    webhook_scheduler_name: str = Field(
+        "default-scheduler", description="Name of the scheduler that the webhook gives them to."
+    )
+    webhook_drop_node_selector: bool = Field(
+        True,
+        description="Whether the webhook removes the node selector enflame.com/gcushare=true "
+        "from pods whose limits become a claim.",
+    )
     allocator: Literal["controller"] = Field(
         "controller",
         description="Who allocates: this controller is the only choice of this version.",

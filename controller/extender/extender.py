@@ -16,14 +16,20 @@ from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.assigned import Assignments
 from controller.extender.binder import Binder
 from controller.extender.cache import ExtenderCache
-from controller.extender.certificates import CertificateFiles, Certificates
 from controller.extender.decide import fits
-from controller.extender.expiry import Expiry
 from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
-from controller.extender.server import ExtenderServer
 from controller.extender.service import Service
 from controller.extender.watching import NodeHandler, PodHandler
+from controller.https.certificates import (
+    AUTHORITY,
+    CLIENT,
+    SERVER,
+    CertificateFiles,
+    Certificates,
+)
+from controller.https.expiry import RENEW, Expiry
+from controller.https.server import HttpsServer
 from controller.leaderelection.fence import Fence, fenced
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.settings import ControllerSettings
@@ -42,6 +48,18 @@ logger = logging.getLogger(__name__)
 
 _LOOK_EVERY: Final = 0.5  # seconds
 _END: Final = 10.0  # seconds that stopping takes at most
+
+_CERTIFICATES: Final = {
+    SERVER: ("the certificate of the scheduler extender", RENEW),
+    CLIENT: (
+        "the certificate that kube-scheduler shows the extender",
+        f"{RENEW}; then give the cluster's own kube-scheduler the new files, and restart it",
+    ),
+    AUTHORITY: (
+        "the CA of the scheduler extender and of kube-scheduler",
+        "replace it, and the certificates that it has issued",
+    ),
+}
 
 
 class Extender:
@@ -83,13 +101,19 @@ class Extender:
             check=self._check,
         )
         certificates = Certificates(_files(settings), settings.extender_client_subject)
-        self._server = ExtenderServer(
-            settings.extender_port, certificates, service.answers, host=settings.extender_host
+        self._server = HttpsServer(
+            settings.extender_port,
+            certificates,
+            service.answers,
+            name="extender",
+            purpose="of the scheduler extender",
+            host=settings.extender_host,
         )
         self._recorder = EventRecorder(api, controller=f"{DRIVER}/controller", instance=identity)
         self._expiry = Expiry(
             certificates.ends,
-            self._metrics,
+            _CERTIFICATES,
+            self._metrics.certificate_ends,
             self._recorder,
             api,
             namespace=settings.lease_namespace,
@@ -218,7 +242,7 @@ class Extender:
     def _run(self) -> None:
         while not self._stopped.wait(_LOOK_EVERY):
             self.look()
-            self._expiry.look()
+            self._expiry.check()
 
 
 def _files(settings: ControllerSettings) -> CertificateFiles:

@@ -15,7 +15,6 @@ from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes, prioritize
 from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
-from controller.extender.server import Answer
 from controller.extender.wire import (
     parse_bind,
     parse_preemption,
@@ -25,6 +24,7 @@ from controller.extender.wire import (
     render_scores,
     render_victims,
 )
+from controller.https.server import Answer
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.names import DRIVER
 

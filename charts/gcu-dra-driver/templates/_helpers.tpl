@@ -53,25 +53,21 @@ app.kubernetes.io/component: {{ .component }}
 {{- if not (or (include "gcu.dra" .) .Values.extender.schedulerImage) -}}true{{- end -}}
 {{- end -}}
 
-{{/*
-The day on which helm issued the extender's certificates, which is today where it has them renewed: they are older than a month,
-or one of them is not there.
-*/}}
+{{/* The day on which helm issued the extender's certificates. */}}
 {{- define "gcu.extender.issued" -}}
 {{- $name := include "gcu.extender.name" . -}}
-{{- $known := list -}}
-{{- range list $name (printf "%s-client" $name) (printf "%s-authority" $name) -}}
-{{- $found := lookup "v1" "Secret" $.Release.Namespace . -}}
-{{- $known = append $known (dig "metadata" "annotations" "gcu.enflame.com/issued" "" $found) -}}
+{{- include "gcu.certificates.issued" (list . $name (printf "%s-client" $name) (printf "%s-authority" $name)) -}}
 {{- end -}}
-{{- $issued := first $known -}}
-{{- $age := sub (now | unixEpoch) (toDate "2006-01-02" $issued | unixEpoch) -}}
-{{- if and (eq (uniq $known | len) 1) (lt $age (mul 30 86400)) -}}
-{{ $issued }}
-{{- else -}}
-{{ dateInZone "2006-01-02" now "UTC" }}
+
+{{/*
+Not empty where the controller serves an admission webhook: before Kubernetes 1.36 API servers drop amounts of claims, and have no
+mutating admission policies.
+*/}}
+{{- define "gcu.webhook" -}}
+{{- if and (include "gcu.dra" .) (semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version) -}}true{{- end -}}
 {{- end -}}
-{{- end -}}
+{{- define "gcu.webhook.name" -}}{{ include "gcu.fullname" . }}-webhook{{- end -}}
+{{- define "gcu.webhook.serverSecret" -}}{{ .Values.webhook.serverSecret | default (include "gcu.webhook.name" .) }}{{- end -}}
 
 {{/* Not empty where pods get GCUs by ResourceClaims, as the programs themselves decide it: DRA can be switched off. */}}
 {{- define "gcu.dra" -}}

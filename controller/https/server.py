@@ -1,4 +1,4 @@
-"""The extender's HTTPS server: JSON in, JSON out, a thread for each connection."""
+"""An HTTPS server for JSON: POST with a body in, a body out, a thread for each connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
-from controller.extender.certificates import Certificates
+from controller.https.certificates import Certificates
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.http_server import Handler, HttpServer
 
@@ -25,13 +25,13 @@ that binds a burst of pods has fewer."""
 
 _IDLE: Final = 90.0  # seconds; Go's client keeps an idle connection that long
 _HANDSHAKE: Final = 10.0
-_TELL_EVERY: Final = 1.0  # seconds between two lines of the log about strangers
+_LOG_EVERY: Final = 1.0  # seconds between two lines of the log about strangers
 _LONGEST: Final = 16 * 2**20  # bytes of a call: names of 5,000 nodes and a pod make 0.5 MiB
 
 
-class ExtenderServer:
-    """Answers POST at the paths of `answers` to clients whose certificate is of the
-    right authority. Port 0 takes a free one; `port` tells which after `start`."""
+class HttpsServer:
+    """Answers POST at the paths of `answers` to the clients that `certificates` admit. Port 0
+    takes a free one; `port` is the one in use after `start`."""
 
     def __init__(
         self,
@@ -39,10 +39,15 @@ class ExtenderServer:
         certificates: Certificates,
         answers: Mapping[str, Answer],
         *,
+        name: str,
+        purpose: str,
         host: str = "",
     ) -> None:
-        """`host` is an IP address, all without it."""
+        """`name` is the thread's, and `purpose` says in an error what the port is for. `host` is
+        an IP address, all without it."""
         self.port = port
+        self._name = name
+        self._purpose = purpose
         self._host = host
         self._certificates = certificates
         self._answers = answers
@@ -51,7 +56,14 @@ class ExtenderServer:
     def start(self) -> None:
         """Raises InvalidValue where the certificate cannot be read or the port is taken."""
         self._certificates.context()
-        self._server = _Server(self._host, self.port, self._certificates, self._answers)
+        self._server = _Server(
+            self.port,
+            self._certificates,
+            self._answers,
+            name=self._name,
+            purpose=self._purpose,
+            host=self._host,
+        )
         self.port = self._server.server_address[1]
         self._server.start()
 
@@ -66,16 +78,23 @@ class ExtenderServer:
 
 class _Server(HttpServer):
     def __init__(
-        self, host: str, port: int, certificates: Certificates, answers: Mapping[str, Answer]
+        self,
+        port: int,
+        certificates: Certificates,
+        answers: Mapping[str, Answer],
+        *,
+        name: str,
+        purpose: str,
+        host: str,
     ) -> None:
         self.certificates = certificates
         self.answers = answers
-        self._told = float("-inf")
+        self._logged_at = float("-inf")
         super().__init__(
             port,
             _Handler,
-            name="extender",
-            purpose="of the scheduler extender",
+            name=name,
+            purpose=purpose,
             limit=MOST_STRANGERS,
             host=host,
         )
@@ -96,7 +115,8 @@ class _Server(HttpServer):
         request.settimeout(_HANDSHAKE)
         request.do_handshake()
         self.certificates.admit(request)
-        self.connections.release(request)  # it is of a client that may bind pods
+        if self.certificates.requires_client:
+            self.connections.release(request)  # the client is known
         _Handler(request, client_address, self)
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -104,9 +124,9 @@ class _Server(HttpServer):
         if isinstance(error, (ssl.SSLError, Refused)):
             # Anybody can have as many refused as it likes.
             now = time.monotonic()
-            level = logging.INFO if now >= self._told + _TELL_EVERY else logging.DEBUG
+            level = logging.INFO if now >= self._logged_at + _LOG_EVERY else logging.DEBUG
             if level == logging.INFO:
-                self._told = now
+                self._logged_at = now
             logger.log(level, "%s was not served: %s", client_address, error)
         else:
             super().handle_error(request, client_address)
@@ -115,10 +135,11 @@ class _Server(HttpServer):
 class _Handler(Handler):
     server: _Server
     idle = _IDLE
-    protocol_version = "HTTP/1.1"  # kube-scheduler keeps its connections
+    protocol_version = "HTTP/1.1"  # kube-scheduler and API servers keep their connections
 
     def do_POST(self) -> None:  # noqa: N802 (http.server's name)
-        answer = self.server.answers.get(self.path)
+        # An API server adds the webhook's timeout as a query.
+        answer = self.server.answers.get(self.path.partition("?")[0])
         length = self.headers.get("Content-Length", "")
         if answer is None:
             self._refuse(HTTPStatus.NOT_FOUND, f"served are {', '.join(self.server.answers)}")
@@ -127,7 +148,9 @@ class _Handler(Handler):
         elif len(length) > len(str(_LONGEST)) or int(length) > _LONGEST:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {_LONGEST} bytes are read")
         else:
-            body = answer(self.read_body(int(length)))
+            question = self.read_body(int(length))
+            with self.server.connections.answering(self.connection):
+                body = answer(question)
             self.send(HTTPStatus.OK, "application/json", body)
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from controller.extender.certificates import AUTHORITY, CLIENT, SERVER
-from controller.extender.metrics import Metrics
+from prometheus_client import Gauge
+
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.events import EventType, Recorder
@@ -22,29 +22,21 @@ REASON: Final = "GcuCertificateExpires"
 DAY: Final = 86400.0
 WARNED: Final = 30 * DAY
 
+RENEW: Final = "renew it: helm upgrade does so where helm created it"
+
 _EVERY: Final = 60.0
-_RENEW: Final = "renew it: helm upgrade does so where helm created it"
-_WHAT: Final = {
-    SERVER: ("the certificate of the scheduler extender", _RENEW),
-    CLIENT: (
-        "the certificate that kube-scheduler shows the extender",
-        f"{_RENEW}; then give the cluster's own kube-scheduler the new files, and restart it",
-    ),
-    AUTHORITY: (
-        "the CA of the scheduler extender and of kube-scheduler",
-        "replace it, and the certificates that it has issued",
-    ),
-}
 
 
 class Expiry:
-    """`ends` gives until when each certificate is valid; `now` is Unix time. Events are about the
-    pod `name` of `namespace`, the extender's own."""
+    """`ends` gives until when each certificate is valid, by a name of which `descriptions` has
+    what the certificate is, and how it is renewed. `gauge` has the label ``certificate``; `now` is
+    Unix time. Events are about the pod `name` of `namespace`, this program's own."""
 
     def __init__(
         self,
         ends: Callable[[], Mapping[str, float]],
-        metrics: Metrics,
+        descriptions: Mapping[str, tuple[str, str]],
+        gauge: Gauge,
         recorder: Recorder,
         api: Api,
         *,
@@ -53,7 +45,8 @@ class Expiry:
         now: Callable[[], float],
     ) -> None:
         self._ends = ends
-        self._metrics = metrics
+        self._descriptions = descriptions
+        self._gauge = gauge
         self._recorder = recorder
         self._api = api
         self._namespace = namespace
@@ -62,8 +55,8 @@ class Expiry:
         self._due = 0.0
         self._report_due: dict[str, float] = {}
 
-    def look(self) -> None:
-        """To be called often; works once a minute."""
+    def check(self) -> None:
+        """Update the metric and send due events. To be called often; works once a minute."""
         now = self._now()
         if now < self._due:
             return
@@ -71,16 +64,16 @@ class Expiry:
         try:
             found = self._ends()
         except GcuError as error:
-            logger.warning("until when certificates are valid is not known: %s", error)
+            logger.warning("the certificates cannot be read: %s", error)
             return
         for which, end in found.items():
-            self._metrics.certificate_ends.labels(which).set(end)
+            self._gauge.labels(which).set(end)
             if end - now <= WARNED and now >= self._report_due.get(which, 0.0):
                 self._report_due[which] = now + DAY
                 self._report(which, end, now)
 
     def _report(self, which: str, end: float, now: float) -> None:
-        what, remedy = _WHAT[which]
+        what, remedy = self._descriptions[which]
         verb = "expires" if end > now else "expired"
         note = f"{what} {verb} at {datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M} UTC: {remedy}"
         logger.warning("%s", note)

@@ -30,15 +30,16 @@ CLIENT: Final = "client"
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """PEM files, as a kubernetes.io/tls Secret mounts them: `client_authority` is the authority
-    of the certificates that kube-scheduler may show."""
+    """PEM files, as a kubernetes.io/tls Secret mounts them. `client_authority` is the authority
+    of the certificates that clients must show; without it clients need none."""
 
     certificate: Path
     key: Path
-    client_authority: Path
+    client_authority: Path | None = None
 
     def all(self) -> tuple[Path, ...]:
-        return self.certificate, self.key, self.client_authority
+        authority = self.client_authority
+        return (self.certificate, self.key, *([] if authority is None else [authority]))
 
 
 class Certificates:
@@ -63,11 +64,10 @@ class Certificates:
             try:
                 stamp = tuple(_stamp(path) for path in self._files.all())
                 if self._context is None or stamp != self._stamp:
-                    ends = {
-                        SERVER: min(_ends(self._files.certificate)),
+                    ends = {SERVER: min(_ends(self._files.certificate))}
+                    if self._files.client_authority is not None:
                         # Of several any one will do.
-                        AUTHORITY: max(_ends(self._files.client_authority)),
-                    }
+                        ends[AUTHORITY] = max(_ends(self._files.client_authority))
                     self._context = _load(self._files)
                     self._ends |= ends
                     self._stamp = stamp
@@ -76,15 +76,17 @@ class Certificates:
                 if self._context is None:
                     raise InvalidValue(
                         f"the certificate to serve with cannot be loaded: {error}",
-                        remedy="give PEM files of a certificate, its key, and the CA of "
-                        "kube-scheduler's",
+                        remedy="give PEM files of a certificate, its key, and the CA of the "
+                        "client's",
                     ) from error
-                logger.warning("the certificate stays the one before: %s", error)
+                logger.warning("the previous certificate stays in use: %s", error)
             return self._context
 
     def admit(self, client: ssl.SSLSocket) -> None:
-        """Take note of the client's certificate, which its authority has signed. Raises Refused
-        where it has another subject than the one required."""
+        """Record the end of the client's certificate, if clients must show one. Raises Refused
+        where the certificate has another subject than the one required."""
+        if self._files.client_authority is None:
+            return
         found: dict[str, Any] = client.getpeercert() or {}
         names = [
             value for part in found.get("subject", ()) for key, value in part if key == "commonName"
@@ -96,6 +98,11 @@ class Certificates:
             )
         with self._lock:
             self._ends[CLIENT] = ssl.cert_time_to_seconds(str(found["notAfter"]))
+
+    @property
+    def requires_client(self) -> bool:
+        """Whether a client must show a certificate."""
+        return self._files.client_authority is not None
 
     def ends(self) -> Mapping[str, float]:
         """Until when (Unix time) the certificates are valid: the server's, the authority's and,
@@ -114,9 +121,9 @@ def _load(files: CertificateFiles) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(files.certificate, files.key)
-    # Whoever may call `bind` binds pods: nobody without a certificate comes in.
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(files.client_authority)
+    if files.client_authority is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(files.client_authority)
     return context
 
 

@@ -11,11 +11,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Gauge
 
-from controller.extender.certificates import CertificateFiles, Certificates
-from controller.extender.expiry import DAY, Expiry
-from controller.extender.metrics import Metrics
+from controller.https.certificates import CertificateFiles, Certificates
+from controller.https.expiry import DAY, Expiry
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from dra_driver.model.claim import Object
@@ -58,9 +57,10 @@ def files(tmp_path: Path) -> CertificateFiles:
     return made
 
 
-def write(path: Path, files: CertificateFiles, *ends: dt.datetime) -> None:
+def write(path: Path | None, files: CertificateFiles, *ends: dt.datetime) -> None:
     key = serialization.load_pem_private_key(files.key.read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
+    assert path is not None
     path.write_bytes(b"".join(certificate(each, key) for each in ends))
 
 
@@ -124,7 +124,11 @@ class Reported:
         self.pods = Pods()
         self._expiry = Expiry(
             lambda: self.ends,
-            Metrics(self.registry),
+            {
+                "server": ("the certificate of the server", "renew it"),
+                "client": ("the certificate of its client", "renew it"),
+            },
+            Gauge("end", "Ends.", ["certificate"], registry=self.registry),
             self.recorder,
             cast("Api", self.pods),
             namespace="gcu",
@@ -133,14 +137,13 @@ class Reported:
         )
 
     def pass_days(self, days: float) -> None:
-        """Looks every hour."""
+        """Checks every hour."""
         for _ in range(round(days * 24)):
-            self._expiry.look()
+            self._expiry.check()
             self.now += 3600
 
     def metric(self, which: str) -> Any:
-        name = "gcu_extender_certificate_expiration_timestamp_seconds"
-        return self.registry.get_sample_value(name, {"certificate": which})
+        return self.registry.get_sample_value("end", {"certificate": which})
 
 
 def test_the_metric_has_the_end_of_each_certificate() -> None:
@@ -161,7 +164,7 @@ def test_an_event_says_so_every_day_from_thirty_days_before() -> None:
     reported.pass_days(3)
     assert len(reported.recorder.lines) == 3
     assert reported.recorder.lines[0].startswith(
-        "GcuCertificateExpires the certificate of the scheduler extender expires at "
+        "GcuCertificateExpires the certificate of the server expires at "
         "2027-01-02 12:00 UTC: renew it"
     )
     assert reported.recorder.told[0][0]["metadata"]["uid"] == "uid-1"
@@ -180,5 +183,5 @@ def test_an_expired_one_is_reported_whether_or_not_the_pod_can_be_read() -> None
     reported.pods.away = True
     reported.pass_days(1)
     [line] = reported.recorder.lines
-    assert "shows the extender expired at 2026-11-22" in line
+    assert "of its client expired at 2026-11-22" in line
     assert reported.recorder.told[0][0]["metadata"]["name"] == "controller-1"

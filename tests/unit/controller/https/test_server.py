@@ -7,7 +7,7 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from ipaddress import IPv4Address
 from multiprocessing.connection import wait
@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from controller.extender.certificates import CertificateFiles, Certificates
-from controller.extender.server import MOST_STRANGERS, ExtenderServer
+from controller.https.certificates import CertificateFiles, Certificates
+from controller.https.server import MOST_STRANGERS, Answer, HttpsServer
 from dra_driver.model.errors import InvalidValue
 from dra_driver.telemetry.http_server import HttpServer
 from tests.cluster.pki import SCHEDULER, Authority, KeyPair
@@ -42,13 +42,24 @@ def files(authority: Authority, tmp_path: Path) -> CertificateFiles:
     pair = authority.server("first", (LOCAL,), ())
     made = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")
     install(made, pair)
+    assert made.client_authority is not None
     made.client_authority.write_bytes(authority.certificate.read_bytes())
     return made
 
 
+def serve(
+    trusted: CertificateFiles | Certificates, answers: Mapping[str, Answer], *, port: int = 0
+) -> HttpsServer:
+    """Not started."""
+    certificates = trusted if isinstance(trusted, Certificates) else Certificates(trusted)
+    return HttpsServer(
+        port, certificates, answers, name="extender", purpose="of the scheduler extender"
+    )
+
+
 @pytest.fixture
-def server(files: CertificateFiles) -> Iterator[ExtenderServer]:
-    made = ExtenderServer(0, Certificates(files), {"/filter": lambda body: b"<" + body + b">"})
+def server(files: CertificateFiles) -> Iterator[HttpsServer]:
+    made = serve(files, {"/filter": lambda body: b"<" + body + b">"})
     made.start()
     yield made
     made.stop()
@@ -56,7 +67,7 @@ def server(files: CertificateFiles) -> Iterator[ExtenderServer]:
 
 @pytest.fixture
 def talk(
-    server: ExtenderServer, authority: Authority, scheduler: KeyPair
+    server: HttpsServer, authority: Authority, scheduler: KeyPair
 ) -> Iterator[http.client.HTTPSConnection]:
     """A connection as kube-scheduler has it."""
     made = connection(server, authority, scheduler)
@@ -73,7 +84,7 @@ def install(files: CertificateFiles, pair: KeyPair) -> None:
 
 
 def connection(
-    server: ExtenderServer, authority: Authority, client: KeyPair | None
+    server: HttpsServer, authority: Authority, client: KeyPair | None
 ) -> http.client.HTTPSConnection:
     trust = ssl.create_default_context(cafile=str(authority.certificate))
     if client is not None:
@@ -81,7 +92,7 @@ def connection(
     return http.client.HTTPSConnection(str(LOCAL), server.port, context=trust, timeout=10)
 
 
-def served_serial(server: ExtenderServer, authority: Authority, client: KeyPair) -> str:
+def served_serial(server: HttpsServer, authority: Authority, client: KeyPair) -> str:
     made = connection(server, authority, client)
     made.connect()
     assert isinstance(made.sock, ssl.SSLSocket)
@@ -99,15 +110,13 @@ def test_one_connection_carries_many_calls(talk: http.client.HTTPSConnection) ->
         assert answer.headers["Content-Type"] == "application/json"
 
 
-def test_nobody_comes_in_without_a_certificate(
-    server: ExtenderServer, authority: Authority
-) -> None:
+def test_nobody_comes_in_without_a_certificate(server: HttpsServer, authority: Authority) -> None:
     with pytest.raises((ssl.SSLError, ConnectionError)):
         answer(connection(server, authority, None))
 
 
 def test_nobody_comes_in_with_a_certificate_of_another_authority(
-    server: ExtenderServer, authority: Authority, tmp_path: Path
+    server: HttpsServer, authority: Authority, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
     stranger = Authority(tmp_path / "other").client("scheduler", SCHEDULER)
@@ -120,16 +129,16 @@ def call(talk: http.client.HTTPSConnection) -> None:
     assert talk.getresponse().read() == b"<x>"
 
 
-def strangers(server: ExtenderServer, count: int) -> list[socket.socket]:
+def strangers(server: HttpsServer, count: int) -> list[socket.socket]:
     """Connections that show no certificate."""
     return [socket.create_connection((str(LOCAL), server.port), timeout=10) for _ in range(count)]
 
 
 def test_strangers_that_say_nothing_give_way_to_others(
-    server: ExtenderServer, talk: http.client.HTTPSConnection, monkeypatch: pytest.MonkeyPatch
+    server: HttpsServer, talk: http.client.HTTPSConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else they would take all files that the process may open."""
-    monkeypatch.setattr("controller.extender.server._HANDSHAKE", 600.0)
+    monkeypatch.setattr("controller.https.server._HANDSHAKE", 600.0)
     call(talk)
     silent = strangers(server, MOST_STRANGERS + 1)
     ended = wait(silent, timeout=10)
@@ -140,7 +149,7 @@ def test_strangers_that_say_nothing_give_way_to_others(
 
 
 def test_a_burst_of_connections_waits_to_be_accepted(
-    server: ExtenderServer, monkeypatch: pytest.MonkeyPatch
+    server: HttpsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linux would tell the others a second later, at the earliest."""
     accepting = threading.Lock()
@@ -183,7 +192,7 @@ def test_other_calls_are_refused(
 
 
 def test_a_new_certificate_is_served_without_a_restart(
-    server: ExtenderServer, files: CertificateFiles, authority: Authority, scheduler: KeyPair
+    server: HttpsServer, files: CertificateFiles, authority: Authority, scheduler: KeyPair
 ) -> None:
     before = served_serial(server, authority, scheduler)
     install(files, authority.server("second", (LOCAL,), ()))
@@ -191,7 +200,7 @@ def test_a_new_certificate_is_served_without_a_restart(
 
 
 def test_a_certificate_that_cannot_be_read_leaves_the_one_before(
-    server: ExtenderServer,
+    server: HttpsServer,
     files: CertificateFiles,
     authority: Authority,
     scheduler: KeyPair,
@@ -201,22 +210,22 @@ def test_a_certificate_that_cannot_be_read_leaves_the_one_before(
     files.key.write_text("half a key")
     with caplog.at_level(logging.WARNING):
         assert served_serial(server, authority, scheduler) == before
-    assert "the certificate stays the one before" in caplog.text
+    assert "the previous certificate stays in use" in caplog.text
 
 
 def test_without_any_certificate_it_does_not_start(files: CertificateFiles) -> None:
     files.certificate.unlink()
     with pytest.raises(InvalidValue, match="certificate to serve with cannot be loaded"):
-        ExtenderServer(0, Certificates(files), {}).start()
+        serve(files, {}).start()
 
 
-def test_a_taken_port_is_said(server: ExtenderServer, files: CertificateFiles) -> None:
+def test_a_taken_port_is_said(server: HttpsServer, files: CertificateFiles) -> None:
     with pytest.raises(InvalidValue, match=f"port {server.port} of the scheduler extender"):
-        ExtenderServer(server.port, Certificates(files), {}).start()
+        serve(files, {}, port=server.port).start()
 
 
 def test_a_body_that_comes_byte_by_byte_is_ended(
-    server: ExtenderServer, talk: http.client.HTTPSConnection, monkeypatch: pytest.MonkeyPatch
+    server: HttpsServer, talk: http.client.HTTPSConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dra_driver.telemetry.http_server.LONGEST_REQUEST", 0.3)
     talk.putrequest("POST", "/filter")
@@ -239,7 +248,7 @@ def test_a_call_that_ends_in_the_middle_is_not_answered(
         calls.append(body)
         return b"{}"
 
-    server = ExtenderServer(0, Certificates(files), {"/bind": note})
+    server = serve(files, {"/bind": note})
     server.start()
     try:
         made = connection(server, authority, scheduler)
@@ -266,7 +275,7 @@ def test_a_subject_of_the_client_can_be_required(
 ) -> None:
     is_served = subject in ("", SCHEDULER.user)
     certificates = Certificates(files, subject)
-    server = ExtenderServer(0, certificates, {"/filter": lambda body: body})
+    server = serve(certificates, {"/filter": lambda body: body})
     server.start()
     try:
         with caplog.at_level(logging.INFO):
@@ -282,9 +291,9 @@ def test_a_subject_of_the_client_can_be_required(
 
 
 def test_strangers_fill_no_log(
-    server: ExtenderServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    server: HttpsServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.extender.server._TELL_EVERY", 600.0)
+    monkeypatch.setattr("controller.https.server._LOG_EVERY", 600.0)
     with caplog.at_level(logging.INFO):
         for stranger in strangers(server, 20):
             stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -293,3 +302,21 @@ def test_strangers_fill_no_log(
                     pass
             stranger.close()
     assert len([each for each in caplog.messages if "was not served" in each]) == 1
+
+
+def test_without_an_authority_clients_need_no_certificate(
+    files: CertificateFiles, authority: Authority
+) -> None:
+    certificates = Certificates(CertificateFiles(files.certificate, files.key))
+    server = serve(certificates, {"/filter": lambda body: body})
+    server.start()
+    try:
+        assert answer(connection(server, authority, None)) == b"x"
+    finally:
+        server.stop()
+    assert certificates.ends().keys() == {"server"}
+
+
+def test_a_query_does_not_matter(talk: http.client.HTTPSConnection) -> None:
+    talk.request("POST", "/filter?timeout=5s", b"x")
+    assert talk.getresponse().read() == b"<x>"

@@ -1,0 +1,1 @@
+"""The HTTPS server that kube-scheduler (extender) and API servers (webhook) call."""

@@ -1,0 +1,1 @@
+"""The mutating admission webhook of clusters before Kubernetes 1.36; docs/adr/0025 has why."""

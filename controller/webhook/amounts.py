@@ -1,0 +1,96 @@
+"""Moves ``capacity.requests`` of claims and claim templates into opaque configuration. Pure.
+
+API servers before Kubernetes 1.36 drop ``capacity`` after admission, on create and on update, and a
+stored claim does not show that it asked for more than the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from controller.webhook.review import Operation
+from dra_driver.config.device_config import amount_entry, read_config
+from dra_driver.model.amounts import CAPACITY_OF_MODE, config_applies, requested_amount
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import Refused
+from dra_driver.model.request_config import RequestConfig
+
+_Form = tuple[str, str, Mapping[str, Any]]  # name, JSON pointer, and the form of a request
+
+
+def move_amounts(obj: Object, classes: Collection[str]) -> list[Operation]:
+    """The patch for a ResourceClaim or ResourceClaimTemplate (resource.k8s.io/v1): requests for
+    `classes` ask for the same amounts by GcuConfig. Nothing where that is done already.
+
+    Raises Refused where a request asks for another capacity, or for two different amounts, and
+    InvalidValue for a quantity or a configuration that is not understood.
+    """
+    path, spec = "/spec", obj.get("spec") or {}
+    if "spec" in spec:  # a template has the spec of its claims one level down
+        path, spec = "/spec/spec", spec["spec"]
+    devices = spec.get("devices") or {}
+    title = f"{obj['kind']} {(obj.get('metadata') or {}).get('name') or 'without a name yet'}"
+    moved: list[Operation] = []
+    added: dict[tuple[tuple[str, int], ...], list[str]] = {}
+    for name, pointer, form in _forms(devices):
+        asked = (form.get("capacity") or {}).get("requests") or {}
+        if not asked or form.get("deviceClassName") not in classes:
+            continue
+        amounts = {each: _amount(title, name, each, asked[each]) for each in sorted(asked)}
+        configured = _configured(title, name, devices).amounts
+        _check(title, name, amounts, configured)
+        moved.append({"op": "remove", "path": f"{path}/devices{pointer}/capacity"})
+        new = tuple(each for each in amounts.items() if each[0] not in configured)
+        if new:
+            added.setdefault(new, []).append(name)
+    entries = [amount_entry(requests, dict(amounts)) for amounts, requests in added.items()]
+    return [*moved, *_additions(f"{path}/devices/config", devices.get("config") or (), entries)]
+
+
+def _forms(devices: Mapping[str, Any]) -> Iterator[_Form]:
+    for i, request in enumerate(devices.get("requests") or ()):
+        if request.get("exactly"):
+            yield request["name"], f"/requests/{i}/exactly", request["exactly"]
+        for j, sub in enumerate(request.get("firstAvailable") or ()):
+            name = f"{request['name']}/{sub['name']}"
+            yield name, f"/requests/{i}/firstAvailable/{j}", sub
+
+
+def _amount(title: str, request: str, capacity: str, quantity: object) -> int:
+    if capacity not in CAPACITY_OF_MODE.values():
+        raise Refused(
+            f"{title}, request {request}: the capacity {capacity} cannot be requested here, as "
+            "API servers before Kubernetes 1.36 drop it",
+            remedy="select devices by their attributes instead",
+        )
+    return requested_amount(str(quantity))
+
+
+def _configured(title: str, request: str, devices: Mapping[str, Any]) -> RequestConfig:
+    found = RequestConfig()
+    for entry in devices.get("config") or ():
+        if config_applies(entry, request):
+            found = (read_config(entry, title) or RequestConfig()).over(found)
+    return found
+
+
+def _check(
+    title: str, request: str, amounts: Mapping[str, int], configured: Mapping[str, int]
+) -> None:
+    for name, amount in amounts.items():
+        if configured.get(name, amount) != amount:
+            raise Refused(
+                f"{title}, request {request}: its GcuConfig asks for {name} {configured[name]}, "
+                f"and its capacity.requests for {amount}",
+                remedy="ask for the same amount in both, or leave one of them out",
+            )
+
+
+def _additions(
+    path: str, present: Sequence[object], entries: Sequence[Object]
+) -> Iterator[Operation]:
+    if entries and not present:
+        yield {"op": "add", "path": path, "value": entries}
+    else:
+        yield from ({"op": "add", "path": f"{path}/-", "value": each} for each in entries)

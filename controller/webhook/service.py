@@ -1,0 +1,71 @@
+"""Answers API servers' calls: from bytes to bytes, without effects, so that a dry run is safe."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter
+
+from controller.https.server import Answer
+from controller.webhook.amounts import move_amounts
+from controller.webhook.gate import set_gate
+from controller.webhook.limits import LimitRules, translate_limits
+from controller.webhook.review import Operation, parse_review, render_allowed, render_denied
+from dra_driver.model.claim import Object
+from dra_driver.model.errors import GcuError
+
+logger = logging.getLogger(__name__)
+
+AMOUNTS: Final = "/amounts"
+LIMITS: Final = "/limits"
+GATE: Final = "/gate"
+
+Mutation = Callable[[Object], Sequence[Operation]]
+"""The patch for an object. Raises GcuError where the object is not to be stored."""
+
+
+class WebhookService:
+    """Every replica answers, whichever leads: a patch depends on the object alone. `classes` are
+    the DeviceClasses whose requests' amounts are moved."""
+
+    def __init__(
+        self, classes: Collection[str], rules: LimitRules, registry: CollectorRegistry
+    ) -> None:
+        self._mutations: Mapping[str, Mutation] = {
+            AMOUNTS: partial(move_amounts, classes=frozenset(classes)),
+            LIMITS: partial(translate_limits, rules=rules),
+            GATE: set_gate,
+        }
+        self._reviews = Counter(
+            "gcu_webhook_reviews",
+            "Calls of API servers by path and result: patched, unchanged, denied or failed.",
+            ["path", "result"],
+            registry=registry,
+        )
+
+    @property
+    def answers(self) -> Mapping[str, Answer]:
+        """By path."""
+        return {path: partial(self._answer, path) for path in self._mutations}
+
+    def _answer(self, path: str, body: bytes) -> bytes:
+        uid = ""
+        try:
+            review = parse_review(body)
+            uid = review.uid
+            patch = self._mutations[path](review.obj)
+        except GcuError as error:
+            self._reviews.labels(path, "denied").inc()
+            logger.info("%s: %s", path, error)
+            return render_denied(uid, str(error), HTTPStatus.UNPROCESSABLE_ENTITY)
+        except Exception as error:
+            self._reviews.labels(path, "failed").inc()
+            logger.exception("%s: internal error", path)
+            message = f"internal error of gcu-dra-controller: {error!r}; see its log"
+            return render_denied(uid, message, HTTPStatus.INTERNAL_SERVER_ERROR)
+        self._reviews.labels(path, "patched" if patch else "unchanged").inc()
+        return render_allowed(uid, patch)

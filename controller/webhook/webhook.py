@@ -1,0 +1,123 @@
+"""The webhook as one thing: wired from its ports, started, stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from controller.https.certificates import SERVER, CertificateFiles, Certificates
+from controller.https.expiry import RENEW, Expiry
+from controller.https.server import HttpsServer
+from controller.settings import ControllerSettings
+from controller.webhook.limits import LimitRules
+from controller.webhook.service import WebhookService
+from dra_driver.kube.api import Api
+from dra_driver.kube.events import EventRecorder
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.names import DEVICE_CLASSES, DRIVER
+from dra_driver.telemetry.program import Deadline
+from dra_driver.util.background import Background
+
+_CHECK_EVERY: Final = 60.0  # seconds between two checks of the certificate's end
+_END: Final = 5.0  # seconds that stopping takes at most
+_CERTIFICATES: Final = {SERVER: ("the certificate of the admission webhook", RENEW)}
+
+
+class Webhook(Background):
+    """Serves API servers, and reports when its certificate expires, in a thread of its own.
+
+    Constructing has no effects. Raises InvalidValue where a file of the certificate is not named.
+    """
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        api: Api,
+        registry: CollectorRegistry,
+        *,
+        identity: str,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`identity` is this pod's name; `now` is Unix time."""
+        super().__init__("webhook-certificate")
+        service = WebhookService(
+            [*DEVICE_CLASSES, *_names(settings.webhook_device_classes)],
+            LimitRules(
+                frozenset(_names(settings.webhook_scheduler_names)),
+                settings.webhook_scheduler_name,
+                settings.webhook_drop_node_selector,
+            ),
+            registry,
+        )
+        certificates = Certificates(_files(settings))
+        self._server = HttpsServer(
+            settings.webhook_port,
+            certificates,
+            service.answers,
+            name="webhook",
+            purpose="of the admission webhook",
+        )
+        self._recorder = EventRecorder(api, controller=f"{DRIVER}/controller", instance=identity)
+        self._expiry = Expiry(
+            certificates.ends,
+            _CERTIFICATES,
+            Gauge(
+                "gcu_webhook_certificate_expiration_timestamp_seconds",
+                "When the certificate of the admission webhook expires.",
+                ["certificate"],
+                registry=registry,
+            ),
+            self._recorder,
+            api,
+            namespace=settings.lease_namespace,
+            name=identity,
+            now=now,
+        )
+
+    @property
+    def port(self) -> int:
+        """The HTTPS port, after `start`."""
+        return self._server.port
+
+    def start(self) -> None:
+        """Start all threads. Raises InvalidValue where certificate or port are not to be had."""
+        self._server.start()
+        self._recorder.start()
+        super().start()
+
+    def stop(self, timeout: float = _END) -> None:
+        """Serve nobody any more, within so many seconds."""
+        deadline = Deadline(timeout)
+        self._server.stop()
+        super().stop(deadline.left())
+        self._recorder.stop(deadline.left())
+
+    def run(self) -> None:
+        """The thread's work."""
+        while True:
+            self._expiry.check()
+            if self._wait(_CHECK_EVERY):
+                return
+
+    def live(self) -> str | None:
+        """Which thread ended, which only a fault of ours can cause."""
+        if not self._server.is_alive():
+            return "the server of the webhook ended"
+        return None if self.is_alive() else "the check of the webhook's certificate ended"
+
+
+def _names(text: str) -> list[str]:
+    return [each for each in (part.strip() for part in text.split(",")) if each]
+
+
+def _files(settings: ControllerSettings) -> CertificateFiles:
+    certificate, key = settings.webhook_certificate, settings.webhook_key
+    if certificate is None or key is None:
+        raise InvalidValue(
+            "the admission webhook has no certificate or no key",
+            remedy="set webhook-certificate and webhook-key, or neither",
+        )
+    return CertificateFiles(certificate, key)
