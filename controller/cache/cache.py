@@ -1,4 +1,4 @@
-"""The cluster as the watches tell it. Touched by one thread only."""
+"""The cluster as the watches report it."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def not_isolated(_resource: Resource, _obj: Object) -> AbstractContextManager[No
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An object that is not as it was; `old` or `new` is None where there was or is none."""
+    """An object before and after; None where there was or is none."""
 
     resource: Resource
     old: Object | None
     new: Object | None
 
     def is_gone(self) -> bool:
-        """Whether the old object is there no more, though another one may have its name."""
+        """Whether the old object was deleted. Another one may have its name."""
         return self.old is not None and (self.new is None or uid_of(self.old) != uid_of(self.new))
 
     def unpacked(self) -> Changed:
@@ -79,20 +79,20 @@ class Changed:
 
 
 class Tombstones:
-    """UIDs of what was deleted lately, so that no late answer or list brings it back."""
+    """UIDs of objects that were deleted lately, so that no late answer or list brings one back."""
 
     def __init__(self) -> None:
         self._uids: OrderedDict[str, None] = OrderedDict()
 
     def add(self, uid: str) -> None:
-        """The object is gone, by the word of its watch."""
+        """The watch reported that the object is deleted."""
         self._uids[uid] = None
         self._uids.move_to_end(uid)
         if len(self._uids) > _REMEMBERED:
             self._uids.popitem(last=False)
 
     def discard(self, uid: str) -> None:
-        """It is there after all, by the same word: another label has hidden it."""
+        """The watch reported the object again: its labels had taken it out of the selection."""
         self._uids.pop(uid, None)
 
     def __contains__(self, uid: str) -> bool:
@@ -100,35 +100,35 @@ class Tombstones:
 
 
 class ClusterCache:
-    """Objects by kind and name, and what follows from them: inventory, holdings, room on nodes.
+    """Objects by kind and name, and what follows from them: the inventory, allocated devices, free
+    resources of nodes. One thread uses it.
 
-    An older version never replaces a newer one of the same object: what a write of ours answered
-    is put in at once, and the watch brings older ones after it. Nor does such an answer, or a new
-    leader's list, bring back what the watch has told to be gone meanwhile: an allocation that is no
-    more would hold its devices for ever. There is one object of a name at a time, and what is
-    counted is counted by UID.
+    An older version never replaces a newer one of the same object: the answer to a write of ours is
+    taken in at once, and the watch delivers older versions after it. Nor does such an answer, or
+    the list of a new leader, bring back an object that the watch reported as deleted: its
+    allocation would hold its devices for ever.
 
-    `nodes` are those of the moment; `nodes_version` is another one whenever a node has come, gone
-    or changed in what pods demand of it.
+    `nodes` are the present ones; `nodes_version` changes with each node that comes, goes or changes
+    in a field that decides which pods may run there.
 
-    What cannot be taken in, `isolate` having ended the attempt, leaves what was known of the object
-    as it was: what an allocated claim held is still held.
+    Where an object cannot be read, `isolate` ends the attempt, and the previous version stays: the
+    devices of an allocated claim stay allocated.
     """
 
     def __init__(self, selectors: Selectors, isolate: Isolate = not_isolated) -> None:
         self._isolate = isolate
         self._objects: dict[Resource, dict[Name, Object]] = {each: {} for each in WATCHED}
-        self._classes: dict[str, Object] = {}
-        self.nodes: dict[str, Object] = {}
+        self.nodes = self._objects[NODES]
         self.nodes_version = 0
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
-        self._state = State(self._inventory, AllocatedDevices(), self._classes, selectors)
+        classes = self._objects[DEVICE_CLASSES]
+        self._state = State(self._inventory, AllocatedDevices(), classes, selectors)
         self._counts = Counts(self._state, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
         self._gone = Tombstones()
 
     def replace(self, resource: Resource, items: Iterable[Object]) -> Iterator[Changed]:
-        """These are all the objects of the kind. Returns what changed by that; each change is
-        unpacked when it is read."""
+        """`items` are all objects of the kind. Returns what changed; each change is unpacked when
+        it is read."""
         listed: dict[str, Object] = {}
         for each in items:
             with self._isolate(resource, each):
@@ -138,73 +138,96 @@ class ClusterCache:
         updates += [(Change.ADDED, each) for each in listed.values()]
         if resource is PODS:
             self._counts.resources.keep_pods(listed.keys())
-        changes = [self._isolated(resource, change, each) for change, each in updates]
+        changes = [self._apply(resource, change, each) for change, each in updates]
         return (each.unpacked() for each in changes if each is not None)
 
     def apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
         """One object. Returns what changed, or None where it was known already. ADDED and DELETED
-        come from the watch; what is read beside it is MODIFIED."""
-        changed = self._isolated(resource, change, obj)
+        come from the watch; an object that is read beside the watch is MODIFIED."""
+        changed = self._apply(resource, change, obj)
         return None if changed is None else changed.unpacked()
 
-    def _isolated(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
+    def _apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
         changed: Changed | None = None
         with self._isolate(resource, obj):
             read = unpacked(obj)
             if resource is not PODS or (change is not Change.DELETED and pods.concerns_us(read)):
-                return self._apply(resource, change, obj, read)
-            # The cluster's other pods are none of our business, but for what they take.
-            changed = self._apply(PODS, Change.DELETED, obj, read)
+                return self._store(resource, change, obj, read)
+            # A pod without claims counts by what it takes of its node, and is not stored.
+            changed = self._store(PODS, Change.DELETED, obj, read)
             self._counts.resources.set_pod(uid_of(read), None if change is Change.DELETED else read)
         return changed
 
-    def _apply(
+    def _store(
         self, resource: Resource, change: Change, obj: Object, read: Object
     ) -> Changed | None:
         """`read` is `obj` unpacked."""
-        name, uid, known = _name(read), uid_of(read), self._objects[resource]
-        old = known.get(name)
-        old_read = None if old is None else unpacked(old)
-        if change is Change.DELETED:
-            if old_read is None or uid_of(old_read) != uid:
-                return None
-        else:
-            if change is Change.ADDED:
-                self._gone.discard(uid)
-            if uid in self._gone or (old_read is not None and not is_newer(read, old_read)):
-                return None
+        name, uid, objects = _name(read), uid_of(read), self._objects[resource]
         new = None if change is Change.DELETED else obj
-        _put(known, name, new)
+        stored = objects.get(name)
+        old = None if stored is None else unpacked(stored)
+        if new is None and (old is None or uid_of(old) != uid):
+            return None
+        if change is Change.ADDED:
+            self._gone.discard(uid)
+        if new is not None and (uid in self._gone or (old is not None and not is_newer(read, old))):
+            return None
+        _put(objects, name, new)
         try:
-            self._follow(resource, name, old_read, None if new is None else read)
+            self._follow(resource, name, old, None if new is None else read)
         except Exception:
-            _put(known, name, old)
+            _put(objects, name, stored)
             raise
-        changed = Changed(resource, old, new)
-        if old_read is not None and (new is None or uid_of(old_read) != uid):
-            self._gone.add(uid_of(old_read))
-        return changed
+        if old is not None and (new is None or uid_of(old) != uid):
+            self._gone.add(uid_of(old))
+        return Changed(resource, stored, new)
+
+    def _follow(
+        self, resource: Resource, name: Name, old: Object | None, new: Object | None
+    ) -> None:
+        """Update what follows from the object. Where this raises, nothing was updated."""
+        if resource is PODS:
+            self._counts.set_pod(name, old, new)
+        elif resource is RESOURCE_CLAIMS:
+            self._counts.set_claim(name, old, new)
+        elif resource is RESOURCE_SLICES and new is not None:
+            self._inventory.put(new)
+        elif resource is RESOURCE_SLICES and old is not None:
+            self._inventory.remove(old)
+        elif resource is DEVICE_TAINT_RULES:
+            self._inventory.set_rule(name, None if new is None else TaintRule.parse(new))
+        elif resource is NODES:
+            self._set_node(name, old, new)
+
+    def _set_node(self, name: Name, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            nodes.check(new)
+        self._counts.resources.set_node(name, new)
+        if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
+            self.nodes_version += 1
+        if new is None:
+            self._state.numbers.trim(self.nodes.keys())
 
     def assume(self, claim: Object) -> None:
-        """Count the claim as if it were allocated so, whatever is told of it, until `forget`:
-        the write is under way."""
+        """Count the claim as allocated so, whatever the watch reports, until `forget`: its write is
+        under way."""
         self._counts.assume(_name(claim), claim)
 
     def forget(self, claim: Object) -> None:
-        """From now on what is told of the claim counts."""
+        """Count the claim as the watch reported it."""
         self._counts.forget(_name(claim), claim)
 
     def state(self) -> State:
-        """What the allocator decides on; always the same object, which follows each change."""
+        """What the allocator decides on: one object, which changes with the cluster."""
         return self._state
 
     def get(self, key: Key) -> Object | None:
-        """What the key names."""
+        """The object that the key names."""
         found = self._objects[RESOURCE_OF[key.subject]].get(f"{key.namespace}/{key.name}")
         return None if found is None else unpacked(found)
 
     def everything(self) -> Iterator[Changed]:
-        """All objects that are reconciled, as if they had just come."""
+        """All objects that are reconciled, as new ones."""
         for resource in RESOURCE_OF.values():
             for each in tuple(self._objects[resource].values()):
                 yield Changed(resource, None, unpacked(each))
@@ -214,7 +237,7 @@ class ClusterCache:
         return self._alive(self._counts.index.users_of_template(f"{key.namespace}/{key.name}"))
 
     def nodes_with_capacity(self, pod: Object) -> NodeSet:
-        """The nodes that have cpu, memory and a place left for the pod."""
+        """The nodes that have cpu, memory and a pod slot left for the pod."""
         return self._counts.resources.nodes_with_capacity(pod)
 
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
@@ -236,10 +259,9 @@ class ClusterCache:
         return self._alive(self._counts.index.users(_name(claim)))
 
     def cards_of_replicas(self, pod: Object) -> Mapping[CardKey, int]:
-        """By card, how many other pods of the same workload have something of it, what is being
-        written for them included; until the next change. Pods of one workload have one controller:
-        a Deployment's pods of one template have their ReplicaSet, so that a new template spreads by
-        itself."""
+        """By card, how many other pods of the same workload use it, pending writes included; until
+        the next change. A workload is one controller: pods of a Deployment have the ReplicaSet of
+        their template, so that a new template spreads by itself."""
         return self._counts.cards_of_replicas(_name(pod), pod)
 
     def _alive(self, names: Iterable[Name]) -> list[Object]:
@@ -247,39 +269,10 @@ class ClusterCache:
         alive = (unpacked(pod) for pod in found if pod is not None)
         return [pod for pod in alive if not pods.is_done(pod)]
 
-    def _follow(
-        self, resource: Resource, name: Name, old: Object | None, new: Object | None
-    ) -> None:
-        """Learn what follows from the object. Where this raises, nothing was learnt."""
-        if resource is PODS:
-            self._counts.set_pod(name, old, new)
-        elif resource is RESOURCE_CLAIMS:
-            self._counts.set_claim(name, old, new)
-        elif resource is RESOURCE_SLICES and new is not None:
-            self._inventory.put(new)
-        elif resource is RESOURCE_SLICES and old is not None:
-            self._inventory.remove(old)
-        elif resource is DEVICE_TAINT_RULES:
-            self._inventory.set_rule(name, None if new is None else TaintRule.parse(new))
-        elif resource is DEVICE_CLASSES:
-            _put(self._classes, name, new)
-        elif resource is NODES:
-            self._set_node(name, old, new)
-
-    def _set_node(self, name: str, old: Object | None, new: Object | None) -> None:
-        if new is not None:
-            nodes.check(new)
-        self._counts.resources.set_node(name, new)
-        if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
-            self.nodes_version += 1
-        _put(self.nodes, name, new)
-        if new is None:
-            self._state.numbers.trim(self.nodes.keys())
-
 
 def is_newer(obj: Object, old: Object) -> bool:
-    """Whether it is a later version than the old one, or a later object of its name: the versions
-    of one resource compare as numbers (documented since Kubernetes 1.35)."""
+    """Whether the object is a later version than the old one, or a later object of that name:
+    resourceVersions of one resource compare as numbers (documented since Kubernetes 1.35)."""
     return int(obj["metadata"]["resourceVersion"]) > int(old["metadata"]["resourceVersion"])
 
 

@@ -61,13 +61,13 @@ def decoders() -> Mapping[Resource, Decoder]:
     belong to several objects."""
     interner = Interner()
     return {
-        PODS: Typed(models.Pod, partial(_pod, interner)),
+        PODS: Typed(models.POD, partial(_pod, interner)),
         RESOURCE_CLAIMS: ClaimDecoder(interner),
-        NODES: Typed(models.Node, partial(_shared, interner, _ALIKE_NODES)),
-        RESOURCE_SLICES: Typed(models.Slice, _slice),
-        DEVICE_CLASSES: Typed(models.DeviceClass),
-        DEVICE_TAINT_RULES: Typed(models.TaintRule),
-        RESOURCE_CLAIM_TEMPLATES: Typed(models.ClaimTemplate),
+        NODES: Typed(models.NODE, partial(_shared, interner, _ALIKE_NODES)),
+        RESOURCE_SLICES: Typed(models.SLICE, _slice),
+        DEVICE_CLASSES: Typed(models.DEVICE_CLASS),
+        DEVICE_TAINT_RULES: Typed(models.TAINT_RULE),
+        RESOURCE_CLAIM_TEMPLATES: Typed(models.CLAIM_TEMPLATE),
     }
 
 
@@ -75,7 +75,7 @@ class ClaimDecoder:
     """Decodes a claim in use to the fields that are read, and any other one whole."""
 
     def __init__(self, interner: Interner) -> None:
-        self._in_use = Typed(models.ClaimInUse, partial(_claim, interner))
+        self._in_use = Typed(models.CLAIM_IN_USE, partial(_claim, interner))
 
     def decode(self, text: Text) -> Object:
         claim = self._in_use.decode(text)
