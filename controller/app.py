@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
@@ -19,11 +18,10 @@ from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.queue.backoff import BackoffState, KeyBackoff
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
-from controller.queue.fair_queue import Namespaces
+from controller.queue.fair_queue import Namespaces, StepLimiter
 from controller.queue.queueing_hints import QueueingHints
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
-from controller.queue.step_limiter import StepLimiter
 from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.faults import FaultIsolator
@@ -67,31 +65,23 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """How the deciding thread reaches the world. `executor` runs the writes; `clock` returns
-    seconds, `now` the time of the wall clock, `draw` a random number in [0, 1)."""
-
-    api: Api
-    recorder: Recorder
-    executor: Executor
-    clock: Callable[[], float]
-    now: Callable[[], datetime]
-    draw: Callable[[], float]
-
-
 def new_worker(
     settings: ControllerSettings,
-    ports: Ports,
+    api: Api,
     registry: CollectorRegistry,
     *,
+    recorder: Recorder,
+    pool: Executor,
     events: EventQueue,
     fence: Fence,
     selectors: Selectors,
+    clock: Callable[[], float],
+    now: Callable[[], datetime],
+    draw: Callable[[], float],
 ) -> tuple[Worker, Context]:
-    """The deciding thread, not started, and what its parts share. Has no effects."""
-    clock, draw = ports.clock, ports.draw
-    reporter = Reporter(ports.recorder, registry)
+    """The deciding thread, not started, and what its parts share. Has no effects. `pool` executes
+    the writes; `clock` returns seconds, `now` the time of day, `draw` random numbers in [0, 1)."""
+    reporter = Reporter(recorder, registry)
     faults = FaultIsolator(reporter)
     namespaces = Namespaces()
     steps = StepLimiter(selectors.allowance, namespaces, reporter.steps, clock)
@@ -110,10 +100,8 @@ def new_worker(
         clock=clock,
     )
     reporter.observe(queue)
-    writer = Writer(ports.api, fence)
-    dispatcher = WriteDispatcher(
-        ports.executor, writer, events.put, limit=settings.writes_in_flight
-    )
+    writer = Writer(api, fence)
+    dispatcher = WriteDispatcher(pool, writer, events.put, limit=settings.writes_in_flight)
     backoff = BackoffState(
         quiet_time=settings.quiet_time,
         first_retry=settings.node_retry,
@@ -121,13 +109,12 @@ def new_worker(
         draw=draw,
     )
     context = Context(settings, cache, dispatcher, backoff, queue, reporter, policy, clock)
-    committer = AllocationCommitter(context, ports.now)
     worker = Worker(
         context,
         events=events,
-        reconciler=Reconciler(context, node_filter, guard, committer),
+        reconciler=Reconciler(context, node_filter, guard, AllocationCommitter(context, now)),
         previous_leader=PreviousLeaderFence(
-            ports.api, ports.executor, writer, fence, events, cache, faults.isolate
+            api, pool, writer, fence, events, cache, faults.isolate
         ),
         fence=fence,
         steps=steps,
@@ -160,14 +147,18 @@ class Controller:
             clock=clock,
             now=now,
         )
-        executor = ThreadPoolExecutor(settings.writes_in_flight, thread_name_prefix="writes")
         self._worker, context = new_worker(
             settings,
-            Ports(api, self._recorder, executor, clock, now, draw=random.random),
+            api,
             registry,
+            recorder=self._recorder,
+            pool=ThreadPoolExecutor(settings.writes_in_flight, thread_name_prefix="writes"),
             events=self._events,
             fence=fence,
             selectors=Selectors(Allowance(clock)),
+            clock=clock,
+            now=now,
+            draw=random.random,
         )
         self._dispatcher = context.dispatcher
         self._elector = LeaderElector(

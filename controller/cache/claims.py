@@ -8,7 +8,7 @@ the next. The server's own record cannot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from controller.cache import pods
@@ -77,11 +77,3 @@ def given_up(old: Object | None, new: Object | None, pod: Object) -> bool:
 def allocated_node(claim: Object) -> str | None:
     """The one node that the claim's allocation is for."""
     return selected_name((allocation(claim) or {}).get("nodeSelector"))
-
-
-def class_names(claims: Iterable[Object]) -> Iterator[str]:
-    """The DeviceClasses that the claims name."""
-    for claim in claims:
-        for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-            for each in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-                yield (each or {}).get("deviceClassName", "")

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from functools import reduce
+from operator import and_, or_
+from typing import Any, Final, Protocol
 
-from controller.allocator.node_set import NodeNumbers, NodeSet
+from controller.allocator.node_set import NodeNumbers, NodeSet, set_of_numbers
 from controller.cache import nodes, pods
-from controller.filter.label_index import LabelIndex
 from dra_driver.model.claim import Object, allocation
 from dra_driver.selector.allowance import Allowance
 
 _LIMIT: Final = 256  # remembered constraints; pods of one workload have the same
 _FEW: Final = 16  # nodes that are examined one by one
 _BETWEEN_CHECKS: Final = 8  # nodes; constraints of a megabyte take 20 ms for each node
+
+
+# Nodes by the value of a label (None: without it), each set without the zeros below its first node:
+# the hostname has a group for each node, and a set with a bit for each node may take 2 KB.
+_Groups = Mapping[str | None, tuple[int, NodeSet]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ class NodeFilter:
         self._allowance = allowance
         self._versions = lister.nodes_version, numbers.epoch
         self._filtered: OrderedDict[bytes, _Filtered] = OrderedDict()
-        self._index = LabelIndex(lister.nodes, numbers)
+        self._groups: dict[tuple[str, str], _Groups] = {}  # by the part of a term, and its key
 
     def feasible_nodes(
         self,
@@ -109,10 +115,19 @@ class NodeFilter:
             [name for name in names if nodes.filter_reason(pod, known[name]) is None]
         )
 
-    def matching(self, selector: Object) -> NodeSet:
-        """The nodes that a NodeSelector (core/v1) allows."""
+    def matching(self, selector: Mapping[str, Any]) -> NodeSet:
+        """The nodes for which `selector_matches` is true, from an index of the values of labels: a
+        selector costs what it selects, not an examination of each node."""
         self._forget_outdated()
-        return self._index.matching(selector)
+        found = 0
+        for term in selector.get("nodeSelectorTerms") or ():
+            sets = [
+                self._with_requirement(part, requirement)
+                for part in ("matchExpressions", "matchFields")
+                for requirement in term.get(part) or ()
+            ]
+            found |= reduce(and_, sets) if sets else 0  # a term without requirements: no node
+        return found
 
     def _filter(self, pod: Object) -> _Filtered:
         self._forget_outdated()
@@ -137,12 +152,33 @@ class NodeFilter:
                 reasons[reason] += 1
         return _Filtered(self._numbers.set_of(feasible), reasons)
 
+    def _with_requirement(self, part: str, requirement: Mapping[str, Any]) -> NodeSet:
+        groups = self._groups.get((part, requirement["key"]))
+        if groups is None:
+            groups = self._groups[part, requirement["key"]] = self._group(part, requirement["key"])
+        if requirement["operator"] == "In":
+            values = [each for each in requirement.get("values") or () if each in groups]
+        else:
+            values = [each for each in groups if nodes.requirement_holds(requirement, each)]
+        return reduce(or_, (groups[value][1] << groups[value][0] for value in values), 0)
+
+    def _group(self, part: str, key: str) -> _Groups:
+        numbers: defaultdict[str | None, list[int]] = defaultdict(list)
+        for name, node in self._lister.nodes.items():
+            found = nodes.labels_of(node) if part == "matchExpressions" else {"metadata.name": name}
+            numbers[found.get(key)].append(self._numbers.number(name))
+        first = {value: min(each) for value, each in numbers.items()}
+        return {
+            value: (first[value], set_of_numbers(number - first[value] for number in each))
+            for value, each in numbers.items()
+        }
+
     def _forget_outdated(self) -> None:
         versions = self._lister.nodes_version, self._numbers.epoch
         if versions != self._versions:
             self._versions = versions
             self._filtered.clear()
-            self._index = LabelIndex(self._lister.nodes, self._numbers)
+            self._groups.clear()
 
 
 def _summary(reasons: Counter[str], feasible: int) -> str:

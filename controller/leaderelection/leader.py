@@ -19,15 +19,15 @@ from dra_driver.util.background import Background
 logger = logging.getLogger(__name__)
 
 LONGEST: Final = 600.0
-"""Seconds that a lease may last. Nobody waits longer for one, whatever stands in it: a stolen token
-can write anything there."""
+"""Seconds that a lease may last. No replica waits longer, whatever the Lease says: a stolen token
+can write anything into it."""
 _MOST_TRANSITIONS: Final = 2**31 - 1  # coordination.k8s.io/v1, an int32
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """Seconds. Others wait `duration` after the last renewal that they saw; the leader stops
-    writing `renew_deadline` after it began its last successful one; it renews every `retry`."""
+    """Seconds. Other replicas wait `duration` after the last renewal that they saw. The leader
+    writes until `renew_deadline` after the start of its last renewal; it renews every `retry`."""
 
     duration: float = 15.0
     renew_deadline: float = 10.0
@@ -37,12 +37,12 @@ class LeaseTimes:
 class LeaderElector(Background):
     """Acquires and renews the lease in a thread of its own; opens and closes the fence.
 
-    A term's name is ``leaseTransitions`` and the lease's own identity, so that a lease which was
-    deleted and made anew repeats none. A process begins a term of its own, even under the name of
-    the one before it.
+    A term's name is ``leaseTransitions`` and the start of the Lease's UID: a Lease that was deleted
+    and created again repeats no name. A process begins a term of its own, even under the identity
+    of the process before it.
 
-    Clocks of different machines are never compared: another holder's lease ends `duration`
-    seconds after this process saw it change. `on_leading` is called whenever the lease was won.
+    Clocks of two machines are never compared: the lease of another holder ends `duration` seconds
+    after this process saw it change. `on_leading` is called when the lease was won.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class LeaderElector(Background):
         self._on_leading = on_leading
         self._now = now
         self._clock = clock
-        self._seen: Object | None = None
-        self._seen_at = 0.0
+        self._observed: Object | None = None
+        self._observed_at = 0.0
         self._has_led = False
         self._give_back = True
 
     def stop(self, timeout: float, *, give_back: bool = True) -> None:
-        """Stop renewing, and write nothing any more. Unless `give_back`, the lease expires;
-        else it is given back, so that the next one need not wait."""
+        """Renew no more, and close the fence. With `give_back` the next leader need not wait until
+        the lease expires."""
         self._give_back = give_back
         super().stop(timeout)
         self._fence.close()
@@ -85,22 +85,21 @@ class LeaderElector(Background):
         while not self._stopped.is_set():
             self.step()
             self._wait(self._times.retry)
-        # Here, as a server that does not answer must not hold up whoever stops us.
+        # In this thread, because a server that does not answer must not delay `stop`.
         if self._give_back:
             self.release()
 
     def step(self) -> None:
-        """One attempt to acquire or renew. Never raises KubeError: the fence closes by itself."""
-        led = self._fence.is_open()
-        begun = self._clock()
+        """One attempt to acquire or renew. Raises no KubeError: the fence closes by itself."""
+        led, began_at = self._fence.is_open(), self._clock()
         try:
-            held = self._acquire_or_renew()
+            holds = self._try_acquire_or_renew()
         except KubeError as error:
             logger.warning("cannot renew the lease %s/%s: %s", self._namespace, self._name, error)
             return
-        if held:
+        if holds:
             self._has_led = True
-            self._fence.open_until(begun + self._times.renew_deadline, self._term())
+            self._fence.open_until(began_at + self._times.renew_deadline, self._term())
             if not led:
                 logger.info("%s leads", self._identity)
                 self._on_leading()
@@ -109,18 +108,18 @@ class LeaderElector(Background):
             logger.warning("%s no longer leads", self._identity)
 
     def release(self) -> None:
-        """Give the lease back if it is ours; close the fence in any case."""
+        """Give the lease back if this process holds it; close the fence in any case."""
         led = self._fence.is_open()
         self._fence.close()
-        if not led or self._seen is None:
+        if not led or self._observed is None:
             return
-        spec = self._spec(self._seen) | {"holderIdentity": "", "leaseDurationSeconds": 1}
+        spec = self._spec(self._observed) | {"holderIdentity": "", "leaseDurationSeconds": 1}
         try:
-            self._api.replace(LEASES, self._seen | {"spec": spec})
+            self._api.replace(LEASES, self._observed | {"spec": spec})
         except KubeError as error:
             logger.info("the lease was not given back and will expire: %s", error)
 
-    def _acquire_or_renew(self) -> bool:
+    def _try_acquire_or_renew(self) -> bool:
         try:
             lease = self._api.get(LEASES, self._name, namespace=self._namespace)
         except NotFound:
@@ -130,10 +129,9 @@ class LeaderElector(Background):
         if holder not in {"", self._identity} and self._clock() < self._expiry(lease):
             return False
         try:
-            renewed = self._api.replace(LEASES, lease | {"spec": self._spec(lease)})
+            self._observe(self._api.replace(LEASES, lease | {"spec": self._spec(lease)}))
         except Conflict:
-            return False  # another one was faster
-        self._observe(renewed)
+            return False  # another replica was faster
         return True
 
     def _create(self) -> bool:
@@ -143,37 +141,36 @@ class LeaderElector(Background):
             "metadata": {"namespace": self._namespace, "name": self._name},
         }
         try:
-            created = self._api.create(LEASES, body | {"spec": self._spec(body)})
+            self._observe(self._api.create(LEASES, body | {"spec": self._spec(body)}))
         except AlreadyExists:
             return False
-        self._observe(created)
         return True
 
     def _observe(self, lease: Object) -> None:
-        version = lease["metadata"]["resourceVersion"]
-        if self._seen is None or self._seen["metadata"]["resourceVersion"] != version:
-            self._seen_at = self._clock()
-        self._seen = lease
+        version, old = lease["metadata"]["resourceVersion"], self._observed
+        if old is None or old["metadata"]["resourceVersion"] != version:
+            self._observed_at = self._clock()
+        self._observed = lease
 
     def _term(self) -> str:
-        assert self._seen is not None  # it was just written
-        transitions = self._seen["spec"]["leaseTransitions"]
-        return f"{transitions}.{self._seen['metadata']['uid'][:8]}"
+        assert self._observed is not None  # it was just written
+        transitions = self._observed["spec"]["leaseTransitions"]
+        return f"{transitions}.{self._observed['metadata']['uid'][:8]}"
 
     def _expiry(self, lease: Object) -> float:
         duration = lease["spec"].get("leaseDurationSeconds") or self._times.duration
-        return self._seen_at + min(float(duration), LONGEST)
+        return self._observed_at + min(float(duration), LONGEST)
 
     def _spec(self, lease: Object) -> Object:
         spec = lease.get("spec") or {}
-        mine = self._has_led and spec.get("holderIdentity") == self._identity
+        is_ours = self._has_led and spec.get("holderIdentity") == self._identity
         transitions = int(spec.get("leaseTransitions") or 0)
         now = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {
             "holderIdentity": self._identity,
-            # Others wait for so long, and at least as long as we mean: the API has whole ones.
+            # A whole number in the API: other replicas wait at least as long as we mean.
             "leaseDurationSeconds": ceil(self._times.duration),
-            "acquireTime": spec.get("acquireTime", now) if mine else now,
+            "acquireTime": spec.get("acquireTime", now) if is_ours else now,
             "renewTime": now,
-            "leaseTransitions": transitions if mine else transitions % _MOST_TRANSITIONS + 1,
+            "leaseTransitions": transitions if is_ours else transitions % _MOST_TRANSITIONS + 1,
         }

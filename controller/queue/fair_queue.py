@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from prometheus_client import Histogram
+
 from controller.cache.keys import Key
+from dra_driver.selector.allowance import SECONDS, Allowance
 
 Rank = tuple[int, str]  # the negative priority, and the time of creation
 _FREE: Final = 0.02  # seconds of a step that are not charged; an ordinary step takes less
@@ -60,6 +65,43 @@ class Namespaces:
         seconds, at = self._charged.get(namespace, (0.0, now))
         remaining: float = 0.5 ** ((now - at) / _HALF_LIFE)
         return seconds * remaining
+
+
+class StepLimiter:
+    """Limits, measures and charges the steps of the deciding thread. `allowance` is the one of its
+    selectors; `durations` has the label ``kind``."""
+
+    def __init__(
+        self,
+        allowance: Allowance,
+        namespaces: Namespaces,
+        durations: Histogram,
+        clock: Callable[[], float],
+    ) -> None:
+        self._allowance = allowance
+        self._namespaces = namespaces
+        self._durations = durations
+        self._clock = clock
+        self._began_at: float | None = None
+
+    @contextmanager
+    def step(self, kind: str, namespace: str, seconds: float = SECONDS) -> Iterator[None]:
+        """One step for an object of the namespace, which is charged. The step may raise
+        AllowanceSpent after so many seconds. Steps do not nest."""
+        self._began_at = began_at = self._clock()
+        self._allowance.begin(seconds)
+        try:
+            yield
+        finally:
+            self._began_at = None
+            now = self._clock()
+            self._durations.labels(kind).observe(now - began_at)
+            self._namespaces.charge(namespace, now - began_at, now)
+
+    def running_for(self) -> float:
+        """For how many seconds the present step has run; safe for any thread."""
+        began_at = self._began_at
+        return 0.0 if began_at is None else self._clock() - began_at
 
 
 class Position(NamedTuple):

@@ -14,7 +14,7 @@ from controller.allocator.state import State
 from controller.cache import nodes, pods
 from controller.cache.keys import Key
 from controller.filter.node_filter import NodeFilter
-from controller.queue.step_limiter import StepLimiter
+from controller.queue.fair_queue import StepLimiter
 from dra_driver.model.claim import Object, allocation
 from dra_driver.selector.allowance import AllowanceSpent
 

@@ -8,7 +8,7 @@ under way, or nothing is to be done for it. Pure.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Sized
+from collections.abc import Callable, Collection, Sized
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -48,7 +48,6 @@ class QueuedPodInfo:
 
     since: float
     pod_class: PodClass | None = None
-    class_names: frozenset[str] = frozenset()
     is_moved: bool = False
 
 
@@ -128,30 +127,24 @@ class SchedulingQueue:
             times.append(self._changes[0][0])
         return min(times, default=None)
 
-    def add_unschedulable(
-        self, key: Key, now: float, pod_class: PodClass | None, class_names: Iterable[str] = ()
-    ) -> float:
-        """The pod's step has ended, and the pod cannot be served now. Its claims name the
-        DeviceClasses `class_names`. Returns since when the pod waits."""
+    def add_unschedulable(self, key: Key, now: float, pod_class: PodClass | None) -> float:
+        """The pod was not served in its step. Returns since when it waits."""
         self._remove_from_class(key)
         info = self._infos.setdefault(key, QueuedPodInfo(now))
         if info.is_moved:
             info.is_moved = False
             self.backoff.begin(key, BackoffReason.STILL_UNSCHEDULABLE, now)
-        info.class_names = frozenset(class_names)
         info.pod_class = pod_class
         self._unschedulable.add(key)
         if key not in self._moved:
             self._add_to_class(key)
         return info.since
 
-    def add_refused(
-        self, key: Key, now: float, pod_class: PodClass | None, class_names: Iterable[str]
-    ) -> None:
+    def add_refused(self, key: Key, now: float, pod_class: PodClass | None) -> None:
         """The same for a pod that may not have what it requests, or what was found for it. It
         waits from now on, and no node is reserved for it. It has another step later, because which
         requests are ours depends on what is published."""
-        self.add_unschedulable(key, now, pod_class, class_names)
+        self.add_unschedulable(key, now, pod_class)
         self._infos[key].since = now
         self.on_nodes_changed(self._guard.release(key))
         self.add(key, self._guard.next_check(now, now))
@@ -172,11 +165,10 @@ class SchedulingQueue:
             self._changed.update(names)
             self._begin_changes()
 
-    def on_class_changed(self, name: str, now: float) -> None:
-        """The DeviceClass changed, and so did what the claims request that name it."""
+    def on_device_class_changed(self, now: float) -> None:
+        """A DeviceClass changed: every unschedulable pod may request something else now."""
         for key in list(self._unschedulable):
-            if name in self._infos[key].class_names:
-                self._move(key, now)
+            self._move(key, now)
 
     def move_to_active_or_backoff(self, now: float) -> None:
         """Make the first pod active that the changes can help (kube-scheduler moves all pods that

@@ -48,7 +48,7 @@ class EventHandlers:
         elif resource is RESOURCE_CLAIM_TEMPLATES:
             yield Key.of_template(new or old or {})
         elif resource is DEVICE_CLASSES and _spec(old) != _spec(new):
-            self._queue.on_class_changed((new or old or {})["metadata"]["name"], now)
+            self._queue.on_device_class_changed(now)
         else:
             self._queue.on_nodes_changed(self._fitting_nodes(changed))
 

@@ -65,23 +65,18 @@ class PreviousLeaderFence:
     events: EventQueue
     cache: ClusterCache
     isolate: Isolate
-    _fenced: str | None = None
 
-    def is_complete(self) -> bool:
-        """Whether the previous leader was fenced in the present term."""
-        return self._fenced == self.fence.term
-
-    def run(self) -> None:
-        """Fence the previous leader. The claims that were read and written are in the event queue
-        afterwards. After a GcuError call it again: a claim that has the term is not written twice.
-        """
+    def run(self) -> str:
+        """Fence the previous leader; returns the term, which begins. The claims that were read and
+        written are in the event queue then. After a GcuError call it again: a claim that has the
+        term is not written twice."""
         term = self.fence.accept()
         current = self._current_claims()
         self.cache.state().selectors.allowance.begin()  # for all claims together
         unmarked = [claim for claim in current if self._is_open(claim) and _term_of(claim) != term]
         self._write_term(unmarked, term)
-        self._fenced = term
         logger.info("term %s begins: %d unallocated claims marked", term, len(unmarked))
+        return term
 
     def _current_claims(self) -> list[Object]:
         """All claims, none older than the server had it when this was called."""

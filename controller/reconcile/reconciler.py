@@ -10,7 +10,6 @@ from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.ownership import is_ours
 from controller.allocator.results import granted_amounts
 from controller.cache import pods
-from controller.cache.claims import class_names
 from controller.cache.keys import Key, Subject, uid_of
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
 from controller.filter.usage import check_allocated, check_requested
@@ -169,22 +168,23 @@ class Reconciler:
             return
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
         decision, nodes = self._decide(pod, wanted, allocated, volumes)
-        pod_class = PodClass.of(pod, wanted, allocated, volumes)
         if isinstance(decision, Allocation):
             try:
                 check_allocated(pod, ours, wanted, decision)
                 for devices in decision.grants:
                     granted_amounts(devices)
             except Refused as error:  # devices that come later may be allowed
+                pod_class = PodClass.of(pod, wanted, allocated, volumes)
                 self._refuse(key, pod, [each.claim for each in wanted], error, pod_class)
-                return
-            self.remove_waiting(key)
-            self._committer.commit(key, pod, wanted, decision)
+            else:
+                self.remove_waiting(key)
+                self._committer.commit(key, pod, wanted, decision)
             return
         for until in context.backoff.nodes_in_backoff(uid_of(pod), context.clock()).values():
             context.queue.add(key, until)
         why = "another claim of the pod cannot be allocated"
         if not self._deallocator.release_all(key, pod, allocated, why):
+            pod_class = PodClass.of(pod, wanted, allocated, volumes)
             self._wait(key, pod, pod_class, nodes, decision)
 
     def _decide(
@@ -244,7 +244,7 @@ class Reconciler:
     ) -> None:
         queue, now = self._context.queue, self._context.clock()
         claims = [each.claim for each in pod_class.wanted]
-        since = queue.add_unschedulable(key, now, pod_class, class_names(claims))
+        since = queue.add_unschedulable(key, now, pod_class)
         self._report(key, pod, claims, partial(nodes.explain, fit_error.explain))
         queue.on_nodes_changed(self._guard.reserve(pod, since, now, pod_class, nodes.feasible))
         queue.add(key, self._guard.next_check(since, now))
@@ -257,8 +257,7 @@ class Reconciler:
         error: Exception,
         pod_class: PodClass | None = None,
     ) -> None:
-        queue, now = self._context.queue, self._context.clock()
-        queue.add_refused(key, now, pod_class, class_names(claims))
+        self._context.queue.add_refused(key, self._context.clock(), pod_class)
         self._report(key, pod, claims, str(error))
 
     def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:

@@ -15,7 +15,7 @@ from controller.cache.pods import key_of
 from controller.leaderelection.fence import Fence, NotLeader
 from controller.queue.backoff import BackoffReason
 from controller.queue.event_queue import Event, EventQueue, ResourceEvent
-from controller.queue.step_limiter import StepLimiter
+from controller.queue.fair_queue import StepLimiter
 from controller.reconcile.context import Context
 from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.faults import FaultIsolator
@@ -65,6 +65,7 @@ class Worker(Background):
         self._steps = steps
         self._faults = faults
         self._listed: set[Resource] = set()
+        self._term = ""  # the one in which the previous leader was fenced
         self._takeover_backoff = Backoff(first=0.1, draw=draw)
         self._takeover_at = 0.0
         self._has_queued_all = False  # since this replica leads
@@ -97,7 +98,7 @@ class Worker(Background):
         if not self._may_act():
             self._queue.clear()  # a follower would fill it for weeks
             self._has_queued_all = False
-        elif not self._previous_leader.is_complete():
+        elif not self._has_taken_over():
             self._take_over()
         elif not self._has_queued_all:
             self._has_queued_all = True
@@ -115,7 +116,7 @@ class Worker(Background):
         """Seconds until there is something to do without an event; None if only an event helps."""
         if not self._may_act():
             return None  # a won lease interrupts the wait for events
-        if not self._previous_leader.is_complete():
+        if not self._has_taken_over():
             return max(0.0, self._takeover_at - self._clock())
         if not self._has_queued_all:
             return 0.0
@@ -144,6 +145,9 @@ class Worker(Background):
 
     def _may_act(self) -> bool:
         return self.is_synced() and self._fence.is_open()
+
+    def _has_taken_over(self) -> bool:
+        return self._term == self._fence.term
 
     def _on_changes(self, changes: Iterable[Changed]) -> None:
         for changed in changes:
@@ -175,7 +179,7 @@ class Worker(Background):
         if self._clock() < self._takeover_at:
             return
         try:
-            self._previous_leader.run()
+            self._term = self._previous_leader.run()
         except NotLeader as error:
             logger.info("the term ended before it began: %s", error)
         except Exception as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controller.cache.keys import Key, uid_of
+from controller.cache.keys import Key
 from dra_driver.model.claim import Object
 
 
@@ -18,12 +18,6 @@ class Command:
     key: Key
     claims: tuple[Object, ...] = ()
     pod: Object | None = None
-
-    def object_ids(self) -> frozenset[str]:
-        """The UIDs of the objects that the command concerns; of a template its key, because a new
-        template has no UID before the server's answer."""
-        objects = self.claims if self.pod is None else (self.pod, *self.claims)
-        return frozenset(map(uid_of, objects)) or frozenset((str(self.key),))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -33,7 +33,6 @@ class WriteDispatcher:
         self._on_done = on_done
         self._limit = limit
         self._commands: set[Command] = set()
-        self._busy: set[str] = set()  # object ids of these commands
         self._uncertain: dict[str, Object] = {}  # claims by UID
 
     def has_room(self) -> bool:
@@ -41,14 +40,14 @@ class WriteDispatcher:
         newer facts."""
         return len(self._commands) < self._limit
 
-    def in_flight(self, *objects: Object) -> bool:
-        """Whether a write to any of these pods and claims has not ended, or may still arrive."""
-        uids = set(map(uid_of, objects))
-        return not self._busy.isdisjoint(uids) or not self._uncertain.keys().isdisjoint(uids)
-
     def has_command(self, key: Key) -> bool:
         """Whether a command for the key has not ended."""
         return any(command.key == key for command in self._commands)
+
+    def in_flight(self, *objects: Object) -> bool:
+        """Whether a write to any of these pods and claims has not ended, or may still arrive."""
+        uids = set(map(uid_of, objects))
+        return not uids.isdisjoint(self._uncertain) or self._is_busy(uids)
 
     def uncertain(self, key: Key) -> list[Object]:
         """The claims of that name that need a `FenceClaim`: one that was deleted and the next one
@@ -56,27 +55,24 @@ class WriteDispatcher:
         return [
             claim
             for uid, claim in self._uncertain.items()
-            if uid not in self._busy and Key.of_claim(claim) == key
+            if Key.of_claim(claim) == key and not self._is_busy({uid})
         ]
 
     def dispatch(self, command: Command) -> None:
-        """Execute the command in another thread; its `WriteDone` is an event. None of its objects
-        may be in flight."""
-        assert self._busy.isdisjoint(command.object_ids())
+        """Execute the command in another thread; its `WriteDone` is an event. No other command may
+        concern its objects."""
+        assert not self._is_busy(_uids(command))
         self._commands.add(command)
-        self._busy |= command.object_ids()
         self._pool.submit(contextvars.copy_context().run, self._execute, command)
 
     def finish(self, done: WriteDone) -> None:
-        """The deciding thread has taken the answer: the command's objects are free again, those
+        """The deciding thread has taken the answer: the command's objects are free again, claims
         whose write may still arrive excepted."""
         self._commands.discard(done.command)
-        self._busy -= done.command.object_ids()
-        if done.answer.uncertain:
-            self._uncertain |= {uid_of(claim): claim for claim in done.answer.uncertain}
-        else:
-            for claim in done.command.claims:
+        for claim in done.command.claims:
+            if not done.answer.uncertain:
                 self._uncertain.pop(uid_of(claim), None)
+        self._uncertain |= {uid_of(claim): claim for claim in done.answer.uncertain}
 
     def stop(self, timeout: float) -> bool:
         """Dispatch no more; whether all commands in flight have ended within `timeout` seconds."""
@@ -85,5 +81,14 @@ class WriteDispatcher:
         ended.join(timeout)
         return not ended.is_alive()
 
+    def _is_busy(self, uids: set[str]) -> bool:
+        return any(not uids.isdisjoint(_uids(command)) for command in self._commands)
+
     def _execute(self, command: Command) -> None:
         self._on_done(WriteDone(command, self._writer.execute(command)))
+
+
+def _uids(command: Command) -> set[str]:
+    """The UIDs of the pods and claims that the command concerns."""
+    objects = command.claims if command.pod is None else (*command.claims, command.pod)
+    return set(map(uid_of, objects))

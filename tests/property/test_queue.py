@@ -128,7 +128,7 @@ class Model:
             return True
         self.queue.backoff.forget(key, BackoffReason.DECISION_STOPPED)
         if pod["is_refused"]:
-            self.queue.add_refused(key, self.now, None, ())
+            self.queue.add_refused(key, self.now, None)
             return True
         node = self.serving(pod, pod["nodes"])
         if node is None:

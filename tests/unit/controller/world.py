@@ -15,7 +15,7 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry
 
 from controller.allocator.order import Policy
-from controller.app import Ports, new_worker
+from controller.app import new_worker
 from controller.cache.cache import WATCHED
 from controller.cache.claims import MANAGER
 from controller.informers.decoders import decoders
@@ -232,27 +232,24 @@ class World:
         self.port = port or Port()
         self.ears = Ears()
         self._decoders = decoders()
-        self.inbox = EventQueue(lambda: self.time)
-        self.fence = Fence(lambda: self.time)
+        self.inbox = EventQueue(self.clock)
+        self.fence = Fence(self.clock)
         self.lead()
         self._registry = CollectorRegistry()
         self.hands = Hands()
-        ports = Ports(
-            cast("Api", self.port),
-            self.ears,
-            self.hands,
-            clock=lambda: self.time,
-            now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
-            draw=lambda: 0.0,
-        )
         _SELECTORS.allowance = Allowance(self.look)
         self.worker, context = new_worker(
             SETTINGS.model_copy(update={"pack_nodes": policy.nodes, "pack_cards": policy.cards}),
-            ports,
+            cast("Api", self.port),
             self._registry,
+            recorder=self.ears,
+            pool=self.hands,
             events=self.inbox,
             fence=self.fence,
             selectors=_SELECTORS,
+            clock=self.clock,
+            now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
+            draw=lambda: 0.0,
         )
         self.queue, self.backoff = context.queue, context.backoff
         if slices is None:
@@ -273,6 +270,9 @@ class World:
                 listed_ones = [self.port.keep(resource, _with_uid(each)) for each in items]
                 self.inbox.put(Replaced(resource, [self._seen(resource, e) for e in listed_ones]))
         self.worker.run_once(0)  # it leads, and begins its term
+
+    def clock(self) -> float:
+        return self.time
 
     def look(self) -> float:
         """A decision looks at the clock."""

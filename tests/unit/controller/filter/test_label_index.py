@@ -8,7 +8,6 @@ import pytest
 
 from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.nodes import selector_matches
-from controller.filter.label_index import LabelIndex
 from controller.filter.node_filter import NodeFilter
 from dra_driver.model.claim import Object
 from dra_driver.selector.allowance import Allowance
@@ -48,7 +47,7 @@ def test_as_a_look_at_each_node(seed: int) -> None:
     draw = random.Random(seed)
     known = some_nodes(draw)
     numbers = NodeNumbers()
-    index = LabelIndex(known, numbers)
+    index = Nodes(known, numbers).filter
     for _ in range(50):
         selector = {"nodeSelectorTerms": [term(draw) for _ in range(draw.randint(0, 3))]}
         expected = {name for name, each in known.items() if selector_matches(selector, each)}
