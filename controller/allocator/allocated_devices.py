@@ -77,9 +77,10 @@ class AllocatedDevices:
                 del self._held[pool]
         self._tell(hold.device)
 
-    def watch(self, changed: set[DeviceId]) -> None:
-        """From now on, put the devices of which something else is held into `changed`."""
-        self._watchers.append(changed)
+    def watch(self) -> set[DeviceId]:
+        """From now on, the devices whose use changes are put into the set."""
+        self._watchers.append(set())
+        return self._watchers[-1]
 
     def use(self, device: DeviceId) -> DeviceUsage | None:
         """What is held of the device; None where nothing is."""

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.allocator.constraints import Constraint, parse_constraint
-from controller.allocator.device_request import DeviceRequest, demand
+from controller.allocator.device_request import Constraint, DeviceRequest, demand
 from dra_driver.config.device_config import read_config
 from dra_driver.model.amounts import config_applies, requested_amount
 from dra_driver.model.claim import ClaimRef, Object
@@ -191,13 +190,16 @@ def _expression(ref: ClaimRef, request: str, selector: Mapping[str, Any]) -> str
 
 
 def _constraint(ref: ClaimRef, entry: Mapping[str, Any]) -> Constraint:
-    found = parse_constraint(entry)
-    if found is None:
-        raise Refused(
-            f"claim {ref}: a constraint of an unknown form is not supported",
-            remedy="use matchAttribute or distinctAttribute",
-        )
-    return found
+    """From a DeviceConstraint (resource.k8s.io/v1)."""
+    requests = frozenset(entry.get("requests") or ())
+    if entry.get("matchAttribute"):
+        return Constraint(entry["matchAttribute"], requests, distinct=False)
+    if entry.get("distinctAttribute"):
+        return Constraint(entry["distinctAttribute"], requests, distinct=True)
+    raise Refused(
+        f"claim {ref}: a constraint of an unknown form is not supported",
+        remedy="use matchAttribute or distinctAttribute",
+    )
 
 
 def _check_limits(wanted: ClaimRequest, classes: Mapping[str, Object]) -> None:

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from controller.allocator.capacity import Capacity
-from controller.allocator.constraints import Attribute
 from controller.allocator.taints import Taint, TaintRule
 from dra_driver.model import names
 from dra_driver.model.device import parse_device_name
@@ -52,6 +51,35 @@ class DeviceId(NamedTuple):
         return _card_by_name(self.name)
 
 
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A value, or a list of values of one kind (lists are alpha in 1.36): compared as sets."""
+
+    kind: str
+    values: frozenset[Any]
+
+    @classmethod
+    def of(cls, kind: str, value: object) -> Attribute | None:
+        """From a DeviceAttribute (resource.k8s.io/v1): the name of its only field, and the value; a
+        list is a tuple. None if the kind is not known, or the list is empty."""
+        if isinstance(value, tuple):
+            return cls(kind.removesuffix("s"), frozenset(value)) if value else None
+        return None if value is None else _scalar(kind, value)
+
+    def common(self, other: Attribute) -> Attribute | None:
+        """What both have, or None; values of different kinds have nothing in common."""
+        if self.kind != other.kind:
+            return None
+        shared = self.values & other.values
+        return Attribute(self.kind, shared) if shared else None
+
+
+# typed: True and 1 are equal, and their kinds are not.
+@lru_cache(4096, typed=True)
+def _scalar(kind: str, value: object) -> Attribute:
+    return Attribute(kind, frozenset((value,)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceKind:
     """What devices of one make and state have in common; there is one object for each kind, so
@@ -79,8 +107,20 @@ class DeviceKind:
         driver's own domain the qualified name comes first (upstream: lookupAttribute)."""
         return _positions(self.common.shape).get(name)
 
+    def has(self, name: str) -> bool:
+        """Whether devices of the kind have the attribute."""
+        at = self.position(name)
+        return at is not None and (at in self.own or self.attribute(name) is not None)
+
+    def attribute(self, name: str) -> Attribute | None:
+        """The attribute that all devices of the kind have; None if it is a device's own."""
+        at = self.position(name)
+        if at is None:  # a device's own value is None in `common`
+            return None
+        return Attribute.of(self.common.shape.entries[at].kind, self.common.values[at])
+
     def text(self, name: str) -> str:
-        """An attribute of the kind as text; empty where there is none."""
+        """An attribute of the kind as text; empty if there is none."""
         at = self.position(name)
         return "" if at is None or at in self.own else str(self.common.values[at])
 

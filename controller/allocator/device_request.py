@@ -1,4 +1,5 @@
-"""What one request asks of any device, apart from the claim that asks it."""
+"""What a request asks of any device, and a constraint of several devices together (upstream:
+constraint.go, 1.36.3)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from controller.allocator.capacity import Amount
-from controller.allocator.device import DeviceKind
+from controller.allocator.device import Attribute, Device, DeviceKind
 from controller.allocator.taints import Taint, untolerated
 from dra_driver.model.packing import PackingChoice
 
@@ -111,3 +112,44 @@ def demand(
         admin_access=admin_access,
         packing=packing,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """All devices have the same value of the attribute (of lists, at least one value that all
+    have), or, if `distinct`, no two of them have a value in common. A device without the attribute
+    breaks the constraint. `requests` has names of requests, or of subrequests as ``request/sub``;
+    empty means all.
+
+    Distinct is as the API documents it. Upstream (1.36.3) remembers one value for each request and
+    so misses equal ones within a request for three devices or more.
+    """
+
+    attribute: str
+    requests: frozenset[str]
+    distinct: bool
+
+    def applies(self, request: str) -> bool:
+        """`request` is the full name: ``request/sub`` for a subrequest."""
+        names = self.requests
+        return not names or request in names or request.partition("/")[0] in names
+
+    def add(self, before: tuple[Attribute, ...], device: Device) -> tuple[Attribute, ...] | None:
+        """What the devices chosen so far leave of the constraint: `before` without, the result with
+        `device`. None if it breaks the constraint."""
+        value = device.attribute(self.attribute)
+        if value is None or not before:
+            return None if value is None else (value,)
+        if self.distinct:
+            return None if any(map(value.common, before)) else (*before, value)
+        shared = before[0].common(value)
+        return None if shared is None else (shared,)
+
+    @property
+    def words(self) -> str:
+        """For people, after "2 requested"."""
+        return (
+            f"with distinct {self.attribute}"
+            if self.distinct
+            else f"with the same {self.attribute}"
+        )

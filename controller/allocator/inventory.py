@@ -107,7 +107,7 @@ class Inventory:
 
     def devices_of(self, node: str) -> tuple[Device, ...]:
         """In the order of pools, slices and lists."""
-        self.settle()
+        self.refresh()
         pools = self._by_node.get(node, {})
         if len(pools) == 1:
             return next(iter(pools.values())).devices
@@ -115,24 +115,24 @@ class Inventory:
 
     def node_of(self, pool: str) -> str | None:
         """The node that the pool belongs to; None where no such pool is published."""
-        self.settle()
+        self.refresh()
         found = self._pools.get(pool)
         return None if found is None else found.node
 
     @property
     def problems(self) -> Mapping[str, str]:
         """Pools that cannot be used, and why, in words."""
-        self.settle()
+        self.refresh()
         return self._problems
 
     def problem_on(self, node: str) -> str:
         """Why not all devices of the node are known; empty where they are."""
-        self.settle()
+        self.refresh()
         pools = self._by_node.get(node, {}).values()
         return next((pool.problem for pool in pools if pool.problem), "")
 
-    def settle(self) -> None:
-        """Read the pools anew whose slices, or DeviceTaintRules, changed."""
+    def refresh(self) -> None:
+        """Read the pools again whose slices, or DeviceTaintRules, have changed."""
         while self._unsettled:
             name, changed = self._unsettled.popitem()
             self._forget(name)
@@ -150,9 +150,10 @@ class Inventory:
                 self._problems[name] = pool.problem
             self._tell(pool.node)
 
-    def watch(self, changed: set[str]) -> None:
-        """From now on, put the names of nodes whose devices are others into `changed`."""
-        self._watchers.append(changed)
+    def watch(self) -> set[str]:
+        """From now on, the names of nodes whose devices change are put into the set."""
+        self._watchers.append(set())
+        return self._watchers[-1]
 
     def _tell(self, node: str) -> None:
         for changed in self._watchers:

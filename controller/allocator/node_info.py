@@ -1,4 +1,4 @@
-"""A node as a decision sees it: its cards, what is held of them, and how they stand to each other.
+"""A node as the allocator sees it: its cards, what is allocated of them, and where they are.
 
 Upstream's idea of the same name (kube-scheduler, framework.NodeInfo): it changes in place, and its
 generation grows with each change.
@@ -7,32 +7,33 @@ generation grows with each change.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from controller.allocator.allocated_devices import AllocatedDevices
-from controller.allocator.device import Device, DeviceId, DeviceKind
+from controller.allocator.device import CardKey, Device, DeviceId, DeviceKind
 from controller.allocator.signature import CardSignature, Signatures
-from dra_driver.model.topology import Topology, bits, topology
+from dra_driver.model.topology import topology
 
 
 @dataclass(slots=True)
 class Card:
-    """Devices that exclude each other, in the order of slices; a device that is of no card is one
-    of its own."""
+    """Devices that exclude each other, in the order of slices. A device without the attribute
+    `card` is a card of its own, whose `key` is the device's id."""
 
+    key: CardKey | DeviceId
     devices: tuple[Device, ...]
     kinds: tuple[DeviceKind, ...]
     signature: CardSignature
 
 
 class NodeInfo:
-    """`free_cards` is the set of free cards (as in `Topology`, by their numbers in `cards`), `load`
-    what is held, in thousandths of a card. `generation` is that of the whole fleet's last change
-    that concerned the node."""
+    """`free_cards` is a set of cards as in `Topology`, by their numbers in `cards`. `load` is what
+    is allocated, in thousandths of a card. `generation` is that of the fleet's last change that
+    concerned the node."""
 
     __slots__ = (
-        "_places",
+        "_cards_of",
         "cards",
         "devices",
         "free_cards",
@@ -55,35 +56,35 @@ class NodeInfo:
         self.number = number
         self.generation = 0
         self.devices = devices
-        self._places: dict[DeviceId, int] = {}
-        grouped: dict[tuple[str, str], list[Device]] = defaultdict(list)
+        grouped: dict[CardKey | DeviceId, list[Device]] = defaultdict(list)
         for device in devices:
             grouped[device.card or device.id].append(device)
+        self._cards_of: dict[DeviceId, int] = {}
         self.cards: list[Card] = []
-        for card, members in enumerate(grouped.values()):
-            self._places.update((device.id, card) for device in members)
+        for card, (key, members) in enumerate(grouped.items()):
+            self._cards_of.update((device.id, card) for device in members)
             kinds = tuple([device.kind for device in members])
             signature = signatures.of(kinds, (None,) * len(members), ())
-            self.cards.append(Card(tuple(members), kinds, signature))
-        self.topology: Topology = topology(tuple([card.devices[0].place for card in self.cards]))
+            self.cards.append(Card(key, tuple(members), kinds, signature))
+        self.topology = topology(tuple([card.devices[0].place for card in self.cards]))
         self.refresh(range(len(self.cards)), holdings, signatures)
 
     @property
     def free(self) -> int:
+        """The number of free cards."""
         return self.free_cards.bit_count()
 
     def refresh(
-        self, cards: Iterable[int], holdings: AllocatedDevices, signatures: Signatures
-    ) -> list[tuple[CardSignature, CardSignature]]:
-        """Learn what is held of these cards; gives the signatures that changed, before and now."""
-        changed: list[tuple[CardSignature, CardSignature]] = []
+        self, cards: Collection[int], holdings: AllocatedDevices, signatures: Signatures
+    ) -> bool:
+        """Read what is allocated of these cards; returns whether that has changed."""
+        changed = False
         for number in cards:
             card = self.cards[number]
             uses = tuple([holdings.use(device.id) for device in card.devices])
-            now = signatures.of(card.kinds, uses, self._vanished(card, holdings))
-            if now is not card.signature:
-                changed.append((card.signature, now))
-                card.signature = now
+            found = signatures.of(card.kinds, uses, self._vanished(card, holdings))
+            changed |= found is not card.signature
+            card.signature = found
         self.load = sum([card.signature.load for card in self.cards])
         self.free_cards = sum(
             [1 << number for number, card in enumerate(self.cards) if card.signature.free]
@@ -91,43 +92,23 @@ class NodeInfo:
         return changed
 
     def card_of(self, device: DeviceId) -> int | None:
-        """The number of the card that the device is of, or was of by its name."""
-        found = self._places.get(device)
+        """The number of the device's card; if the device is not published, of the card that its
+        name names."""
+        found = self._cards_of.get(device)
         if found is None and (address := device.card_by_name) is not None:
             for number, card in enumerate(self.cards):
-                if card.devices[0].card == (device.pool, address):
+                if card.key == (device.pool, address):
                     return number
         return found
 
-    def neighbours(self, card: int) -> tuple[int, ...]:
-        """How many free cards there are beside the card, by their distance."""
-        return self.topology.neighbours(card, self.free_cards)
-
-    def nearest(self, count: int, *groups: Iterable[int]) -> tuple[int, ...]:
-        """The cards to take for `count` devices of cards of one of these groups; none where no
-        group has as many."""
-        available = [bits(group) for group in groups]
-        return self.topology.nearest(count, *available, free=self.free_cards) or ()
-
-    def distance(self, card: int, cards: tuple[int, ...]) -> int:
-        """From the card to the nearest of the cards; 0 if it is one of them."""
-        if card in cards:
-            return 0
-        return min(self.topology.distance(card, each) for each in cards)
-
-    def spread(self, cards: Iterable[int]) -> tuple[int, int]:
-        """How far apart the cards are: the largest distance and the sum of all."""
-        return self.topology.spread(bits(cards))
-
     def _vanished(self, card: Card, holdings: AllocatedDevices) -> tuple[str, ...]:
-        """The types, by their names, of devices of the card that are held and not published."""
-        key = card.devices[0].card
-        if key is None:
+        """The types, by their names, of the card's devices that are allocated and not published."""
+        if isinstance(card.key, DeviceId):
             return ()
-        return tuple(sorted(name.partition("-")[0] for name in self._held_unknown(key, holdings)))
-
-    def _held_unknown(self, key: tuple[str, str], holdings: AllocatedDevices) -> Iterator[str]:
-        pool, address = key
-        for name in holdings.names_of_card(pool, address):
-            if DeviceId(pool, name) not in self._places:
-                yield name
+        pool, address = card.key
+        names = [
+            name
+            for name in holdings.names_of_card(pool, address)
+            if DeviceId(pool, name) not in self._cards_of
+        ]
+        return tuple(sorted(name.partition("-")[0] for name in names))

@@ -1,21 +1,22 @@
-"""Sets of nodes as Python integers with a bit for each node: to intersect two sets of 15,000 nodes
-takes a microsecond."""
+"""Sets of nodes as Python integers with a bit for each node: the intersection of two sets of 15,000
+nodes takes a microsecond."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 NodeSet = int
+Level = tuple[int, int]
 _PEELED: Final = 8
-_SLACK: Final = 4096  # numbers of nodes that are gone, before all are numbered anew
+_SLACK: Final = 4096  # numbers of deleted nodes that are tolerated before all nodes are renumbered
 
 
 class NodeNumbers:
-    """The number of each node, which is the place of its bit. `epoch` changes when all nodes are
-    numbered anew, because most numbers are of nodes that are gone: a set that was made before has
-    no meaning then."""
+    """The number of each node, which is the place of its bit. `epoch` grows when all nodes are
+    renumbered, because most numbers are of deleted nodes: older sets have no meaning then."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -27,6 +28,7 @@ class NodeNumbers:
         return 1 << self.number(name)
 
     def number(self, name: str) -> int:
+        """The number of the node; a new one gets the next."""
         found = self._numbers.get(name)
         if found is None:
             found = self._numbers[name] = len(self._names)
@@ -37,8 +39,10 @@ class NodeNumbers:
         return self._names[number]
 
     def set_of(self, names: Collection[str]) -> NodeSet:
+        """The set of these nodes."""
+        # Equally good nodes are tried by number, so that numbers must not depend on chance.
         for name in sorted(name for name in names if name not in self._numbers):
-            self.number(name)  # ties between nodes are by number, which must not be by chance
+            self.number(name)
         return set_of_numbers(self._numbers[name] for name in names)
 
     def all(self) -> NodeSet:
@@ -49,7 +53,7 @@ class NodeNumbers:
         return (self._names[number] for number in numbers(nodes))
 
     def trim(self, known: AbstractSet[str]) -> None:
-        """Number all nodes anew, the `known` ones, where most numbers are of others."""
+        """Renumber the `known` nodes if most numbers are of other nodes."""
         if len(self._names) > 2 * len(known) + _SLACK:
             self.epoch += 1
             self._names = sorted(known)
@@ -67,8 +71,8 @@ def set_of_numbers(found: Iterable[int]) -> NodeSet:
 
 
 def numbers(nodes: NodeSet) -> Iterator[int]:
-    """The numbers in the set, ascending. To take out one bit costs as much as the whole set is
-    long; who wants more than a few gets them from the set cut into words."""
+    """The numbers in the set, ascending. Each operation on the integer takes time in proportion to
+    its length, so after the first few numbers the set is split into words of 64 bits."""
     for _ in range(_PEELED):
         if not nodes:
             return
@@ -82,3 +86,81 @@ def numbers(nodes: NodeSet) -> Iterator[int]:
             lowest = word & -word
             yield base * 8 + lowest.bit_length() - 1
             word ^= lowest
+
+
+class NodeCounter:
+    """A count for each node, in binary: `_planes[n]` has the nodes whose count has the bit n. So
+    one more set costs a few operations on integers, however many nodes are in it."""
+
+    def __init__(self, sets: Iterable[NodeSet] = ()) -> None:
+        self._planes: list[NodeSet] = []
+        for nodes in sets:
+            self.add(nodes)
+
+    def add(self, nodes: NodeSet) -> None:
+        """Add 1 to the count of each of the nodes."""
+        for n, plane in enumerate(self._planes):
+            self._planes[n] = plane ^ nodes
+            nodes &= plane
+            if not nodes:
+                return
+        if nodes:
+            self._planes.append(nodes)
+
+    def at_least(self, count: int) -> NodeSet:
+        """The nodes that have such a count; `count` is 1 or more."""
+        more, equal = 0, -1
+        for n in reversed(range(max(len(self._planes), count.bit_length()))):
+            plane = self._planes[n] if n < len(self._planes) else 0
+            if count >> n & 1:
+                equal &= plane
+            else:
+                more |= equal & plane
+                equal &= ~plane
+        return more | equal
+
+    def most(self) -> int:
+        """The largest count of a node."""
+        nodes, most = -1, 0
+        for n in reversed(range(len(self._planes))):
+            if nodes & self._planes[n]:
+                nodes &= self._planes[n]
+                most |= 1 << n
+        return most
+
+    def split(self, nodes: NodeSet) -> list[NodeSet]:
+        """The set in parts of nodes with equal counts."""
+        parts = [nodes]
+        for plane in self._planes:
+            parts = [half for part in parts for half in (part & plane, part & ~plane) if half]
+        return parts
+
+
+class Levels:
+    """Sets of nodes by level, and the levels in order."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[Level, NodeSet] = {}
+        self._order: list[Level] = []
+
+    def add(self, level: Level, bit: NodeSet) -> None:
+        found = self.nodes.get(level)
+        if found is None:
+            insort(self._order, level)
+        self.nodes[level] = (found or 0) | bit
+
+    def remove(self, level: Level, bit: NodeSet) -> None:
+        self.nodes[level] &= ~bit
+        if not self.nodes[level]:
+            del self.nodes[level]
+            del self._order[bisect_left(self._order, level)]
+
+    def walk(self, nodes: NodeSet) -> Iterator[NodeSet]:
+        """The set split by level, the lowest first."""
+        for level in tuple(self._order) if nodes else ():
+            found = nodes & self.nodes[level]
+            if found:
+                yield found
+                nodes ^= found
+                if not nodes:
+                    return

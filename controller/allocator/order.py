@@ -1,5 +1,5 @@
-"""In which order a node's devices are tried, the first that fits being taken, and which of two
-nodes is the better one for what each would give.
+"""The order in which a node's devices are tried, the first that fits being taken, and the score of
+a node for what it would give.
 
 Devices that can be shared: with `binpack` those in use before free ones, the least left first,
 then those with most shares of the same size; with `spread` the other way round.
@@ -8,19 +8,20 @@ Whole cards: those that are nearest to each other (`dra_driver.model.topology`) 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controller.allocator.allocated_devices import DeviceUsage
-from controller.allocator.claim_request import ClaimRequest
-from controller.allocator.constraints import Attribute
-from controller.allocator.device import CardKey, Device
+from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest
+from controller.allocator.device import Attribute, CardKey, Device
 from controller.allocator.device_request import CapacityFit, DeviceRequest
 from controller.allocator.node_info import NodeInfo
-from controller.allocator.signature import Fill
+from controller.allocator.signature import Fill, Verdict
 from dra_driver.model.packing import Packing
+from dra_driver.model.topology import Topology, bits
+from dra_driver.selector.selector import Selectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,8 @@ class Policy:
     cards: Packing = Packing.BINPACK
 
     def for_claims(self, wanted: Sequence[ClaimRequest]) -> Policy:
-        """With what the claims themselves say of nodes: all of a pod's claims are served on one, so
-        where they differ, the pod is spread. Of cards each request says what holds for it."""
+        """This policy with what the claims themselves say about nodes. All claims of a pod are
+        served on one node: where they differ, it is spread."""
         said = {each.packing.nodes for each in _demands(wanted)} - {None}
         if not said:
             return self
@@ -40,12 +41,11 @@ class Policy:
         return Policy(nodes, self.cards)
 
     def cards_for(self, demand: DeviceRequest) -> Packing:
-        """What holds for a request that asks this."""
+        """The packing of cards for a request; what the claim says about it comes first."""
         return demand.packing.cards or self.cards
 
     def spreads(self, wanted: Sequence[ClaimRequest]) -> bool:
-        """Whether anything of the claims is to be kept apart from something; `self` being the
-        policy for them."""
+        """Whether nodes or the cards of any request are spread; `self` is `for_claims(wanted)`."""
         return self.nodes is Packing.SPREAD or any(
             self.cards_for(each) is Packing.SPREAD for each in _demands(wanted)
         )
@@ -60,11 +60,11 @@ def _demands(wanted: Sequence[ClaimRequest]) -> Iterator[DeviceRequest]:
 
 Key = tuple[int, ...]
 Score = tuple[int, ...]
-"""The least is the best; those of one shape of claims are of one length."""
+"""The smallest is the best; those for claims of one shape have one length."""
 
 
 class Candidate(NamedTuple):
-    """A device, what it would give, what is held of it, and the number of its card."""
+    """A device, what it would give, what is allocated of it, and the number of its card."""
 
     device: Device
     offer: CapacityFit
@@ -89,9 +89,10 @@ class Order:
         count: int,
         alike: Sequence[str] = (),
     ) -> list[Candidate]:
-        """`candidates` in the order in which they are tried, for a claim of `count` cards that
-        must have the same values of the attributes `alike`; of cards that are shared, near places
-        are kept for claims of several."""
+        """`candidates` in the order in which they are tried, for claims of `count` cards that must
+        have the same values of the attributes `alike`; without those that have a value that too few
+        others have. If cards are shared, places near to free cards are left to claims of several
+        cards."""
         if len(candidates) < 2:
             return list(candidates)
         keys = self._keys(demand, candidates)
@@ -99,21 +100,21 @@ class Order:
         if count > 1:
             near = self._near(candidates, count, alike)
             ordered.sort(key=lambda n: (keys[n], near[n]))
-            return [candidates[n] for n in ordered]
-        # The places matter to those only that are equally good.
-        ties = [n for n in ordered if keys[n] == keys[ordered[0]]]
-        if len(ties) > 1:
-            ties.sort(key=lambda n: self.node.neighbours(candidates[n].card))
-            ordered[: len(ties)] = ties
-        return [candidates[n] for n in ordered]
+        else:
+            # Places only matter between devices that are equally good.
+            ties = [n for n in ordered if keys[n] == keys[ordered[0]]]
+            if len(ties) > 1:
+                ties.sort(key=lambda n: self._neighbours(candidates[n]))
+                ordered[: len(ties)] = ties
+        return _matching([candidates[n] for n in ordered], alike, demand.count or 1)
 
     def score(self, given: Sequence[tuple[DeviceRequest, Candidate]], alternatives: int) -> Score:
-        """Of what the node would give: first the earlier alternatives (the sum of their indices,
-        as kube-scheduler scores them), then as the policy says, then how near the cards are."""
+        """For what the node would give: first the earlier alternatives (the sum of their indices,
+        as in kube-scheduler), then as the policy says, then how near the cards are."""
         shared = [(demand, each) for demand, each in given if each.device.multiple]
-        cards = [each.card for _, each in given if not each.device.multiple]
+        cards = bits(each.card for _, each in given if not each.device.multiple)
         fill = tuple(sum(each.fill[part] for _, each in shared) for part in range(3))
-        apart = self.node.spread(cards) if len(cards) > 1 else (0, 0)
+        apart = self.node.topology.spread(cards)
         free, load = self.node.free, self.node.load
         if self.policy.nodes is Packing.SPREAD:
             return (alternatives, load, -free, *fill, *apart)
@@ -122,7 +123,7 @@ class Order:
         return (alternatives, *fill, free, -load, *apart)
 
     def _keys(self, demand: DeviceRequest, candidates: Sequence[Candidate]) -> Sequence[Key]:
-        """All that counts before the cards' places."""
+        """All that counts before the places of the cards."""
         if self.policy.cards_for(demand) is Packing.BINPACK:
             return [each.fill for each in candidates]
         return [(self._replicas(each.device), *emptiest(each.fill)) for each in candidates]
@@ -130,20 +131,26 @@ class Order:
     def _replicas(self, device: Device) -> int:
         return self.peers.get(device.card, 0) if device.card is not None else 0
 
+    def _neighbours(self, candidate: Candidate) -> Key:
+        """The number of free cards beside the card, by their distance."""
+        return self.node.topology.neighbours(candidate.card, self.node.free_cards)
+
     def _near(self, candidates: Sequence[Candidate], count: int, alike: Sequence[str]) -> list[Key]:
-        """The cards that a claim of several takes come first, then those nearest to them. Where a
-        card is shared, the one with the fewest free cards near it."""
+        """The cards that claims of several take come first, then those nearest to them. Of cards
+        that are shared, the one with the fewest free cards near it comes first."""
         whole = [each for each in candidates if not each.device.multiple]
         if not whole:
-            return [self.node.neighbours(each.card) for each in candidates]
-        # Fewer than `count`: as requests are served that differ in what they select.
-        taken = self.node.nearest(count, *_groups(whole, alike)) or self.node.nearest(
-            min(count, len({each.card for each in whole})), [each.card for each in whole]
-        )
+            return [self._neighbours(each) for each in candidates]
+        topology, free = self.node.topology, self.node.free_cards
+        taken = topology.nearest(count, *_groups(whole, alike), free=free)
+        if taken is None:
+            # There are fewer than `count`, as the requests select different cards.
+            cards = bits(each.card for each in whole)
+            taken = topology.nearest(min(count, cards.bit_count()), cards, free=free) or ()
         return [
-            self.node.neighbours(each.card)
+            self._neighbours(each)
             if each.device.multiple
-            else (self.node.distance(each.card, taken),)
+            else (_distance(topology, each.card, taken),)
             for each in candidates
         ]
 
@@ -153,11 +160,53 @@ def emptiest(fill: Fill) -> tuple[int, int]:
     return -fill[0], -fill[1]
 
 
-def _groups(candidates: Sequence[Candidate], alike: Sequence[str]) -> Collection[list[int]]:
-    """Cards by their values of the attributes; without those that lack one."""
-    if not alike:
-        return [[each.card for each in candidates]]
-    groups: dict[tuple[Attribute | None, ...], list[int]] = defaultdict(list)
+def _distance(topology: Topology, card: int, cards: Collection[int]) -> int:
+    """The distance to the nearest of the cards; 0 if the card is one of them."""
+    return 0 if card in cards else min(topology.distance(card, each) for each in cards)
+
+
+def _groups(candidates: Sequence[Candidate], alike: Sequence[str]) -> Collection[int]:
+    """Sets of cards with equal values of the attributes; without those that lack one."""
+    groups: dict[tuple[Attribute | None, ...], int] = defaultdict(int)
     for each in candidates:
-        groups[tuple(each.device.attribute(name) for name in alike)].append(each.card)
+        groups[tuple([each.device.attribute(name) for name in alike])] |= 1 << each.card
     return [group for values, group in groups.items() if None not in values]
+
+
+def _matching(candidates: list[Candidate], alike: Sequence[str], count: int) -> list[Candidate]:
+    """Without those whose value of an attribute fewer than `count` candidates have."""
+    for name in alike if count > 1 else ():
+        values = [each.device.attribute(name) for each in candidates]
+        if any(each is not None and len(each.values) > 1 for each in values):
+            continue  # different lists may have a value in common
+        counted = Counter(values)
+        candidates = [
+            each
+            for each, value in zip(candidates, values, strict=True)
+            if value is not None and counted[value] >= count
+        ]
+    return candidates
+
+
+def free_devices(node: NodeInfo, demand: DeviceRequest, selectors: Selectors) -> list[Candidate]:
+    """The devices of the node that are free for the request. Raises AllowanceSpent."""
+    found: list[Candidate] = []
+    for number, card in enumerate(node.cards):
+        fit = card.signature.fit_of(demand, card.devices, selectors)
+        for index, offer, use, fill in fit.free:
+            found.append(Candidate(card.devices[index], offer, use, fill, number))
+    return found
+
+
+def all_devices(
+    node: NodeInfo, demand: DeviceRequest, selectors: Selectors
+) -> list[Candidate] | None:
+    """All that a request with allocationMode All gets, at least one; None if not all of them are
+    free. Devices that are too small, or have too little left to share, do not count."""
+    for card in node.cards:
+        fit = card.signature.fit_of(demand, card.devices, selectors)
+        verdicts = {card.signature.verdict(demand, index) for index in fit.selected}
+        if verdicts - {Verdict.FREE, Verdict.TOO_SMALL, Verdict.FULL}:
+            return None
+    found = free_devices(node, demand, selectors)
+    return found if 0 < len(found) <= MOST_RESULTS else None

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from controller.allocator.capacity import Amount
 from controller.allocator.claim_request import ClaimRequest, ExactRequest
-from controller.allocator.search_state import DeviceAssignment
+from controller.allocator.device import Device
 from dra_driver.config.device_config import amount_entry
 from dra_driver.model.amounts import config_applies
 from dra_driver.model.claim import Object
@@ -15,6 +17,19 @@ from dra_driver.model.errors import Refused
 from dra_driver.model.names import DRIVER
 
 _COPIED = ("bindingConditions", "bindingFailureConditions")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAssignment:
+    """One device for one request; `consumed` is None unless the device is shared."""
+
+    request: ExactRequest
+    device: Device
+    consumed: Mapping[str, Amount] | None
+
+
+DeviceAssignments = tuple[tuple[DeviceAssignment, ...], ...]
+"""Of each claim, in the order of its requests."""
 
 
 def allocation_status(

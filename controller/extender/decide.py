@@ -102,7 +102,7 @@ def place(
         found = allocate(view.state, [wanted(pod, asked)], only, policy=policy)
         if isinstance(found, FitError):
             of_sizes = _of_sizes(view, asked, node) if asked.mode is Mode.DRS else ""
-            raise Refused(f"node {node}: {of_sizes or found.reason}")
+            raise Refused(f"node {node}: {of_sizes or found.explain()}")
     metadata = pod["metadata"]
     granted = [grant.device.card for grant in found.grants[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in granted if card is not None)

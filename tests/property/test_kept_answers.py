@@ -90,7 +90,7 @@ def decided(
     found.fleet.refresh()  # numbers nodes by name: of equally good ones the first is taken
     outcome = allocate(found, wanted, found.numbers.set_of(nodes), policy=policy)
     if isinstance(outcome, FitError):
-        return outcome.reason
+        return outcome.explain()
     return outcome.node, [grant.device.id for each in outcome.grants for grant in each]
 
 
@@ -130,7 +130,9 @@ def test_the_fleet_s_sets_give_what_a_search_of_all_nodes_gives(
         found = state(slices, claims, selectors=SELECTORS)
         quick = decided(found, wanted, nodes, policy)
         with monkeypatch.context() as patched:
-            patched.setattr("controller.allocator.allocate.plain_request", lambda _: None)
+            patched.setattr(
+                "controller.allocator.allocate._Decision._exact_matching", lambda _: None
+            )
             assert decided(found, wanted, nodes, policy) == quick
 
 

@@ -8,7 +8,7 @@ from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.allocated_devices import AllocatedDevices, allocations_of
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
-from controller.allocator.search_state import DeviceAssignments
+from controller.allocator.results import DeviceAssignments
 from controller.allocator.state import State
 from dra_driver.selector.selector import Selectors
 from tests.property.oracle import Oracle, Slot
@@ -41,8 +41,8 @@ def _check(given: Scenario, seed: str) -> bool:
         node: sum(choice.alternatives) for node, choice in possible.items() if choice is not None
     }
     if not isinstance(outcome, Allocation):
-        assert not ranks, f"{seed}: it fits on {sorted(ranks)}, but: {outcome.reason}"
-        assert "stopped" not in outcome.reason, seed
+        assert not ranks, f"{seed}: it fits on {sorted(ranks)}, but: {outcome.explain()}"
+        assert "stopped" not in outcome.explain(), seed
         return False
     choice = possible[outcome.node]
     assert choice is not None, f"{seed}: nothing fits on {outcome.node}"

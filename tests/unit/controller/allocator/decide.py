@@ -44,7 +44,7 @@ def decide(
                 grant.device.id.name.removesuffix("-00-0") for each in grants for grant in each
             ]
         case FitError() as outcome:
-            return outcome.reason
+            return outcome.explain()
 
 
 def whole(*buses: int) -> list[str]:

@@ -43,7 +43,7 @@ def as_counted(fleet: Fleet) -> object:
             for each, with_cards in fleet.with_cards.items()
         }
         levels = [
-            [level for level in index.levels() if index.nodes(level) & bit]
+            [level for level, nodes in sorted(index.nodes.items()) if nodes & bit]
             for index in (fleet.by_free, fleet.by_load)
         ]
         found[name] = (+Counter(signatures), levels)

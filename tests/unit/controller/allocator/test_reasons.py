@@ -262,7 +262,7 @@ def test_the_bound_on_work_is_told() -> None:
     wanted = [parse_claim(claim("c", requests, constraints=limits), found.classes)]
     outcome = allocate(found, wanted, found.numbers.bit("a"), steps=20)
     assert isinstance(outcome, FitError)
-    assert outcome.reason.endswith(
+    assert outcome.explain().endswith(
         "the search was stopped on 1 node, after 2 choices that led nowhere"
     )
 
@@ -279,7 +279,7 @@ def test_what_is_told_follows_the_cluster() -> None:
                 found.holdings.add(hold)
         outcome = allocate(found, wanted, found.numbers.set_of(nodes))
         assert isinstance(outcome, FitError)
-        told.append(outcome.reason)
+        told.append(outcome.explain())
     assert told == [
         "20 cards: 20 free (at most 1 on one node); 2 requested",
         "20 cards: 19 free, 1 held (at most 1 on one node); 2 requested",

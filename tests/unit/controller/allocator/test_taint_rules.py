@@ -66,9 +66,8 @@ def test_taints_of_rules_follow_the_published_ones() -> None:
 
 def test_a_changed_rule_selects_what_it_says_now() -> None:
     inventory = Inventory.of(SLICES)
-    changed: set[str] = set()
-    inventory.settle()
-    inventory.watch(changed)
+    inventory.refresh()
+    changed = inventory.watch()
     for selector in ({"pool": A0.pool}, {"pool": B0.pool}):
         inventory.set_rule("rule", TaintRule.parse(taint_rule("rule", selector, BROKEN)))
     assert tainted(inventory) == {B0}
@@ -79,9 +78,8 @@ def test_a_rule_without_a_change_changes_no_node() -> None:
     inventory = Inventory.of(SLICES)
     rule = TaintRule.parse(taint_rule("rule", {}, BROKEN))
     inventory.set_rule("rule", rule)
-    inventory.settle()
-    changed: set[str] = set()
-    inventory.watch(changed)
+    inventory.refresh()
+    changed = inventory.watch()
     inventory.set_rule("rule", rule)
-    inventory.settle()
+    inventory.refresh()
     assert changed == set()

@@ -1,0 +1,134 @@
+"""The cards that can serve a request, by their signatures: found without a look at any node."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from functools import reduce
+from itertools import islice
+from operator import or_
+from typing import Any, NamedTuple
+
+from controller.allocator.device_request import DeviceRequest
+from controller.allocator.fleet import Fleet
+from controller.allocator.node_info import NodeInfo
+from controller.allocator.node_set import NodeCounter, NodeSet
+from controller.allocator.order import Policy, emptiest
+from controller.allocator.signature import CardSignature
+from dra_driver.model.packing import Packing
+from dra_driver.selector.selector import Selectors
+
+
+class CardQuery(NamedTuple):
+    """`attributes` are those that each device must have. With `alike`, all devices of the request
+    must have the same value of each. `packing` says which of a card's devices is the best."""
+
+    demand: DeviceRequest
+    attributes: tuple[str, ...]
+    alike: bool
+    packing: Packing
+
+
+class SignatureIndex(ABC):
+    """Examines each signature of the fleet once."""
+
+    def __init__(self) -> None:
+        self._examined = 0
+
+    def update(self, fleet: Fleet, selectors: Selectors) -> None:
+        """Examine the signatures that are new. Raises AllowanceSpent; the next call goes on."""
+        if self._examined < len(fleet.with_cards):
+            for signature in islice(fleet.with_cards, self._examined, None):
+                selectors.allowance.check()
+                self._examine(signature, selectors)
+                self._examined += 1
+
+    @abstractmethod
+    def _examine(self, signature: CardSignature, selectors: Selectors) -> None: ...
+
+
+class MatchingCards(SignatureIndex):
+    """The signatures of cards with a free device for the query. For one device they are grouped by
+    how full the device would be, for several by the values of the attributes.
+
+    Signatures are `exact` if they decide which nodes have the devices. They do not if a selector
+    or a constraint reads what is a card's own, or a card has several devices that match: then the
+    nodes found are those that may have them.
+    """
+
+    def __init__(self, query: CardQuery) -> None:
+        super().__init__()
+        self._query = query
+        self._count = 1 if query.demand.admin_access else query.demand.count or 1
+        self.exact = query.alike or self._count == 1
+        self._groups: dict[Hashable, list[CardSignature]] = {}
+        self._group_of: dict[CardSignature, int] = {}
+
+    def nodes(self, fleet: Fleet) -> NodeSet:
+        """The nodes that have enough cards."""
+        if not self.exact or self._count == 1:
+            return _nodes_with(fleet, self._group_of, self._count)
+        found = [_nodes_with(fleet, each, self._count) for each in self._groups.values()]
+        return reduce(or_, found, 0)
+
+    def ties(self, fleet: Fleet, nodes: NodeSet, policy: Policy) -> Iterator[NodeSet]:
+        """Those of `nodes` that have enough cards, in sets of equally good ones, the best first.
+        For several devices, how near the cards are is not considered. Only where `exact`."""
+        levels = fleet.levels(policy.nodes)
+        if self._count > 1:
+            yield from levels.walk(nodes & self.nodes(fleet))
+        elif policy.nodes is Packing.BINPACK and self._query.packing is Packing.BINPACK:
+            for _, part in self._by_fill(fleet, nodes):
+                yield from levels.walk(part)
+        else:
+            parts = sorted(self._by_fill(fleet, nodes))
+            for level in levels.walk(reduce(or_, [part for _, part in parts], 0)):
+                yield from filter(None, [level & part for _, part in parts])
+
+    def cards_on(self, node: NodeInfo) -> list[int]:
+        """For several devices: the sets of cards (as in Topology) from one of which they come."""
+        found = [0] * len(self._groups)
+        for number, card in enumerate(node.cards):
+            group = self._group_of.get(card.signature)
+            if group is not None:
+                found[group] |= 1 << number
+        return found
+
+    def _by_fill(self, fleet: Fleet, nodes: NodeSet) -> Iterator[tuple[Any, NodeSet]]:
+        """The nodes by the fill of their best device, the best first."""
+        for fill in self._in_order(self._groups):
+            if part := nodes & _nodes_with(fleet, self._groups[fill]):
+                yield fill, part
+                nodes ^= part
+
+    def _in_order(self, fills: Collection[Any]) -> list[Any]:
+        return sorted(fills, key=None if self._query.packing is Packing.BINPACK else emptiest)
+
+    def _examine(self, signature: CardSignature, selectors: Selectors) -> None:
+        fit = signature.fit(self._query.demand, selectors)
+        key: Hashable = ()
+        if fit is None:
+            self.exact = False
+        else:
+            kinds, attributes = signature.kinds, self._query.attributes
+            free = [each for each in fit.free if all(map(kinds[each.at].has, attributes))]
+            if not free:
+                return
+            if self._count == 1:
+                key = self._in_order([each.fill for each in free])[0]
+            else:
+                kind = kinds[free[0].at]
+                values = [kind.attribute(name) for name in attributes]
+                key = tuple(values)
+                single = all(each is not None and len(each.values) == 1 for each in values)
+                self.exact &= single and len(free) == 1 and not kind.multiple
+        self._groups.setdefault(key, []).append(signature)
+        self._group_of[signature] = list(self._groups).index(key)
+
+
+def _nodes_with(fleet: Fleet, signatures: Iterable[CardSignature], count: int = 1) -> NodeSet:
+    """The nodes with at least `count` of these cards."""
+    known = [sets for each in signatures if (sets := fleet.with_cards[each])]
+    if count == 1 or len(known) == 1:
+        return reduce(or_, [sets[count - 1] for sets in known if len(sets) >= count], 0)
+    return NodeCounter([nodes for sets in known for nodes in sets]).at_least(count)
