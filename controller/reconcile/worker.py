@@ -142,6 +142,8 @@ class Worker(Background):
             with no_collection():
                 changes = self._cache.replace(event.resource, event.items)
             self._on_changes(changes)
+            with no_collection():  # here, or the first pod would wait until all slices are read
+                self._cache.state().fleet.refresh()
 
     def _may_act(self) -> bool:
         return self.is_synced() and self._fence.is_open()
