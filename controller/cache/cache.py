@@ -16,6 +16,7 @@ from controller.allocator.node_set import NodeSet
 from controller.allocator.state import State
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
+from controller.cache.claims import allocated_by_us
 from controller.cache.counts import Counts, Name
 from controller.cache.keys import Key, Subject, uid_of
 from controller.cache.packed import unpacked
@@ -30,7 +31,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import Object
+from dra_driver.model.claim import Object, is_in_use
 from dra_driver.selector.selector import Selectors
 
 WATCHED = (
@@ -226,11 +227,16 @@ class ClusterCache:
         found = self._objects[RESOURCE_OF[key.subject]].get(f"{key.namespace}/{key.name}")
         return None if found is None else unpacked(found)
 
-    def everything(self) -> Iterator[Changed]:
-        """All objects that are reconciled, as new ones."""
+    def unfinished(self) -> Iterator[Changed]:
+        """All objects that may need a step, as new ones. Claims in use and their running pods, of
+        which a cluster has the most, need none: each would keep the first waiting pod waiting."""
         for resource in RESOURCE_OF.values():
-            for each in tuple(self._objects[resource].values()):
-                yield Changed(resource, None, unpacked(each))
+            for stored in tuple(self._objects[resource].values()):
+                each = unpacked(stored)
+                if resource is RESOURCE_CLAIMS and is_in_use(each) and allocated_by_us(each):
+                    continue
+                if resource is not PODS or not self._counts.is_served(each):
+                    yield Changed(resource, None, each)
 
     def pods_of_template(self, key: Key) -> list[Object]:
         """The pods that name the claim template, those that have ended left out."""

@@ -15,7 +15,7 @@ from controller.cache.claims import allocated_node
 from controller.cache.keys import uid_of
 from controller.cache.node_resources import NodeResources
 from controller.cache.packed import unpacked
-from dra_driver.model.claim import Object
+from dra_driver.model.claim import Object, allocation
 
 Name = str  # namespace/name, as client-go names what it caches
 _NOBODY: Final[frozenset[Name]] = frozenset()
@@ -128,6 +128,15 @@ class Counts:
         before = self._assumed.pop(uid_of(claim), None)
         if before is not None:
             self._recount(name, before, self._counted(name, uid_of(claim)))
+
+    def is_served(self, pod: Object) -> bool:
+        """Whether the pod is bound, and all its claims are allocated where it is."""
+        node = pods.node_name(pod)
+        claims = [self._claims.get(name) for name in _claims_of(pod)]
+        return bool(node) and all(
+            claim is not None and allocation(claim) and allocated_node(claim) in {node, None}
+            for claim in claims
+        )
 
     def cards_of_replicas(self, name: Name, pod: Object) -> Mapping[CardKey, int]:
         """By card, how many other pods of the same workload have something of it; until the next

@@ -102,7 +102,7 @@ class Worker(Background):
             self._take_over()
         elif not self._has_queued_all:
             self._has_queued_all = True
-            self._on_changes(self._cache.everything())
+            self._on_changes(self._cache.unfinished())
         elif self._dispatcher.has_room():
             self._queue.move_to_active_or_backoff(self._clock())
             queued = self._queue.pop(self._clock())

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from bench import lists
 from controller.allocator.device import DeviceId
 from controller.cache.cache import ClusterCache, Tombstones
 from controller.cache.keys import Key, Subject
+from controller.informers.decoders import decoders
 from dra_driver.kube.api import Change
+from dra_driver.kube.encode import encode
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
@@ -123,6 +126,38 @@ def test_pods_are_found_by_their_claims(cache: ClusterCache) -> None:
 def test_pods_without_claims_are_not_kept(cache: ClusterCache) -> None:
     assert cache.apply(PODS, Change.ADDED, at(1, pod("p"))) is None
     assert cache.get(Key(Subject.POD, "default", "p")) is None
+
+
+def _without_writer(claim: Object) -> Object:
+    return claim | {"metadata": claim["metadata"] | {"managedFields": []}}
+
+
+def _on_node(pod: Object, node: str) -> Object:
+    return pod | {"spec": pod["spec"] | {"nodeName": node}}
+
+
+@pytest.mark.parametrize(
+    ("found", "running", "expected"),
+    [
+        pytest.param(lists.claim(1), lists.pod(1), [], id="all in use"),
+        pytest.param(
+            _without_writer(lists.claim(1)), lists.pod(1), ["claim-1"], id="another allocator's"
+        ),
+        pytest.param(lists.claim(1), _on_node(lists.pod(1), ""), ["pod-1"], id="not bound"),
+        pytest.param(lists.claim(1), _on_node(lists.pod(1), "b"), ["pod-1"], id="bound elsewhere"),
+        pytest.param(
+            lists.claim(1) | {"status": {}}, lists.pod(1), ["claim-1", "pod-1"], id="unallocated"
+        ),
+        pytest.param(lists.claim(2), lists.pod(1), ["pod-1"], id="its claim is missing"),
+    ],
+)
+def test_what_a_new_leader_reconciles(
+    cache: ClusterCache, found: Object, running: Object, expected: list[str]
+) -> None:
+    for resource, each in ((RESOURCE_CLAIMS, found), (PODS, running)):
+        cache.replace(resource, [decoders()[resource].decode(encode(each))])
+    names = [each.new["metadata"]["name"] for each in cache.unfinished() if each.new is not None]
+    assert sorted(names) == expected
 
 
 def put_node(cache: ClusterCache) -> None:
