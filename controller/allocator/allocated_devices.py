@@ -1,8 +1,9 @@
-"""What allocated claims hold, whoever allocated them (upstream: allocateddevices.go)."""
+"""What claims have, whoever allocated them (upstream: allocateddevices.go)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
@@ -20,8 +21,8 @@ Share = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class DeviceAllocation:
-    """One result of an allocation. `consumed` maps a capacity to nano units; it is None where
-    the device is held as a whole."""
+    """One result of an allocation. `consumed` maps a capacity to nano units; it is None if the
+    device is allocated as a whole."""
 
     device: DeviceId
     consumed: Mapping[str, int] | None
@@ -29,8 +30,8 @@ class DeviceAllocation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceUsage:
-    """What is held of one device; one object for equal ones. `shares` counts shares by what each
-    of them consumes, and `consumed` is their sum; `wholes` counts claims that hold all of it."""
+    """What is allocated of one device; one object for equal ones. `shares` counts shares by what
+    each consumes, `consumed` is their sum, `wholes` counts claims that have all of the device."""
 
     wholes: int
     shares: Mapping[Share, int]
@@ -38,7 +39,7 @@ class DeviceUsage:
 
 
 def allocations_of(claim: Object) -> tuple[DeviceAllocation, ...]:
-    """What `claim` holds of this driver's devices; administrative access holds nothing."""
+    """What `claim` has of this driver's devices; administrative access counts as nothing."""
     return tuple(
         DeviceAllocation(
             DeviceId(intern(result.pool), intern(result.device)),  # which claims have in common
@@ -52,30 +53,18 @@ def allocations_of(claim: Object) -> tuple[DeviceAllocation, ...]:
 
 
 class AllocatedDevices:
-    """Counts holds. A device stays held after it vanished from its slice."""
+    """Counts allocations. A device stays allocated after it has vanished from its slice."""
 
     def __init__(self) -> None:
         self._watchers: list[set[DeviceId]] = []
-        self._held: dict[str, dict[str, DeviceUsage]] = {}
+        self._used: dict[str, dict[str, DeviceUsage]] = {}
 
-    def add(self, hold: DeviceAllocation) -> None:
-        pool, name = hold.device
-        held = self._held.setdefault(pool, {})
-        held[name] = _changed(held.get(name, _UNUSED), _share(hold.consumed), 1)
-        self._tell(hold.device)
+    def add(self, allocation: DeviceAllocation) -> None:
+        self._change(allocation, 1)
 
-    def remove(self, hold: DeviceAllocation) -> None:
+    def remove(self, allocation: DeviceAllocation) -> None:
         """Take back what was added."""
-        pool, name = hold.device
-        held = self._held[pool]
-        left = _changed(held[name], _share(hold.consumed), -1)
-        if left.wholes or left.shares:
-            held[name] = left
-        else:
-            del held[name]
-            if not held:
-                del self._held[pool]
-        self._tell(hold.device)
+        self._change(allocation, -1)
 
     def watch(self) -> set[DeviceId]:
         """From now on, the devices whose use changes are put into the set."""
@@ -83,62 +72,58 @@ class AllocatedDevices:
         return self._watchers[-1]
 
     def use(self, device: DeviceId) -> DeviceUsage | None:
-        """What is held of the device; None where nothing is."""
-        return self._held.get(device.pool, _NOTHING).get(device.name)
+        """What is allocated of the device; None if nothing is."""
+        return self._used.get(device.pool, _NOTHING).get(device.name)
 
     def holds(self, device: DeviceId) -> bool:
-        return device.name in self._held.get(device.pool, _NOTHING)
+        return self.use(device) is not None
 
-    def names_of_card(self, pool: str, card: str) -> Iterator[str]:
-        """Names of held devices that name the card, be they published or not."""
-        return (
-            name
-            for name in self._held.get(pool, _NOTHING)
-            if DeviceId(pool, name).card_by_name == card
-        )
+    def names_of_card(self, pool: str, card: str) -> list[str]:
+        """Names of allocated devices that name the card, whether they are published or not."""
+        names = self._used.get(pool, _NOTHING)
+        return [name for name in names if DeviceId(pool, name).card_by_name == card]
 
-    def _tell(self, device: DeviceId) -> None:
+    def _change(self, allocation: DeviceAllocation, by: int) -> None:
+        pool, name = allocation.device
+        used = self._used.setdefault(pool, {})
+        share = None if allocation.consumed is None else tuple(allocation.consumed.items())
+        used[name] = _changed(used.get(name, _UNUSED), share, by)
+        if not used[name].wholes and not used[name].shares:
+            del used[name]
+            if not used:
+                del self._used[pool]
         for changed in self._watchers:
-            changed.add(device)
+            changed.add(allocation.device)
 
 
 _NOTHING: Final[Mapping[str, DeviceUsage]] = MappingProxyType({})
 _UNUSED: Final = DeviceUsage(0, {}, {})
 
 
-# Tens of thousands of claims consume in a few ways: each has one object.
+# Tens of thousands of claims consume in a few ways: there is one object for each.
 @lru_cache(1024)
 def _consumption(entries: tuple[tuple[str, str], ...]) -> Mapping[str, int] | None:
-    """None where an amount is beyond all that a device has, such as 1e120, which upstream reads."""
+    """None if an amount is more than all that a device has, such as 1e120, which upstream reads."""
     try:
         return MappingProxyType({name: Amount.parse(text).value for name, text in entries})
     except InvalidValue:
         return None
 
 
-def _share(consumed: Mapping[str, int] | None) -> Share | None:
-    return None if consumed is None else _share_of(tuple(consumed.items()))
-
-
-@lru_cache(1024)
-def _share_of(consumed: tuple[tuple[str, int], ...]) -> Share:
-    return frozenset(consumed)
-
-
 @lru_cache(4096)
-def _changed(use: DeviceUsage, share: Share | None, by: int) -> DeviceUsage:
-    """With one more such share, or one less; with one whole more or less for None."""
+def _changed(use: DeviceUsage, share: tuple[tuple[str, int], ...] | None, by: int) -> DeviceUsage:
+    """With so many such shares more; None is all of the device."""
     if share is None:
         return _use(use.wholes + by, frozenset(use.shares.items()))
-    shares = {**use.shares, share: use.shares.get(share, 0) + by}
-    return _use(use.wholes, frozenset(each for each in shares.items() if each[1]))
+    shares = Counter(use.shares)
+    shares[frozenset(share)] += by
+    return _use(use.wholes, frozenset((+shares).items()))
 
 
 @lru_cache(4096)
 def _use(wholes: int, shares: frozenset[tuple[Share, int]]) -> DeviceUsage:
-    consumed: dict[str, int] = {}
+    consumed: Counter[str] = Counter()
     for share, count in shares:
         for name, amount in share:
-            consumed[name] = consumed.get(name, 0) + count * amount
-    used = {name: amount for name, amount in consumed.items() if amount}
-    return DeviceUsage(wholes, dict(shares), used)
+            consumed[name] += count * amount
+    return DeviceUsage(wholes, dict(shares), +consumed)

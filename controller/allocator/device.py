@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from controller.allocator.capacity import Capacity
-from controller.allocator.taints import Taint, TaintRule
+from controller.allocator.taints import Taint
 from dra_driver.model import names
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.device_shares import is_stripped, with_shares
@@ -47,7 +47,8 @@ class DeviceId(NamedTuple):
 
     @property
     def card_by_name(self) -> str | None:
-        """The card's PCI address by the device's name: all that is left of a vanished device."""
+        """The card's PCI address by the device's name: all that is known of an unpublished
+        device."""
         return _card_by_name(self.name)
 
 
@@ -82,14 +83,14 @@ def _scalar(kind: str, value: object) -> Attribute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceKind:
-    """What devices of one make and state have in common; there is one object for each kind, so
-    that what a request gets of it is computed once. A device of a kind that allows `multiple`
-    allocations is shared by capacity. One that has `counters` is kube-scheduler's to allocate.
+    """What devices of one make and state have in common. There is one object for each kind, so that
+    what a request gets of it is computed once. A device of a kind that allows `multiple`
+    allocations is shared by capacity. If it has `counters`, only kube-scheduler allocates it. With
+    `keeps_shares` the API server keeps what an allocation says about shares.
 
-    `common` is what selectors read of each device of the kind, without the values of its own, which
-    are those of the attributes `own_names` and stand at the positions `own`. `conditions` are the
-    kind's binding conditions. With `keeps_shares` the API server keeps what an allocation says of
-    shares.
+    `common` is what selectors read of each device of the kind, without the values of its own:
+    those of the attributes `own_names`, at the positions `own`. `conditions` are the kind's binding
+    conditions.
     """
 
     multiple: bool
@@ -109,26 +110,28 @@ class DeviceKind:
 
     def has(self, name: str) -> bool:
         """Whether devices of the kind have the attribute."""
-        at = self.position(name)
-        return at is not None and (at in self.own or self.attribute(name) is not None)
+        return self.position(name) in self.own or self.attribute(name) is not None
 
-    def attribute(self, name: str) -> Attribute | None:
-        """The attribute that all devices of the kind have; None if it is a device's own."""
+    def attribute(self, name: str, own: Sequence[Value] = ()) -> Attribute | None:
+        """By its fully qualified name; `own` has a device's own values. None if there is no such
+        attribute, or it is a device's own and that has no values here."""
         at = self.position(name)
-        if at is None:  # a device's own value is None in `common`
+        if at is None:
             return None
-        return Attribute.of(self.common.shape.entries[at].kind, self.common.values[at])
+        values = own if own and at in self.own else None
+        value = self.common.values[at] if values is None else values[self.own.index(at)]
+        return Attribute.of(self.common.shape.entries[at].kind, value)
 
     def text(self, name: str) -> str:
         """An attribute of the kind as text; empty if there is none."""
-        at = self.position(name)
-        return "" if at is None or at in self.own else str(self.common.values[at])
+        found = self.attribute(name)
+        return "" if found is None else str(next(iter(found.values)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Device:
     """One entry of a slice's ``spec.devices``. `card` is the attribute by which devices of a pool
-    exclude each other, None where there is none. `own` are the values of the card's own."""
+    exclude each other, None if there is none. `own` are the values of the kind's `own_names`."""
 
     id: DeviceId
     kind: DeviceKind
@@ -137,16 +140,16 @@ class Device:
     own: tuple[Value, ...]
 
     @classmethod
-    def parse(cls, pool: str, entry: Entry, rules: Sequence[TaintRule] = ()) -> Device:
-        """`rules` are those that select the device. Raises InvalidValue where a quantity is
+    def parse(cls, pool: str, entry: Entry, taints: Sequence[Taint] = ()) -> Device:
+        """`taints` are those that DeviceTaintRules set. Raises InvalidValue if a quantity is
         none."""
         attributes = entry.get("attributes") or {}
-        kind = _kind(entry, attributes, rules)
+        kind = _kind(entry, attributes, tuple(taints))
         card = _text(attributes, names.ATTR_CARD)
         return cls(
             id=DeviceId(pool, entry["name"]),
             kind=kind,
-            card=_card(pool, card) if card else None,
+            card=_same((pool, card)) if card else None,
             place=_place(*[_text(attributes, name) for name in _PLACE]),
             own=_same(tuple([_value(attributes[name]) for name in kind.own_names])),
         )
@@ -164,18 +167,8 @@ class Device:
         return SelectorInput(self.kind.common.shape, tuple(values))
 
     def attribute(self, name: str) -> Attribute | None:
-        """By its fully qualified name; None where there is none, or none that is known."""
-        at = self.kind.position(name)
-        if at is None:
-            return None
-        own = self.kind.own
-        value = self.own[own.index(at)] if at in own else self.kind.common.values[at]
-        return Attribute.of(self.kind.common.shape.entries[at].kind, value)
-
-    def text(self, name: str) -> str:
-        """A string or int attribute of the driver as text; empty where there is none."""
-        found = self.attribute(name)
-        return "" if found is None else str(next(iter(found.values)))
+        """By its fully qualified name; None if there is none, or none of a known kind."""
+        return self.kind.attribute(name, self.own)
 
 
 _PLACE: Final = (
@@ -193,13 +186,12 @@ _KIND_FIELDS: Final = (
     *_CONDITIONS,
 )
 _MOST_KINDS: Final = 4096
-_kinds: dict[tuple[bytes, tuple[TaintRule, ...]], DeviceKind] = {}
+_kinds: dict[tuple[bytes, tuple[Taint, ...]], DeviceKind] = {}
 
 
 @lru_cache(1024)
 def _positions(shape: Shape) -> Mapping[str, int]:
-    """Attributes by each name that means them: fully qualified, and of the driver's domain without
-    it."""
+    """Attributes by their names: fully qualified, and in the driver's domain also unqualified."""
     found: dict[str, int] = {}
     for at, entry in enumerate(shape.entries):
         if entry.path[0] == "attributes":
@@ -210,18 +202,13 @@ def _positions(shape: Shape) -> Mapping[str, int]:
     return found
 
 
-# The devices of a card come one after the other.
+# The devices of a card, which have equal values, come one after the other.
 @lru_cache(64)
-def _same(values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _same(values: Any) -> Any:
     return values
 
 
-@lru_cache(64)
-def _card(pool: str, card: str) -> CardKey:
-    return pool, card
-
-
-# The cards of a node are where those of most others are.
+# Most nodes have their cards at the same places.
 @lru_cache(4096)
 def _place(bridges: str, switch: str, root: str, numa: str) -> CardPlace:
     number = int(numa) if numa.isdecimal() else None
@@ -234,50 +221,44 @@ def _text(attributes: Mapping[str, Any], name: str) -> str:
 
 
 def _value(attribute: Mapping[str, Any]) -> Value:
-    """Of an attribute of the device's own; of a list as a tuple."""
+    """The value of an attribute of the device's own; a list as a tuple."""
     value = next(iter(attribute.values()), None)
     return tuple(value) if isinstance(value, list) else value
 
 
-def _kind(entry: Entry, attributes: Mapping[str, Any], rules: Sequence[TaintRule]) -> DeviceKind:
-    """The one kind of devices of that content, but for the values of their own."""
+def _kind(entry: Entry, attributes: Mapping[str, Any], taints: tuple[Taint, ...]) -> DeviceKind:
+    """The one kind of devices with that content, apart from the values of their own."""
     content = (
         {name: each for name, each in attributes.items() if name not in _IDENTITY},
         [(name, *each) for name, each in attributes.items() if name in _IDENTITY],
         [entry.get(field) for field in _KIND_FIELDS],
     )
-    # In a format without references, which would tell apart equal objects. Other than a text, it is
-    # written in two microseconds.
-    key = marshal.dumps(content, 2), tuple(rules)
-    found = _kinds.get(key)
-    if found is None:
+    # In a format without references, which would distinguish equal objects. It takes two
+    # microseconds, much less than JSON.
+    key = marshal.dumps(content, 2), taints
+    if key not in _kinds:
         if len(_kinds) >= _MOST_KINDS:
             _kinds.clear()
-        found = _kinds[key] = _parse_kind(entry, attributes, rules)
-    return found
+        _kinds[key] = _parse_kind(entry, attributes, taints)
+    return _kinds[key]
 
 
 def _parse_kind(
-    entry: Entry, attributes: Mapping[str, Any], rules: Sequence[TaintRule]
+    entry: Entry, attributes: Mapping[str, Any], taints: tuple[Taint, ...]
 ) -> DeviceKind:
-    taints = [*(entry.get("taints") or ()), *(rule.taint() for rule in rules)]
     keeps_shares = not is_stripped(entry)
     entry = with_shares(entry)
     read = SelectorInput.of(names.DRIVER, entry)
     positions = _positions(read.shape)
     own = {positions[name]: name for name in attributes if name in _IDENTITY}
     values = tuple(None if at in own else value for at, value in enumerate(read.values))
+    capacity = entry.get("capacity") or {}
     return DeviceKind(
         multiple=bool(entry.get("allowMultipleAllocations")),
         keeps_shares=keeps_shares,
         counters=bool(entry.get("consumesCounters")),
-        capacity={
-            name: Capacity.parse(each) for name, each in (entry.get("capacity") or {}).items()
-        },
-        taints=tuple(
-            Taint(each["key"], each.get("value", ""), each["effect"], each.get("rule", ""))
-            for each in taints
-        ),
+        capacity={name: Capacity.parse(each) for name, each in capacity.items()},
+        taints=(*map(Taint.parse, entry.get("taints") or ()), *taints),
         conditions={key: entry[key] for key in _CONDITIONS if entry.get(key)},
         common=SelectorInput(read.shape, values),
         own=tuple(own),
@@ -285,7 +266,7 @@ def _parse_kind(
     )
 
 
-# A pool has the same names as most others.
+# Most pools have the same device names.
 @lru_cache(4096)
 def _card_by_name(name: str) -> str | None:
     try:

@@ -19,11 +19,10 @@ WHOLE = 1000  # a device, or all of one of its capacities, where parts are compa
 
 @dataclass(frozen=True, slots=True)
 class CapacityFit:
-    """What a grant takes of a device's capacities: of a device for one claim alone nothing is
-    counted, but what is asked must still fit. `amounts` has for each capacity its name, what is
-    taken and what there is in all, in nano units; `share` the same without the last. `left` is
-    what stays of a free device, in thousandths of each capacity. `taints` are those not
-    tolerated."""
+    """What a grant consumes of a device's capacities. Nothing is counted of a device for one claim
+    alone, but what is requested must still fit. `amounts` has for each capacity its name, what is
+    consumed, and the total, in nano units; `share` the same without the total. `left` is what stays
+    of a free device, in thousandths of each capacity. `taints` are those not tolerated."""
 
     consumed: Mapping[str, Amount]
     amounts: tuple[tuple[str, int, int], ...]
@@ -33,8 +32,8 @@ class CapacityFit:
 
 
 class Shortfall(NamedTuple):
-    """A capacity of which less can be had than is asked: at most `most`, or None where a device
-    does not have it at all."""
+    """A capacity of which a device gives less than is requested: at most `most`, or None if it does
+    not have that capacity."""
 
     name: str
     most: Amount | None
@@ -42,11 +41,9 @@ class Shortfall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceRequest:
-    """One object for all requests that ask the same (see `demand`), so that what is found out
-    for one serves the others. `selectors` are the class's and then the request's own.
-
-    `count` is None where all devices are asked that match; `packing` is what the claim says itself.
-    """
+    """One object for all requests that ask the same (see `demand`), so that what is computed for
+    one serves the others. `selectors` are the class's and then the request's own. `count` is None
+    if all devices that match are requested; `packing` is what the claim itself says."""
 
     selectors: tuple[str, ...]
     count: int | None
@@ -57,15 +54,13 @@ class DeviceRequest:
     _offers: dict[DeviceKind, CapacityFit | None] = field(default_factory=dict, repr=False)
 
     def offer(self, kind: DeviceKind) -> CapacityFit | None:
-        """What a device of the kind would give; None where it can never serve the request."""
-        try:
-            return self._offers[kind]
-        except KeyError:
-            offer = self._offers[kind] = self._reckon(kind)
-            return offer
+        """What a device of the kind would give; None if it can never serve the request."""
+        if kind not in self._offers:
+            self._offers[kind] = self._offer(kind)
+        return self._offers[kind]
 
     def shortfalls(self, kind: DeviceKind) -> Iterator[Shortfall]:
-        """The capacities that a device of the kind can never give in the requested amount."""
+        """The capacities of which a device of the kind never gives the requested amount."""
         for name, asked in self.capacity.items():
             capacity = kind.capacity.get(name)
             if capacity is None:
@@ -75,7 +70,7 @@ class DeviceRequest:
             if amount is None or amount.value > capacity.total.value:
                 yield Shortfall(name, capacity.most)
 
-    def _reckon(self, kind: DeviceKind) -> CapacityFit | None:
+    def _offer(self, kind: DeviceKind) -> CapacityFit | None:
         if self.capacity.keys() - kind.capacity.keys():
             return None
         consumed: dict[str, Amount] = {}
@@ -102,16 +97,10 @@ def demand(
     admin_access: bool,
     packing: PackingChoice,
 ) -> DeviceRequest:
-    """The one Demand for these; `capacity` has names and quantities as written. Raises
-    InvalidValue where a quantity is none."""
-    return DeviceRequest(
-        selectors=selectors,
-        count=count,
-        capacity={name: Amount.parse(text) for name, text in capacity},
-        tolerations=tolerations,
-        admin_access=admin_access,
-        packing=packing,
-    )
+    """The one DeviceRequest for these; `capacity` has names and quantities as written. Raises
+    InvalidValue if a quantity is none."""
+    amounts = {name: Amount.parse(text) for name, text in capacity}
+    return DeviceRequest(selectors, count, amounts, tolerations, admin_access, packing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,8 @@ def diagnose_nodes(
     """What `diagnose` says about each of the nodes alone, with all nodes about which it says
     that."""
     parts = [nodes & state.fleet.everywhere]
-    for demand in {exact.demand: None for _, exact in _requests(wanted)}:
+    demands = [exact.demand for each in wanted for exact in each.exact_requests()]
+    for demand in dict.fromkeys(demands):
         by_words = state.words(demand)
         if any(map(state.fleet.nodes_with, by_words.own)):
             parts = [1 << number for part in parts for number in numbers(part)]
@@ -83,18 +84,11 @@ def _about_requests(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet
             f"none of the {nodes.bit_count()} nodes that fit the pod publishes a device of {DRIVER}"
         )
         return
-    requests = list(_requests(wanted))
+    requests = [(each, exact) for each in wanted for exact in each.exact_requests()]
     for each, exact in requests:
         several = len(requests) > 1
         prefix = f"claim {each.ref.name}, request {exact.name}: " if several else ""
         yield prefix + _about(state, each, exact, nodes, several=several)
-
-
-def _requests(wanted: Sequence[ClaimRequest]) -> Iterator[tuple[ClaimRequest, ExactRequest]]:
-    for each in wanted:
-        for request in each.requests:
-            for exact in request.alternatives:
-                yield each, exact
 
 
 def _about(

@@ -1,10 +1,10 @@
-"""What is published: the devices of complete pools, by node, kept up to date slice by slice
-(upstream: GatherPools and buildPool, 1.36.3)."""
+"""What is published: the devices of complete pools, by node, updated slice by slice (upstream:
+GatherPools and buildPool, 1.36.3)."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,58 +15,34 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import DRIVER
 
 Slice = Mapping[str, Any]
-Isolate = Callable[[Slice], AbstractContextManager[None]]
+Isolate = Callable[[Slice], AbstractContextManager[object]]
 _PREFIX: Final = f"{DRIVER}/"  # of a pool's name; the node's name follows
-
-
-def _not_isolated(_: Slice) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The slices of the newest generation, all of one `node`. A pool with a `problem`, in words,
-    gives out nothing; a request for all devices must wait for it."""
+    """The devices of the newest generation, all of one `node`, in upstream's order: slices by name,
+    then as they are listed. A pool with a `problem`, in words, has none; a request for all devices
+    waits for it."""
 
-    name: str
     node: str
     devices: tuple[Device, ...] = ()
     problem: str = ""
 
-    @classmethod
-    def build(cls, name: str, slices: Sequence[Slice], rules: Sequence[TaintRule] = ()) -> Pool:
-        """From all known slices of the pool, at least one, and the `rules` that select the pool.
-        Devices keep upstream's order: slices by name, then as they are listed."""
-        node = _node_of(name, slices)
-        try:
-            current = _newest(name, slices)
-            _check_node(name, node, current)
-            devices = tuple(_devices(name, current, rules))
-        except InvalidValue as error:
-            return cls(name, node, problem=str(error))
-        return cls(name, node, devices)
-
-    @classmethod
-    def unreadable(cls, name: str, slices: Sequence[Slice]) -> Pool:
-        """Where `build` fails by a fault of ours."""
-        problem = f"pool {name} cannot be read: see the controller's log"
-        return cls(name, _node_of(name, slices), problem=problem)
-
 
 class Inventory:
-    """Devices of this driver. Reading settles what was put or removed before. A pool that cannot
-    be read, `isolate` having ended the attempt, is one with a problem.
-    """
+    """Devices of this driver. Whatever is read includes what was put or removed before. If a pool
+    cannot be read, `isolate` ends the attempt, and the pool has a problem."""
 
-    def __init__(self, isolate: Isolate = _not_isolated) -> None:
+    def __init__(self, isolate: Isolate = nullcontext) -> None:
         self._isolate = isolate
         self._watchers: list[set[str]] = []
         self._slices: defaultdict[str, dict[str, Slice]] = defaultdict(dict)
         self._rules: dict[str, TaintRule] = {}
-        self._unsettled: dict[str, Slice] = {}
+        self._changed: dict[str, Slice] = {}  # by pool, one of its slices
         self._pools: dict[str, Pool] = {}
         self._problems: dict[str, str] = {}
-        self._by_node: defaultdict[str, dict[str, Pool]] = defaultdict(dict)
+        self._by_node: defaultdict[str, set[str]] = defaultdict(set)
 
     @classmethod
     def of(cls, slices: Iterable[Slice]) -> Inventory:
@@ -76,45 +52,49 @@ class Inventory:
         return found
 
     def put(self, each: Slice) -> None:
-        """A slice is new, or another one than before; other drivers' are left out."""
+        """A slice is new or has changed; those of other drivers are ignored."""
         spec = each["spec"]
-        if spec["driver"] != DRIVER:
-            return
-        pool, name = spec["pool"]["name"], each["metadata"]["name"]
-        known = self._slices[pool].get(name)
-        self._slices[pool][name] = each
-        if known is None or known["spec"] != spec:
-            self._unsettled[pool] = each
+        if spec["driver"] == DRIVER:
+            pool, name = spec["pool"]["name"], each["metadata"]["name"]
+            known = self._slices[pool].get(name)
+            self._slices[pool][name] = each
+            if known is None or known["spec"] != spec:
+                self._changed[pool] = each
 
     def remove(self, each: Slice) -> None:
+        """A slice is deleted."""
         spec = each["spec"]
         if spec["driver"] == DRIVER:
             pool = spec["pool"]["name"]
             self._slices[pool].pop(each["metadata"]["name"], None)
-            self._unsettled[pool] = each
+            self._changed[pool] = each
 
     def set_rule(self, name: str, rule: TaintRule | None) -> None:
-        """The DeviceTaintRule of that name is new, or another one than before; None for one that is
-        gone, or that selects no device of this driver."""
+        """The DeviceTaintRule of that name is new or has changed; None if it is deleted, or selects
+        no device of this driver."""
         old = self._rules.pop(name, None)
         if rule is not None:
             self._rules[name] = rule
         if rule != old:
-            changed = [each for each in (old, rule) if each is not None]
             for pool, slices in self._slices.items():
-                if slices and any(each.selects_pool(pool) for each in changed):
-                    self._unsettled.setdefault(pool, next(iter(slices.values())))
+                if slices and any(each.selects(pool) for each in (old, rule) if each is not None):
+                    self._changed.setdefault(pool, next(iter(slices.values())))
 
     def devices_of(self, node: str) -> tuple[Device, ...]:
         """In the order of pools, slices and lists."""
-        self.refresh()
-        pools = self._by_node.get(node, {})
-        if len(pools) == 1:
-            return next(iter(pools.values())).devices
-        return tuple(device for name in sorted(pools) for device in pools[name].devices)
+        pools = self._pools_of(node)
+        return (
+            pools[0].devices
+            if len(pools) == 1
+            else tuple(device for pool in pools for device in pool.devices)
+        )
+
+    def problem_on(self, node: str) -> str:
+        """Why not all devices of the node are known; empty if they are."""
+        return next((pool.problem for pool in self._pools_of(node) if pool.problem), "")
 
     def node_of(self, pool: str) -> str | None:
-        """The node that the pool belongs to; None where no such pool is published."""
+        """The node that the pool belongs to; None if no such pool is published."""
         self.refresh()
         found = self._pools.get(pool)
         return None if found is None else found.node
@@ -125,49 +105,57 @@ class Inventory:
         self.refresh()
         return self._problems
 
-    def problem_on(self, node: str) -> str:
-        """Why not all devices of the node are known; empty where they are."""
-        self.refresh()
-        pools = self._by_node.get(node, {}).values()
-        return next((pool.problem for pool in pools if pool.problem), "")
-
-    def refresh(self) -> None:
-        """Read the pools again whose slices, or DeviceTaintRules, have changed."""
-        while self._unsettled:
-            name, changed = self._unsettled.popitem()
-            self._forget(name)
-            slices = list(self._slices[name].values())
-            if not slices:
-                del self._slices[name]
-                continue
-            pool = Pool.unreadable(name, slices)
-            with self._isolate(changed):
-                rules = [self._rules[each] for each in sorted(self._rules)]
-                selecting = [rule for rule in rules if rule.selects_pool(name)]
-                pool = Pool.build(name, slices, selecting)
-            self._pools[name] = self._by_node[pool.node][name] = pool
-            if pool.problem:
-                self._problems[name] = pool.problem
-            self._tell(pool.node)
-
     def watch(self) -> set[str]:
         """From now on, the names of nodes whose devices change are put into the set."""
         self._watchers.append(set())
         return self._watchers[-1]
 
-    def _tell(self, node: str) -> None:
-        for changed in self._watchers:
-            changed.add(node)
+    def refresh(self) -> None:
+        """Read the pools again whose slices, or DeviceTaintRules, have changed."""
+        while self._changed:
+            name, changed = self._changed.popitem()
+            old = self._pools.pop(name, None)
+            self._problems.pop(name, None)
+            if old is not None:
+                self._by_node[old.node].remove(name)
+                if not self._by_node[old.node]:
+                    del self._by_node[old.node]
+            slices = list(self._slices[name].values())
+            pool = None
+            if slices:
+                node = _node_of(name, slices)
+                pool = Pool(node, problem=f"pool {name} cannot be read: see the controller's log")
+                with self._isolate(changed):
+                    pool = _read(name, node, slices, self._rules)
+                self._pools[name] = pool
+                self._by_node[node].add(name)
+                if pool.problem:
+                    self._problems[name] = pool.problem
+            else:
+                del self._slices[name]
+            for watcher in self._watchers:
+                watcher.update(each.node for each in (old, pool) if each is not None)
 
-    def _forget(self, name: str) -> None:
-        old = self._pools.pop(name, None)
-        self._problems.pop(name, None)
-        if old is None:
-            return
-        self._tell(old.node)
-        del self._by_node[old.node][name]
-        if not self._by_node[old.node]:
-            del self._by_node[old.node]
+    def _pools_of(self, node: str) -> list[Pool]:
+        self.refresh()
+        return [self._pools[name] for name in sorted(self._by_node.get(node, ()))]
+
+
+def _read(name: str, node: str, slices: Sequence[Slice], rules: Mapping[str, TaintRule]) -> Pool:
+    """From all known slices of the pool, at least one."""
+    selecting = [rules[each] for each in sorted(rules) if rules[each].selects(name)]
+    try:
+        current = _newest(name, slices)
+        _check_node(name, node, current)
+        return Pool(node, _devices(name, current, selecting))
+    except InvalidValue as error:
+        return Pool(node, problem=str(error))
+
+
+def _node_of(name: str, slices: Sequence[Slice]) -> str:
+    """A slice that is hidden from kube-scheduler names no node: the pool's name does."""
+    named = (each["spec"].get("nodeName") for each in slices)
+    return next(filter(None, named), None) or name.removeprefix(_PREFIX)
 
 
 def _newest(name: str, slices: Sequence[Slice]) -> list[Slice]:
@@ -182,12 +170,6 @@ def _newest(name: str, slices: Sequence[Slice]) -> list[Slice]:
     return current
 
 
-def _node_of(name: str, slices: Sequence[Slice]) -> str:
-    """A slice that is hidden from kube-scheduler names no node: the pool's name does."""
-    named = (each["spec"].get("nodeName") for each in slices)
-    return next(filter(None, named), None) or name.removeprefix(_PREFIX)
-
-
 def _check_node(name: str, node: str, slices: Iterable[Slice]) -> None:
     for each in slices:
         spec = each["spec"]
@@ -199,11 +181,13 @@ def _check_node(name: str, node: str, slices: Iterable[Slice]) -> None:
             raise InvalidValue(f"pool {name} is invalid: it has slices of several nodes")
 
 
-def _devices(pool: str, slices: Sequence[Slice], rules: Sequence[TaintRule]) -> Iterator[Device]:
+def _devices(pool: str, slices: Sequence[Slice], rules: Sequence[TaintRule]) -> tuple[Device, ...]:
     listed = [entry for each in slices for entry in each["spec"].get("devices") or ()]
-    names = Counter(entry["name"] for entry in listed)
-    twice = [name for name, count in names.items() if count > 1]
+    twice = [name for name, count in Counter(e["name"] for e in listed).items() if count > 1]
     if twice:
         raise InvalidValue(f"pool {pool} is invalid: it lists device {min(twice)} twice")
+    found = []
     for entry in listed:
-        yield Device.parse(pool, entry, [rule for rule in rules if rule.selects(entry["name"])])
+        taints = [rule.taint for rule in rules if rule.selects(pool, entry["name"])]
+        found.append(Device.parse(pool, entry, taints))
+    return tuple(found)

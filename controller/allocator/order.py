@@ -52,10 +52,7 @@ class Policy:
 
 
 def _demands(wanted: Sequence[ClaimRequest]) -> Iterator[DeviceRequest]:
-    for each in wanted:
-        for request in each.requests:
-            for exact in request.alternatives:
-                yield exact.demand
+    return (exact.demand for each in wanted for exact in each.exact_requests())
 
 
 Key = tuple[int, ...]

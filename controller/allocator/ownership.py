@@ -15,25 +15,25 @@ from dra_driver.model.names import DEVICE_CLASSES, DRIVER
 
 def is_ours(claim: Object, state: State) -> bool:
     """Whether this driver is to serve the claim. Raises Refused for a claim that also needs
-    another driver, be it as an alternative: no allocator could write its allocation in one
+    another driver, if only as an alternative: no allocator could write its allocation in one
     piece."""
-    state.fleet.refresh()
+    state.refresh()
     served = {name: _serves(entry, state) for name, entry in _exact_requests(claim)}
     if not any(served.values()):
         return False
-    if all(served.values()):
-        return True
     others = sorted(name for name, ours in served.items() if not ours)
-    raise Refused(
-        f"claim {ClaimRef.of(claim)} mixes devices of {DRIVER} with another driver's "
-        f"(request {', '.join(others)})",
-        remedy="split it into one claim for each driver",
-    )
+    if others:
+        raise Refused(
+            f"claim {ClaimRef.of(claim)} mixes devices of {DRIVER} with another driver's "
+            f"(request {', '.join(others)})",
+            remedy="split it into one claim for each driver",
+        )
+    return True
 
 
 def serves_class(name: str, state: State) -> bool:
-    """Whether a request of the DeviceClass, without selectors of its own, is ours to serve."""
-    state.fleet.refresh()
+    """Whether this driver is to serve a request for the DeviceClass without other selectors."""
+    state.refresh()
     return _serves({"deviceClassName": name}, state)
 
 
@@ -46,25 +46,21 @@ def _exact_requests(claim: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _serves(exactly: Mapping[str, Any], state: State) -> bool:
-    """A class of ours by name, or selectors that name the driver or match a published device.
+    """One of our classes, or selectors that name the driver or match a published device.
 
-    The name of the driver alone decides while nothing is published, so that a claim through
-    somebody's own class is told why it waits. Selectors that cannot be evaluated on our devices
-    and do not name us are meant for others.
+    The name of the driver is enough while nothing is published, so that the user of another class
+    learns why a claim waits. Selectors that cannot be evaluated on our devices and do not name the
+    driver are meant for others.
     """
     class_name = exactly.get("deviceClassName", "")
-    if class_name in DEVICE_CLASSES:
-        return True
     found = state.classes.get(class_name)
-    if found is None:
-        return False
+    if class_name in DEVICE_CLASSES or found is None:
+        return class_name in DEVICE_CLASSES
     selectors = [*(found["spec"].get("selectors") or ()), *(exactly.get("selectors") or ())]
     expressions = tuple(each.get("cel", {}).get("expression", "") for each in selectors)
-    if not expressions:
-        return False
     if any(f'"{DRIVER}"' in each or f"'{DRIVER}'" in each for each in expressions):
         return True
-    return _selects_any(expressions, state)
+    return bool(expressions) and _selects_any(expressions, state)
 
 
 def _selects_any(expressions: tuple[str, ...], state: State) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -27,7 +26,7 @@ _MOST_KNOWN: Final = 4096  # requests of which a signature remembers what they g
 
 
 class Verdict(StrEnum):
-    """How a device stands to a demand beside what is held; the first after FREE that applies."""
+    """Whether a device can serve a request, or the first reason why not."""
 
     FREE = "free"
     TOO_SMALL = "too small"
@@ -39,7 +38,7 @@ class Verdict(StrEnum):
 
 
 class DeviceFit(NamedTuple):
-    """A device that can serve a demand, by its place in its card."""
+    """A device that can serve a request, by its place in its card."""
 
     at: int
     offer: CapacityFit
@@ -49,7 +48,7 @@ class DeviceFit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CardFit:
-    """What a demand gets of a card: of the `selected` devices those that are free for it. `error`
+    """What a request gets of a card: of the `selected` devices those that are free for it. `error`
     says why a selector could not be evaluated on a device, which then is not selected."""
 
     selected: tuple[int, ...]
@@ -59,11 +58,9 @@ class CardFit:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CardSignature:
-    """The kinds of a card's devices, what is held of each, and `vanished`: the names' first word
-    (the mode) of held devices that are published no more.
-
-    `load` is what is held, in thousandths of a card; a `free` card has nothing held and no taint
-    but our own.
+    """The kinds of a card's devices, what is allocated of each, and `vanished`: the names' first
+    word (the mode) of allocated devices that are not published any more. `load` is what is
+    allocated, in thousandths of a card; of a `free` card nothing is, and it has only our own taint.
     """
 
     kinds: tuple[DeviceKind, ...]
@@ -74,54 +71,29 @@ class CardSignature:
     _known: dict[DeviceRequest, CardFit | None] = field(default_factory=dict, repr=False)
 
     def fit(self, demand: DeviceRequest, selectors: Selectors) -> CardFit | None:
-        """None where a selector reads what is a card's own: then `fit_of` tells. Raises
+        """None if a selector reads what is a card's own: `fit_of` evaluates it. Raises
         AllowanceSpent."""
-        try:
-            return self._known[demand]
-        except KeyError:
-            found = None
-            if not reads_own(demand.selectors, self.kinds, selectors):
-                found = self.select(demand, self.kinds, selectors)
+        if demand not in self._known:
+            own = reads_own(demand.selectors, self.kinds, selectors)
+            found = None if own else self._select(demand, self.kinds, selectors)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[demand] = found
-            return found
+        return self._known[demand]
 
     def fit_of(
         self, demand: DeviceRequest, devices: Sequence[Device], selectors: Selectors
     ) -> CardFit:
-        """Of a card with this signature and these devices. Raises AllowanceSpent."""
-        known = self.fit(demand, selectors)
-        return self.select(demand, devices, selectors) if known is None else known
-
-    def select(
-        self, demand: DeviceRequest, given: Sequence[Device | DeviceKind], selectors: Selectors
-    ) -> CardFit:
-        """Of the card's devices, or what is common to their kinds. Raises AllowanceSpent."""
-        selected: list[int] = []
-        error = ""
-        for index, each in enumerate(given):
-            values = each.common if isinstance(each, DeviceKind) else each.selector_input
-            try:
-                if all(selectors.matches(text, values) for text in demand.selectors):
-                    selected.append(index)
-            except InvalidValue as failed:
-                error = error or str(failed)
-        fits = (
-            DeviceFit(index, offer, self.uses[index], fill_of(self, index, offer))
-            for index in selected
-            if self.verdict(demand, index) is Verdict.FREE
-            and (offer := demand.offer(self.kinds[index])) is not None
-        )
-        return CardFit(tuple(selected), tuple(fits), error)
+        """For a card with this signature and these devices. Raises AllowanceSpent."""
+        return self.fit(demand, selectors) or self._select(demand, devices, selectors)
 
     def verdict(self, demand: DeviceRequest, index: int) -> Verdict:
-        """Of a device that is selected."""
+        """For a device that is selected."""
         kind, use = self.kinds[index], self.uses[index]
         offer = demand.offer(kind)
         if offer is None:
             return Verdict.TOO_SMALL
-        if use is not None and kind.multiple and not has_room(offer, use):
+        if use is not None and kind.multiple and not _has_room(offer, use):
             return Verdict.FULL
         if kind.counters:
             return Verdict.COUNTERS
@@ -133,32 +105,60 @@ class CardSignature:
         return Verdict.TAINTED if offer.taints else Verdict.FREE
 
     def holder(self, index: int) -> str:
-        """The type of another device of the card that is held, as a card is in one mode at a time;
-        empty where there is none. One that vanished from its slice is known by its name."""
+        """The type of another device of the card that is allocated, as a card is in one mode at a
+        time; empty if there is none. The type of a vanished device comes from its name."""
         for other, use in enumerate(self.uses):
             if use is not None and other != index:
                 return self.kinds[other].text("type") or "unknown"
         return self.vanished[0] if self.vanished else ""
 
+    def _select(
+        self, demand: DeviceRequest, given: Sequence[Device | DeviceKind], selectors: Selectors
+    ) -> CardFit:
+        """`given` are the card's devices, or their kinds."""
+        selected: list[int] = []
+        free: list[DeviceFit] = []
+        error = ""
+        for index, each in enumerate(given):
+            values = each.common if isinstance(each, DeviceKind) else each.selector_input
+            try:
+                if not all(selectors.matches(text, values) for text in demand.selectors):
+                    continue
+            except InvalidValue as failed:
+                error = error or str(failed)
+                continue
+            selected.append(index)
+            offer = demand.offer(self.kinds[index])
+            if offer is not None and self.verdict(demand, index) is Verdict.FREE:
+                use = self.uses[index]
+                free.append(DeviceFit(index, offer, use, _fill(self.kinds[index], use, offer)))
+        return CardFit(tuple(selected), tuple(free), error)
 
-def has_room(offer: CapacityFit, use: DeviceUsage) -> bool:
-    """Whether the offer fits beside what is consumed of the device."""
+
+def reads_own(
+    expressions: Sequence[str], kinds: Sequence[DeviceKind], selectors: Selectors
+) -> bool:
+    """Whether any of the expressions reads what is a card's own."""
+    return any(
+        not selectors.reads(text, kind.common.shape).isdisjoint(kind.own)
+        for kind in kinds
+        for text in expressions
+    )
+
+
+def _has_room(offer: CapacityFit, use: DeviceUsage) -> bool:
     consumed = use.consumed
     return all(consumed.get(name, 0) + amount <= total for name, amount, total in offer.amounts)
 
 
-def fill_of(card: CardSignature, index: int, offer: CapacityFit) -> Fill:
-    """Of a device that is not shared it means nothing."""
-    if not card.kinds[index].multiple:
+def _fill(kind: DeviceKind, use: DeviceUsage | None, offer: CapacityFit) -> Fill:
+    """For a device that is not shared it means nothing."""
+    if not kind.multiple:
         return 0, 0, 0
-    use = card.uses[index]
     if use is None:
         return 1, offer.left, 0
-    left = offer.left
-    for name, _, total in offer.amounts:
-        if total:
-            left -= use.consumed.get(name, 0) * WHOLE // total
-    return 0, left, -use.shares.get(offer.share, 0)
+    used = [use.consumed.get(name, 0) * WHOLE // total for name, _, total in offer.amounts if total]
+    return 0, offer.left - sum(used), -use.shares.get(offer.share, 0)
 
 
 _Content = tuple[tuple[DeviceKind, ...], tuple[DeviceUsage | None, ...], tuple[str, ...]]
@@ -180,14 +180,15 @@ class Signatures:
         found = self._known.get(content)
         if found is None:
             loads = [_load(kind, use) for kind, use in zip(kinds, uses, strict=True) if use]
-            free = not loads and not vanished and not any(map(_is_marked, kinds))
+            tainted = any(untolerated(kind.taints, ()) for kind in kinds)
+            free = not loads and not vanished and not tainted
             found = CardSignature(*content, load=max(loads, default=0), free=free)
             self._known[content] = found
         return found
 
 
 def _load(kind: DeviceKind, use: DeviceUsage) -> int:
-    """At least 1 of a device of which anything is held."""
+    """At least 1 for a device of which anything is allocated."""
     if use.wholes or not kind.multiple:
         return WHOLE
     parts = [
@@ -196,19 +197,3 @@ def _load(kind: DeviceKind, use: DeviceUsage) -> int:
         if each.total.value
     ]
     return max(1, min(WHOLE, max(parts, default=WHOLE)))
-
-
-@lru_cache(4096)
-def _is_marked(kind: DeviceKind) -> bool:
-    return bool(untolerated(kind.taints, ()))
-
-
-def reads_own(
-    expressions: Sequence[str], kinds: Sequence[DeviceKind], selectors: Selectors
-) -> bool:
-    """Whether any of the expressions reads what is a card's own."""
-    return any(
-        not selectors.reads(text, kind.common.shape).isdisjoint(kind.own)
-        for kind in kinds
-        for text in expressions
-    )

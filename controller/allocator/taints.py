@@ -15,26 +15,28 @@ _PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})  # other effects onl
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A device taint (resource.k8s.io/v1, DeviceTaint). `rule` is the name of the DeviceTaintRule
-    that sets it; empty for a published one."""
+    """A device taint. `rule` is the name of the DeviceTaintRule that sets it; empty if it is
+    published."""
 
     key: str
     value: str
     effect: str
     rule: str = ""
 
+    @classmethod
+    def parse(cls, entry: Mapping[str, Any], rule: str = "") -> Taint:
+        """From a DeviceTaint (resource.k8s.io/v1)."""
+        return cls(entry["key"], entry.get("value", ""), entry["effect"], rule)
+
 
 @dataclass(frozen=True, slots=True)
 class TaintRule:
-    """A rule that selects devices of this driver: those of one pool, with one name, or all where
-    that is None."""
+    """A rule for devices of this driver: those of one pool, with one name, or all, if that is
+    None."""
 
-    name: str
     pool: str | None
     device: str | None
-    key: str
-    value: str
-    effect: str
+    taint: Taint
 
     @classmethod
     def parse(cls, rule: Object) -> TaintRule | None:
@@ -43,46 +45,27 @@ class TaintRule:
         selector = rule["spec"].get("deviceSelector")
         if selector is None or selector.get("driver") not in {None, DRIVER}:
             return None
-        taint = rule["spec"]["taint"]
-        return cls(
-            name=rule["metadata"]["name"],
-            pool=selector.get("pool"),
-            device=selector.get("device"),
-            key=taint["key"],
-            value=taint.get("value", ""),
-            effect=taint["effect"],
-        )
+        taint = Taint.parse(rule["spec"]["taint"], rule["metadata"]["name"])
+        return cls(selector.get("pool"), selector.get("device"), taint)
 
-    def selects_pool(self, pool: str) -> bool:
-        """Whether the rule can select a device of the pool."""
-        return self.pool in {None, pool}
-
-    def selects(self, device: str) -> bool:
-        """Whether the rule selects the device of that name, in a pool that it selects."""
-        return self.device in {None, device}
-
-    def taint(self) -> Mapping[str, str]:
-        """The taint as one of a device, with the name of the rule."""
-        return {"key": self.key, "value": self.value, "effect": self.effect, "rule": self.name}
+    def selects(self, pool: str, device: str | None = None) -> bool:
+        """Whether the rule selects the device of that name, or any of the pool."""
+        return self.pool in {None, pool} and (device is None or self.device in {None, device})
 
 
 def untolerated(
     taints: Iterable[Taint], tolerations: Iterable[Mapping[str, Any]]
 ) -> tuple[Taint, ...]:
-    """The `taints` that keep a request with these tolerations away. The one that says
-    that this allocator allocates the device is ours to ignore, and nobody else's."""
+    """The `taints` that keep a request with these tolerations away. Only this allocator ignores the
+    one that says that it allocates the device."""
     given = tuple(tolerations)
     return tuple(
         taint
         for taint in taints
         if taint.effect in _PREVENTING
-        and not _is_our_own(taint)
+        and (taint.key, taint.value) != (TAINT_ALLOCATED_BY, ALLOCATOR_CONTROLLER)
         and not any(_tolerates(toleration, taint) for toleration in given)
     )
-
-
-def _is_our_own(taint: Taint) -> bool:
-    return taint.key == TAINT_ALLOCATED_BY and taint.value == ALLOCATOR_CONTROLLER
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:

@@ -59,7 +59,7 @@ def check_allocated(
             modes[Use(uid_of(claim), result.main_request)].append(result.device.partition("-")[0])
     for each, devices in zip(wanted, decision.grants, strict=True):
         for chosen in devices:
-            name, mode = chosen.request.name, chosen.device.text(ATTR_TYPE)
+            name, mode = chosen.request.name, chosen.device.kind.text(ATTR_TYPE)
             if chosen.request.demand.admin_access and mode in _NOT_WHOLE.values():
                 device = f"{chosen.device.id.name} of node {decision.node} is a {mode} device"
                 raise _no_access(each, name, device)
