@@ -1,10 +1,8 @@
-"""The agent: everything of the node side put together, in the order it must start."""
+"""Builds the agent from its parts, bottom-up: a part is given only parts that exist already."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
@@ -14,35 +12,28 @@ from dra_driver.agent.cards.node_hardware import node_hardware
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
-from dra_driver.agent.events import (
-    DEVICE_FAILING,
-    JOURNAL_DAMAGED,
-    RECOVERY_FAILED,
-    WAY_CHOSEN,
-    EventReporter,
-)
-from dra_driver.agent.lifecycle.mode_handover import has_claims, has_grants
+from dra_driver.agent.events import MODE_CHOSEN, EventReporter
+from dra_driver.agent.lifecycle.bring_up import BringUp
+from dra_driver.agent.lifecycle.journal_completeness import DamageReporter, JournalCompleteness
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import (
     ServingDecision,
-    ServingMode,
     ServingModeSelector,
+    ServingState,
 )
 from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.agent.lifecycle.startup import Startup
-from dra_driver.agent.metrics import Metrics, NodeCollector
+from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.device_layout import Devices
-from dra_driver.agent.slices.slice_totals import slice_total
+from dra_driver.agent.slices.slice_cache import SliceCache
+from dra_driver.agent.slices.slice_totals import SliceTotals
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.device_plugin.card_count import CardCount
-from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.model.effects import Effects
-from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
@@ -57,20 +48,15 @@ from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Reconciler
 from dra_driver.node.recovery.recovery import Recovery
 from dra_driver.telemetry.program import Deadline
+from dra_driver.util.hooks import ChangeHook, OnChange
 
 logger = logging.getLogger(__name__)
 
-_END = 10.0  # seconds to stop: for calls of the kubelet that run, and what they leave for the rest
+_STOP_WITHIN = 10.0  # seconds for running calls of the kubelet, and for the threads
 
 
 class Agent:
-    """Constructing it has no effect; `start` begins everything and returns at once.
-
-    The order matters: recovery needs the cards to have been looked at, nothing is answered and no
-    metric is read from the journal before recovery made journal, CDI files and cards agree, and
-    nothing is published before claims can be prepared. Hardware that cannot be read holds nothing
-    up: pods can end without it.
-    """
+    """Constructing it has no effect. `start` starts everything and returns at once."""
 
     def __init__(
         self,
@@ -79,92 +65,138 @@ class Agent:
         *,
         effects: Effects,
         registry: CollectorRegistry | None = None,
-        end: Callable[[], None] = lambda: None,
+        on_restart: OnChange = lambda: None,
     ) -> None:
-        """`registry` takes the metrics. `end` is called when the agent must be started anew, to
-        serve the node otherwise."""
-        self._end = end
+        """`registry` takes the metrics. `on_restart` is called when the agent must be restarted,
+        because the node is to be served in another mode."""
         state = settings.state_directory
+        self._on_restart = on_restart
         self.registry = registry or CollectorRegistry()
-        self._metrics = Metrics(self.registry)
+
+        # What other parts report to.
+        metrics = Metrics(self.registry)
+        on_change, on_cards = ChangeHook(), ChangeHook()
         self._recorder = EventRecorder(
             api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
         )
         self._event_reporter = EventReporter(self._recorder, settings.node_name)
-        self._failures = DeviceCircuitBreaker(closed=self._tell_closed)
-        self._card_configs = CardConfigSource(
-            api,
-            settings.node_name,
-            load_card_rules(settings.card_rules),
-            changed=self._wake,
-        )
-        self._cdi = CdiDirectory(settings.cdi_dir, effects=effects)
-        self._journal = Journal(state, effects=effects, damaged=self._on_damage)
-        self._locks = Locks(state / "locks")
-        self._tables = ProfileTables(state, effects=effects)
+        completeness = JournalCompleteness()
+        damage = DamageReporter(completeness, metrics, self._event_reporter)
+
+        # The cards, and what is known of them.
         hardware = node_hardware(
             settings,
             effects=effects,
-            measured=self._metrics.efsmi_call,
+            metrics=metrics,
             event_reporter=self._event_reporter,
-            changed=self._on_cards,
+            on_change=on_cards,
         )
-        self._cards = hardware.cards
-        self._silence = hardware.silence
-        self._mounts = hardware.mounts
-        preparer = self._make_preparer(settings, api, hardware.drs)
-        self._claim_manager = preparer.claim_manager
-        shared = AgentContext(
+        self._cards, self._mounts = hardware.cards, hardware.mounts
+        self._card_configs = CardConfigSource(
+            api, settings.node_name, load_card_rules(settings.card_rules), on_change=on_change
+        )
+        tables = ProfileTables(state, effects=effects)
+        published = SliceCache()
+
+        # Prepared claims: the journal, the CDI files, the locks.
+        self._journal = Journal(state, effects=effects, damaged=damage.on_quarantine)
+        cdi = CdiDirectory(settings.cdi_dir, effects=effects)
+        locks = Locks(state / "locks")
+        failures = DeviceCircuitBreaker(closed=self._event_reporter.device_failing)
+        preparer = Preparer(
+            claims=ApiReader(api),
+            hardware=self._cards,
+            journal=self._journal,
+            cdi=cdi,
+            locks=locks,
+            node_name=settings.node_name,
+            injection=Injection(settings.injection),
+            steps=all_modes(
+                drs=hardware.drs,
+                tables=tables,
+                journal=self._journal,
+                slice_count=SliceTotals(self._journal.snapshot, published, self._card_configs),
+            ),
+            failures=failures,
+            on_recreated=self._event_reporter.instance_recreated,
+        )
+
+        # The front ends, which serve the kubelet.
+        selector = ServingModeSelector(api, settings.node_name, settings.mode)
+        context = AgentContext(
             api=api,
             cards=self._cards,
             card_configs=self._card_configs,
-            tables=self._tables,
+            tables=tables,
             journal=self._journal,
             preparer=preparer,
-            failures=self._failures,
+            failures=failures,
+            published=published,
+            serving=ServingState(selector.fixed),
             effects=effects,
+            on_change=on_change,
         )
         self._dra = DraFrontend(
-            settings,
-            shared,
-            metrics=self._metrics,
-            offering=lambda: self._is(ServingMode.DRA),
-            event_reporter=self._event_reporter,
-            changed=self._wake,
+            settings, context, metrics=metrics, event_reporter=self._event_reporter
         )
-        self._device_plugin = DevicePluginFrontend(
-            settings,
-            shared,
-            metrics=self._metrics,
-            offering=lambda: self._is(ServingMode.DEVICE_PLUGIN),
-            chosen=lambda: self._choice is not None,
-            changed=self._wake,
-        )
-        self._counts_cards = settings.count_cards
+        self._device_plugin = DevicePluginFrontend(settings, context, metrics=metrics)
         self._card_count = CardCount(
-            shared.by_address,
+            context.by_address,
             kubelet_root=settings.kubelet_root,
             pod_uid=settings.pod_uid,
             effects=effects,
         )
-        self._selector = ServingModeSelector(api, settings.node_name, settings.mode)
-        self._way_watch = ServingModeWatcher(self._selector.choose, self._move_over)
-        self._choice = self._selector.fixed
-        self._reconcile_loop = self._make_reconcile_loop(settings, api, hardware.drs)
-        self._startup = Startup(
-            [
-                self._cards.start,
-                self._recover,
-                self._export_state,
-                self._serve,
-                self._reconcile_loop.run_once,
-                self._reconcile_loop.start,
-                self._choose,
-                self._serve,
-                self._reconcile_loop.detect_foreign_plugins,
-                self._publish,
-            ]
+        for follower in (self._dra, self._device_plugin, self._card_count):
+            on_change.subscribe(follower.wake)
+        on_cards.subscribe(on_change)
+        on_cards.subscribe(self._dra.notify_health)
+
+        # The threads that keep the node in order, and the start.
+        self._watcher = ServingModeWatcher(selector.choose, self._restart)
+        self._reconcile_loop = ReconcileLoop(
+            cards=self._cards,
+            card_configs=self._card_configs,
+            foreign_plugins=ForeignPluginDetector(api, settings.node_name, serving=context.serving),
+            reconciler=Reconciler(
+                claim_manager=preparer.claim_manager,
+                journal=self._journal,
+                locks=locks,
+                drs=hardware.drs,
+            ),
+            profile_prober=ProfileProber(
+                drs=hardware.drs,
+                tables=tables,
+                journal=self._journal,
+                locks=locks,
+                free=_free_by_journal,
+            ),
+            event_reporter=self._event_reporter,
+            completeness=completeness,
+            on_change=on_change,
+            on_rebuilt=self._journal.rebuilt,
+            interval=settings.care_interval,
         )
+        self._bring_up = BringUp(
+            context,
+            recovery=Recovery(
+                claim_manager=preparer.claim_manager,
+                journal=self._journal,
+                cdi=cdi,
+                locks=locks,
+                silence=hardware.breaker,
+                hung=self._cards.hung_calls,
+            ),
+            completeness=completeness,
+            dra=self._dra,
+            device_plugin=self._device_plugin,
+            card_count=self._card_count if settings.count_cards else None,
+            selector=selector,
+            watcher=self._watcher,
+            reconcile_loop=self._reconcile_loop,
+            registry=self.registry,
+            event_reporter=self._event_reporter,
+        )
+        self._startup = Startup(self._bring_up.steps)
         self._readiness = ReadinessReporter(self.ready, self._event_reporter)
 
     def start(self) -> None:
@@ -173,13 +205,13 @@ class Agent:
         self._startup.start()
         self._readiness.start()
 
-    def stop(self, within: float = _END) -> None:
-        """Stop serving, within so many seconds. Slices and prepared claims stay: the cards are
-        still there."""
+    def stop(self, within: float = _STOP_WITHIN) -> None:
+        """Stop serving, within so many seconds. Slices and prepared claims stay, as the cards
+        do."""
         deadline = Deadline(within)
         self._readiness.stop(deadline.left())
         self._startup.stop(deadline.left())
-        self._way_watch.stop(deadline.left())
+        self._watcher.stop(deadline.left())
         self._dra.withdraw(deadline.left())
         self._device_plugin.withdraw(deadline.left())
         self._card_count.withdraw(deadline.left())
@@ -191,7 +223,7 @@ class Agent:
         self._recorder.stop(deadline.left())
 
     def ready(self) -> str | None:
-        """Why the node does not serve GCUs right now, or None."""
+        """Why the node does not serve GCUs right now; None if it serves them."""
         return (
             self._startup.problem
             or self._mounts.problem
@@ -202,164 +234,35 @@ class Agent:
         )
 
     def live(self) -> str | None:
-        """Which thread ended, which socket is deaf, or which mount is out of date: what only a new
-        container mends."""
-        alive = {
-            "the start": self._startup.is_alive,
-            "the look at the agent's own state": self._readiness.is_alive,
-            "the writer of events": self._recorder.is_alive,
+        """Which thread ended, which socket does not answer, or which mount is outdated: only a
+        restart of the container helps. None if all is well."""
+        threads = {
+            "the start": self._startup.is_alive(),
+            "the readiness reporter": self._readiness.is_alive(),
+            "the writer of events": self._recorder.is_alive(),
         }
         if self._startup.done.is_set():
-            alive |= {
-                "the look at the cards": self._cards.is_alive,
-                "the care for the node": self._reconcile_loop.is_alive,
-                "the look at what the cluster offers": self._way_watch.is_alive,
-                "the watch over the count of cards": self._card_count.is_alive,
-                **self._dra.checks(),
-                **self._device_plugin.checks(),
+            threads |= {
+                "the card cache": self._cards.is_alive(),
+                "the reconcile loop": self._reconcile_loop.is_alive(),
+                "the serving mode watcher": self._watcher.is_alive(),
+                "the thread of the card count": self._card_count.is_alive(),
+                **self._dra.threads(),
+                **self._device_plugin.threads(),
             }
-        ended = [name for name, check in alive.items() if not check()]
-        if ended:
-            return f"{ended[0]} ended unexpectedly; see the log"
+        for name, alive in threads.items():
+            if not alive:
+                return f"{name} ended unexpectedly; see the log"
         return self._dra.fault() or self._mounts.problem
 
-    def _make_preparer(self, settings: AgentSettings, api: Api, drs: Drs) -> Preparer:
-        return Preparer(
-            claims=ApiReader(api),
-            hardware=self._cards,
-            journal=self._journal,
-            cdi=self._cdi,
-            locks=self._locks,
-            node_name=settings.node_name,
-            injection=Injection(settings.injection),
-            steps=all_modes(
-                drs=drs,
-                tables=self._tables,
-                journal=self._journal,
-                slice_count=self._slice_count,
-            ),
-            failures=self._failures,
-            on_recreated=self._event_reporter.instance_recreated,
-        )
-
-    def _make_reconcile_loop(self, settings: AgentSettings, api: Api, drs: Drs) -> ReconcileLoop:
-        return ReconcileLoop(
-            cards=self._cards,
-            card_configs=self._card_configs,
-            foreign_plugins=ForeignPluginDetector(
-                api,
-                settings.node_name,
-                ours=lambda: self._choice is None or self._device_plugin.serves,
-            ),
-            reconciler=Reconciler(
-                claim_manager=self._claim_manager, journal=self._journal, locks=self._locks, drs=drs
-            ),
-            profile_prober=ProfileProber(
-                drs=drs,
-                tables=self._tables,
-                journal=self._journal,
-                locks=self._locks,
-                free=_free_where_unheld,
-            ),
-            event_reporter=self._event_reporter,
-            changed=self._wake,
-            rebuilt=self._journal.rebuilt,
-            interval=settings.care_interval,
-        )
-
-    def _recover(self) -> None:
-        if not self._journal.open().complete:
-            self._reconcile_loop.mark_incomplete()
-        report = Recovery(
-            claim_manager=self._claim_manager,
-            journal=self._journal,
-            cdi=self._cdi,
-            locks=self._locks,
-            silence=self._silence,
-            hung=self._cards.hung_calls,
-        ).run()
-        for uid, error in report.failed.items():
-            self._event_reporter.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
-
-    def _export_state(self) -> None:
-        """Add to the metrics what the journal has, which could not be read before."""
-        self.registry.register(NodeCollector(devices=self._devices, ledger=self._journal.snapshot))
-
-    def _serve(self) -> None:
-        """Answer the kubelet for the way that is chosen, and for what is held in either; raises
-        SocketError. Without the API server no way may be chosen yet, and pods end all the same."""
-        ledger = self._journal.snapshot()
-        choice = self._choice
-        if has_claims(ledger) or (choice is not None and choice.has_dra):
-            self._dra.serve()
-        if has_grants(ledger) or self._is(ServingMode.DEVICE_PLUGIN):
-            self._device_plugin.serve()
-        if self._counts_cards:
-            self._card_count.serve()
-
-    def _choose(self) -> None:
-        try:
-            choice = self._choice = self._selector.choose()
-        except GcuError:
-            self._device_plugin.announce()
-            raise
-        logger.info("%s", choice)
-        self._event_reporter.normal(WAY_CHOSEN, str(choice))
-        if self._selector.can_change:
-            self._way_watch.follow(choice)
-
-    def _publish(self) -> None:
-        if self._choice is not None and self._choice.has_dra:
-            self._dra.publish()
-        if self._is(ServingMode.DEVICE_PLUGIN):
-            self._device_plugin.report()
-        self._wake()  # what is offered depends on the choice
-
-    def _move_over(self, choice: ServingDecision) -> None:
-        logger.warning("the agent restarts: %s", choice)
-        self._event_reporter.normal(WAY_CHOSEN, f"{choice}; the agent restarts")
-        self._end()
-
-    def _is(self, way: ServingMode) -> bool:
-        return self._choice is not None and self._choice.mode is way
-
-    def _devices(self) -> Devices:
-        front = self._device_plugin if self._is(ServingMode.DEVICE_PLUGIN) else self._dra
-        return front.devices
-
-    def _slice_count(self, card: PciAddress) -> int:
-        return slice_total(
-            self._journal.snapshot(),
-            card,
-            published=self._dra.slice_count(card),
-            rule=self._card_configs.of(card).slice_count,
-        )
-
-    def _on_cards(self) -> None:
-        self._wake()
-        self._dra.notify_health()
-
-    def _tell_closed(self, device: str, reason: str) -> None:
-        self._event_reporter.warning(
-            DEVICE_FAILING, f"device {device} takes no new claim for now: {reason}"
-        )
-
-    def _on_damage(self, kept: Path) -> None:
-        self._reconcile_loop.mark_incomplete()
-        self._metrics.journal_set_aside()
-        self._event_reporter.warning(
-            JOURNAL_DAMAGED, f"the journal was damaged and is rebuilt; what was there is in {kept}"
-        )
-
-    def _wake(self) -> None:
-        """A card has changed, or what is held of one."""
-        self._dra.wake()
-        self._device_plugin.wake()
-        self._card_count.wake()
+    def _restart(self, decision: ServingDecision) -> None:
+        logger.warning("the agent restarts: %s", decision)
+        self._event_reporter.normal(MODE_CHOSEN, f"{decision}; the agent restarts")
+        self._on_restart()
 
 
-def _free_where_unheld(_card: PciAddress) -> bool:
-    """The journal, which is asked besides, is enough: a claim that is allocated and not prepared
-    has no container yet, and its prepare waits for the card's lock (ADR 8). The agent may not
-    list claims."""
+def _free_by_journal(_card: PciAddress) -> bool:
+    """`ProfileProber` also asks the journal, and that is enough: an allocated claim that is not
+    prepared has no container yet, and its prepare waits for the card's lock (ADR 8). The agent may
+    not list claims."""
     return True

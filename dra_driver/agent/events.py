@@ -1,16 +1,18 @@
-"""What a person should know about this node, as events on its Node object, a claim or a pod."""
+"""The agent's events, about its Node or about a claim."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from dra_driver.kube.events import EventType, Recorder
 from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS
 from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.errors import GcuError
 from dra_driver.node.claims.recreated import RecreatedInstance
 
 # Reasons of events; docs/user/install.md lists them.
-WAY_CHOSEN: Final = "GcuWayChosen"
+MODE_CHOSEN: Final = "GcuServingModeChosen"
 NOT_SERVING: Final = "GcuNotServing"
 SERVING: Final = "GcuServing"
 CARD_LOST: Final = "GcuCardLost"
@@ -23,19 +25,21 @@ CARD_UNUSABLE: Final = "GcuCardUnusable"
 CARD_FOREIGN: Final = "GcuCardForeign"
 CARD_WITHOUT_DRS: Final = "GcuCardWithoutDrs"
 DEVICE_FAILING: Final = "GcuDeviceFailing"
-INSTANCE_REMADE: Final = "GcuInstanceRemade"
-STATUS_REFUSED: Final = "GcuStatusRefused"
+INSTANCE_RECREATED: Final = "GcuInstanceRecreated"
+STATUS_REJECTED: Final = "GcuClaimStatusRejected"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
 
+_ACTION: Final = "Serve"
+
 
 class EventReporter:
-    """Never raises, never waits."""
+    """Records events. No method raises or waits."""
 
     def __init__(self, recorder: Recorder, node_name: str) -> None:
         self._recorder = recorder
-        # As the kubelet does it: a node's events carry its name as uid, and `kubectl describe
-        # node` looks for both; so nothing has to be read before something can be told.
+        # The kubelet uses the node's name as the UID in its events, and `kubectl describe node`
+        # looks for both. So the Node object need not be read before the first event.
         self._node = {
             "apiVersion": NODES.api_version,
             "kind": NODES.kind,
@@ -43,36 +47,36 @@ class EventReporter:
         }
 
     def warning(self, reason: str, note: str) -> None:
-        self._recorder.record(
-            self._node, kind=EventType.WARNING, reason=reason, note=note, action="Serve"
-        )
-
-    def instance_recreated(self, made: RecreatedInstance) -> None:
-        """A DRS instance went under its owner, and was made anew. On the owner's claim; of a
-        container of the device plugin the pod is not known, so that stands on the node."""
-        owner = made.owner
-        self._recorder.record(
-            _claim(owner) if isinstance(owner, ClaimRef) else self._node,
-            kind=EventType.WARNING,
-            reason=INSTANCE_REMADE,
-            note=made.text,
-            action="Serve",
-        )
-
-    def status_refused(self, claim: ClaimRef, note: str) -> None:
-        """The claim's ``status.devices`` can never be written."""
-        self._recorder.record(
-            _claim(claim),
-            kind=EventType.WARNING,
-            reason=STATUS_REFUSED,
-            note=note,
-            action="Serve",
-        )
+        """A warning about the node."""
+        self._record(self._node, EventType.WARNING, reason, note)
 
     def normal(self, reason: str, note: str) -> None:
-        self._recorder.record(
-            self._node, kind=EventType.NORMAL, reason=reason, note=note, action="Serve"
-        )
+        """An event about the node that asks for nothing."""
+        self._record(self._node, EventType.NORMAL, reason, note)
+
+    def instance_recreated(self, made: RecreatedInstance) -> None:
+        """A DRS instance disappeared under its owner and was created again. The event is about the
+        owner's claim. Of a container of the device plugin the pod is not known, so it is about the
+        node."""
+        owner = made.owner
+        regarding = _claim(owner) if isinstance(owner, ClaimRef) else self._node
+        self._record(regarding, EventType.WARNING, INSTANCE_RECREATED, made.text)
+
+    def status_rejected(self, claim: ClaimRef, note: str) -> None:
+        """The API server never accepts the claim's ``status.devices``."""
+        self._record(_claim(claim), EventType.WARNING, STATUS_REJECTED, note)
+
+    def device_failing(self, device: str, reason: str) -> None:
+        """Nothing could be made on the device, try after try."""
+        self.warning(DEVICE_FAILING, f"device {device} takes no new claim for now: {reason}")
+
+    def recovery_failed(self, failed: Mapping[str, GcuError]) -> None:
+        """Claims that could not be recovered, each by its UID."""
+        for uid, error in failed.items():
+            self.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
+
+    def _record(self, regarding: Object, kind: EventType, reason: str, note: str) -> None:
+        self._recorder.record(regarding, kind=kind, reason=reason, note=note, action=_ACTION)
 
 
 def _claim(ref: ClaimRef) -> Object:

@@ -1,4 +1,4 @@
-"""``gcu-dra-agent``: settings, ports, the agent, until SIGTERM."""
+"""``gcu-dra-agent``: reads the settings, and runs the agent until SIGTERM."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def run(
     *,
     effects: Effects | None = None,
 ) -> None:
-    """Serve until `stop` is set. Raises GcuError where the settings are not such that the agent
-    can ever work; what may still come (folders, hardware, API server) it waits for."""
+    """Serve until `stop` is set. Raises GcuError if the agent can never work with the settings. It
+    waits for folders, hardware and the API server."""
     settings = load(AgentSettings, argv, environ, prog="gcu-dra-agent", description=_DESCRIPTION)
     logs.configure(settings.log_level)
     effects = effects or Effects()
     api = connect(settings.kubeconfig, effects=effects, user_agent=f"gcu-dra-agent/{VERSION}")
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    agent = Agent(settings, api, effects=effects, registry=registry, end=stop.set)
+    agent = Agent(settings, api, effects=effects, registry=registry, on_restart=stop.set)
     probes = ProbeServer(settings.probe_port, ready=agent.ready, live=agent.live, registry=registry)
     probes.start()
     logger.info("serving node %s, probes on port %d", settings.node_name, probes.port)
-    # Modules and classes stay for good; each full collection that looks through them holds up
-    # every call for tens of milliseconds.
+    # Modules and classes are never freed. Each full collection that visits them would delay every
+    # call by tens of milliseconds.
     gc.freeze()
     agent.start()
     stop.wait()

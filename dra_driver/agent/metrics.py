@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -13,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
 from dra_driver.model.claim import Object
 from dra_driver.model.device import parse_device_name
@@ -30,12 +30,12 @@ _TOOL_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60
 
 
 class Metrics:
-    """What is counted as it happens; `NodeCollector` has what is read when somebody asks."""
+    """Metrics that are counted as things happen. `NodeCollector` reads the others on request."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._durations = Histogram(
             "gcu_agent_request_duration_seconds",
-            "Time that calls of the kubelet took: for the claims of a pod, or for a container.",
+            "Time that calls of the kubelet took: prepare and unprepare, or Allocate.",
             ["operation"],
             buckets=_CLAIM_SECONDS,
             registry=registry,
@@ -48,31 +48,31 @@ class Metrics:
         )
         self._errors = Counter(
             "gcu_agent_claim_errors",
-            "Claims that were not prepared or unprepared, by the class of the error.",
+            "Claims whose prepare or unprepare failed, by the class of the error.",
             ["operation", "error"],
             registry=registry,
         )
         self._refusals = Counter(
             "gcu_agent_allocate_errors",
-            "Containers that got no devices of a resource, by the class of the error.",
+            "Containers whose Allocate failed, by resource and the class of the error.",
             ["resource", "error"],
             registry=registry,
         )
         self._efsmi = Histogram(
             "gcu_agent_efsmi_duration_seconds",
-            "Time that calls of efsmi took, by command and by how they ended.",
+            "Time that calls of efsmi took, by command and outcome.",
             ["command", "outcome"],
             buckets=_TOOL_SECONDS,
             registry=registry,
         )
-        self._set_aside = Counter(
-            "gcu_agent_journal_set_aside",
-            "Damaged journals that were kept for a look and rebuilt.",
+        self._quarantines = Counter(
+            "gcu_agent_journal_quarantines",
+            "Damaged journals that were moved aside and rebuilt.",
             registry=registry,
         )
         self._publications = Counter(
             "gcu_agent_publications",
-            "Attempts to bring the ResourceSlices up to date that wrote something or failed.",
+            "Attempts to update the ResourceSlices that wrote something or failed.",
             ["outcome"],
             registry=registry,
         )
@@ -85,15 +85,15 @@ class Metrics:
     def efsmi_call(self, command: str, outcome: str, seconds: float) -> None:
         self._efsmi.labels(command, outcome).observe(seconds)
 
-    def journal_set_aside(self) -> None:
-        self._set_aside.inc()
+    def journal_quarantined(self) -> None:
+        self._quarantines.inc()
 
     def publication(self, outcome: str) -> None:
         """`outcome` is written, conflict or failed."""
         self._publications.labels(outcome).inc()
 
     def on_begin(self, operation: str) -> None:
-        """A call for claims came in: `dra_driver.kubelet_api.dra.claim_service.CallObserver`."""
+        """`dra_driver.kubelet_api.dra.claim_service.CallObserver`."""
         self._inflight.labels(operation).inc()
 
     def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
@@ -103,24 +103,26 @@ class Metrics:
             self._errors.labels(operation, type(error).__name__).inc()
 
     def timed_devices(self, resource: str, handler: DeviceHandler) -> DeviceHandler:
-        """The same handler of a resource, each Allocate measured."""
+        """The handler of a resource, with each Allocate measured."""
         return _TimedDevices(
+            resource,
             handler,
             self._durations.labels("allocate"),
             self._inflight.labels("allocate"),
-            partial(self._refusals.labels, resource),
+            self._refusals,
         )
 
 
 class _TimedDevices:
     def __init__(
         self,
+        resource: str,
         handler: DeviceHandler,
         durations: Histogram,
         inflight: Gauge,
-        refusals: Callable[[str], Counter],
+        refusals: Counter,
     ) -> None:
-        """`refusals` gives the counter for a class of errors."""
+        self._resource = resource
         self.devices = handler.devices
         self.prefer = handler.prefer
         self._handler = handler
@@ -133,15 +135,15 @@ class _TimedDevices:
             try:
                 return self._handler.allocate(ids)
             except GcuError as error:
-                self._refusals(type(error).__name__).inc()
+                self._refusals.labels(self._resource, type(error).__name__).inc()
                 raise
 
 
 class NodeCollector(Collector):
-    """Reads, each time that somebody asks, what the node offers and what is held of it."""
+    """Reads at each request for metrics which devices the node offers, and which are in use."""
 
-    def __init__(self, *, devices: Callable[[], Devices], ledger: Callable[[], Ledger]) -> None:
-        """Both may raise JournalError, and hide then what they are needed for."""
+    def __init__(self, *, devices: DevicesSource, ledger: LedgerSource) -> None:
+        """If one raises JournalError, the metrics that need it are missing."""
         self._devices = devices
         self._ledger = ledger
 
@@ -149,14 +151,14 @@ class NodeCollector(Collector):
         try:
             devices = self._devices()
         except JournalError as error:
-            logger.warning("what is offered is missing in the metrics: %s", error)
+            logger.warning("the metrics of devices are missing: %s", error)
         else:
             yield _offered(devices)
             yield _tainted(devices)
         try:
             ledger = self._ledger()
         except JournalError as error:
-            logger.warning("what is held is missing in the metrics: %s", error)
+            logger.warning("the metrics of claims are missing: %s", error)
         else:
             yield _claims(ledger)
             yield _prepared(ledger)
@@ -166,7 +168,7 @@ def _offered(devices: Devices) -> GaugeMetricFamily:
     health = {True: "unhealthy", False: "healthy"}
     return _family(
         "gcu_agent_devices",
-        "Devices that the node offers, by mode and by whether the card is healthy.",
+        "Devices that the node offers, by mode and by the health of the card.",
         ["mode", "health"],
         Tally(
             (mode, health[any(taint["key"] == TAINT_UNHEALTHY for taint in _taints(device))])
@@ -179,7 +181,7 @@ def _offered(devices: Devices) -> GaugeMetricFamily:
 def _tainted(devices: Devices) -> GaugeMetricFamily:
     return _family(
         "gcu_agent_device_taints",
-        "Devices that the node offers with a taint, but for the one that says who allocates.",
+        "Devices that the node offers, by their taints; the taint allocated-by is not counted.",
         ["key", "value", "effect"],
         Tally(
             (taint["key"], taint.get("value", ""), taint["effect"])
@@ -198,7 +200,7 @@ def _claims(ledger: Ledger) -> GaugeMetricFamily:
     )
     return _family(
         "gcu_agent_claims",
-        "Claims in the journal, and what ended claims left, by how far they are.",
+        "Claims in the journal, with orphans of ended claims, by their state.",
         ["state"],
         {(state.value,): counted[state.value,] for state in State},
     )
@@ -207,7 +209,7 @@ def _claims(ledger: Ledger) -> GaugeMetricFamily:
 def _prepared(ledger: Ledger) -> GaugeMetricFamily:
     return _family(
         "gcu_agent_prepared_devices",
-        "Devices, shares and instances of prepared claims and of containers, by mode.",
+        "Devices, shares and DRS instances that prepared claims and containers have, by mode.",
         ["mode"],
         Tally(
             (hold.mode.value,)

@@ -7,14 +7,14 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from dra_driver.agent.lifecycle.serving_mode import WayMode
+from dra_driver.agent.lifecycle.serving_mode import ModeSetting
 from dra_driver.config.loader import Settings
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
 
 
 def _absolute(path: Path) -> Path:
-    # The kubelet and the container runtime are told these paths, and they stand elsewhere.
+    # The kubelet and the container runtime get these paths, and have other working directories.
     if not path.is_absolute():
         raise ValueError("must be an absolute path")
     return path
@@ -40,12 +40,12 @@ _NODE_NAME: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
 class AgentSettings(Settings):
-    """Values only; what has effects is built from them in `dra_driver.agent.main`."""
+    """Values only; `dra_driver.agent.agent` builds the parts with effects from them."""
 
     node_name: str = Field(
         pattern=_NODE_NAME, max_length=253, description="name of this Node object"
     )
-    mode: WayMode = Field(
+    mode: ModeSetting = Field(
         default="auto",
         description="how pods get GCUs: dra (ResourceClaims), device-plugin (extended resources), "
         "or auto, by what server and kubelet offer",

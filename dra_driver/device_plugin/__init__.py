@@ -1,1 +1,1 @@
-"""The front for clusters without DRA: the node's cards as devices of three extended resources."""
+"""The device plugin, for clusters without DRA: the node's cards as three extended resources."""

@@ -1,13 +1,19 @@
-"""Turns the kubelet's Allocate into a holding: the plan, and what the container is told."""
+"""Turns the kubelet's Allocate into prepared devices, and into edits of the container."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
-from dra_driver.device_plugin.inventory import NodeView, granted_total, offered_total
+from dra_driver.device_plugin.inventory import (
+    NodeView,
+    NodeViewSource,
+    granted_total,
+    offered_total,
+)
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits
 from dra_driver.model.device import device_name
 from dra_driver.model.errors import InvalidValue, Refused
@@ -32,32 +38,45 @@ class InjectionMethod(Enum):
     NODES = "variables and device nodes"
 
 
+class ChooseInjection(Protocol):
+    """The method for this node's kubelet; raises KubeError while its version is unknown."""
+
+    def __call__(self) -> InjectionMethod: ...
+
+
+class RecordedDevices(Protocol):
+    """The IDs of the devices of each container, init containers included, by the kubelet's record.
+    Raises GcuError if it is unknown."""
+
+    def __call__(self) -> Collection[frozenset[str]]: ...
+
+
+def _new_answer() -> str:
+    """A text that no other answer to Allocate has."""
+    return uuid.uuid4().hex
+
+
 @dataclass(frozen=True, slots=True)
 class Allocator:
-    """Thread-safe. `view` gives the node as it is now, `answers` a text that was never given.
+    """Thread-safe."""
 
-    `recorded` gives the IDs that each container has by the kubelet's record, init containers
-    included, and raises GcuError where that is not known.
-    """
-
-    view: Callable[[], NodeView]
+    view: NodeViewSource
     claim_manager: PreparedClaimManager
     hardware: Hardware
-    recorded: Callable[[], Collection[frozenset[str]]]
+    recorded: RecordedDevices
     pool: str
-    injection_method: Callable[[], InjectionMethod]
-    answers: Callable[[], str] = lambda: uuid.uuid4().hex
+    injection_method: ChooseInjection
 
     def allocate(self, mode: Mode, ids: Sequence[str]) -> ContainerEdits:
-        """Give a container these devices of `mode`. Raises GcuError; then nothing is held, or a
-        record accounts for it."""
+        """Give a container these devices of `mode`. Raises GcuError; then the container has no
+        device, or a journal record accounts for it."""
         devices = tuple(sorted({PluginDevice.parse(text) for text in ids}))
         view = self.view()
         grant = self._grant(view, mode, devices)
         holds = holds_of(grant, self.pool)
         if mode is Mode.DRS:
             with self.claim_manager.attempt(grant, holds):
-                self._make_room(view.ledger, grant)
+                self._release_predecessors(view.ledger, grant)
         return self._edits(grant, self.claim_manager.prepare(grant, holds))
 
     def _grant(
@@ -71,9 +90,9 @@ class Allocator:
             and isinstance(known.owner, ContainerAllocation)
             and known.state is State.PREPARE_COMPLETED
         ):
-            return ContainerAllocation(devices, known.owner.total, self.answers())
-        # Made before the rules are asked: that the devices are of one card is the first of them.
-        grant = ContainerAllocation(devices, 1, self.answers())
+            return ContainerAllocation(devices, known.owner.total, _new_answer())
+        # First, because its constructor refuses devices of several cards.
+        grant = ContainerAllocation(devices, 1, _new_answer())
         totals = [self._total(view, card, mode, len(devices)) for card in grant.cards]
         beyond = [device for device in devices if device.ordinal >= min(totals)]
         if beyond:
@@ -85,7 +104,7 @@ class Allocator:
         return ContainerAllocation(devices, min(totals), grant.answer)
 
     def _total(self, view: NodeView, address: PciAddress, mode: Mode, size: int) -> int:
-        """How many devices the card has in the mode; raises Refused where it is not offered."""
+        """How many devices the card has in the mode; raises Refused if it is not offered."""
         resource = RESOURCES[mode]
         if not view.offering:
             raise Refused(
@@ -107,10 +126,10 @@ class Allocator:
             table.for_size(size)
         return granted_total(view.ledger, address, mode) or offered
 
-    def _make_room(self, ledger: Ledger, grant: ContainerAllocation) -> None:
-        """Destroy the instances of containers that are gone, of which the kubelet gave a part to
-        this one; raises Refused where an init container of this pod has it."""
-        for holding, former in _handed_on(ledger, grant):
+    def _release_predecessors(self, ledger: Ledger, grant: ContainerAllocation) -> None:
+        """Destroy the instances of ended containers, if the kubelet gives some of their devices to
+        this container. Raises Refused if an init container of the same pod has such an instance."""
+        for holding, former in _predecessors(ledger, grant):
             if frozenset(map(str, former.devices)) in self.recorded():
                 raise Refused(
                     f"a container requests {RESOURCES[Mode.DRS]} of another size than an init "
@@ -129,7 +148,7 @@ class Allocator:
 
 
 def holds_of(grant: ContainerAllocation, pool: str) -> Holds:
-    """What a grant holds: for each of its cards the device that a claim would have."""
+    """The devices of a container: for each of its cards the device that a claim would have."""
     amount = str(len(grant.devices))
     consumed = {
         Mode.WHOLE: {},
@@ -148,10 +167,10 @@ def holds_of(grant: ContainerAllocation, pool: str) -> Holds:
     )
 
 
-def _handed_on(
+def _predecessors(
     ledger: Ledger, grant: ContainerAllocation
 ) -> list[tuple[PreparedClaim, ContainerAllocation]]:
-    """Other grants that have some of its devices."""
+    """Other allocations that have some of these devices."""
     return [
         (holding, holding.owner)
         for holding, _ in ledger.holders_of(grant.cards[0])

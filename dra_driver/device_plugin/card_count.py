@@ -1,18 +1,18 @@
-"""How many cards the node has, as the vendor's gcushare tells it: the resource
-`enflame.com/gcu-count`.
+"""The number of the node's cards as the resource `enflame.com/gcu-count`, as in the vendor's
+gcushare.
 
-Its device plugin writes the number of all cards into capacity and allocatable of the Node when it
-starts, and looks at the resource no more (github.com/EnflameTechnology/gcushare,
-gcushare-device-plugin, `PatchGCUCountToNode`). A container that has it in its limits is counted by
-kube-scheduler, and gets no card. Served as a resource whose devices give nothing it is the same,
-and the agent writes nothing to the API server: the kubelet does (docs/adr/0019).
+The vendor's device plugin writes the number into capacity and allocatable of the Node when it
+starts (github.com/EnflameTechnology/gcushare, gcushare-device-plugin, `PatchGCUCountToNode`). A
+container with the resource in its limits is counted by kube-scheduler, and gets no card. Here it is
+a device-plugin resource whose devices add nothing to a container, so the kubelet writes the number
+(docs/adr/0019).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
@@ -23,15 +23,17 @@ from dra_driver.model.pci import PciAddress
 
 _KIND: Final = "count"
 
-Cards = Callable[[], Collection[PciAddress] | None]
+
+class CardAddresses(Protocol):
+    """The addresses of all cards; None until they were read."""
+
+    def __call__(self) -> Collection[PciAddress] | None: ...
 
 
 class CountHandler:
-    """The `DeviceHandler` of the count: a device for each card that is there, whoever has it and
-    whatever its health."""
+    """The `DeviceHandler` of the count: a device for each card, whatever its use and health."""
 
-    def __init__(self, cards: Cards) -> None:
-        """`cards` gives None until they were read."""
+    def __init__(self, cards: CardAddresses) -> None:
         self._cards = cards
 
     def devices(self) -> Sequence[ListedDevice]:
@@ -43,7 +45,7 @@ class CountHandler:
         included: Sequence[str],  # noqa: ARG002 (the port's signature)
         size: int,  # noqa: ARG002 (the port's signature)
     ) -> Sequence[str]:
-        """None: one is as good as another."""
+        """No preference: all devices are alike."""
         return ()
 
     def allocate(self, ids: Sequence[str]) -> ContainerEdits:  # noqa: ARG002 (the port's signature)
@@ -51,24 +53,29 @@ class CountHandler:
 
 
 class CardCount:
-    """Has the kubelet count the cards. Constructing it has no effect; `serve` may be called again
-    and does nothing then."""
+    """Serves the resource. Constructing it has no effect; `serve` does nothing when it is called
+    again."""
 
     def __init__(
-        self, cards: Cards, *, kubelet_root: Path, pod_uid: str = "", effects: Effects | None = None
+        self,
+        cards: CardAddresses,
+        *,
+        kubelet_root: Path,
+        pod_uid: str = "",
+        effects: Effects | None = None,
     ) -> None:
         self._cards = cards
         self._servers = ResourceServers(
             [Served(_KIND, RESOURCE_COUNT, CountHandler(cards))],
             folders=Folders.of(kubelet_root),
             pod_uid=pod_uid,
-            patience=None,
+            register_after=None,
             effects=effects or Effects(),
         )
         self.serves = False
 
     def serve(self) -> None:
-        """Answer the kubelet, which hears of it once the cards were read; raises SocketError."""
+        """Serve, and register once the cards were read; raises SocketError."""
         if not self.serves:
             self._servers.start()
             self.serves = True
@@ -88,5 +95,5 @@ class CardCount:
                 self._servers.announce()
 
     def is_alive(self) -> bool:
-        """Whether what was started lives."""
+        """Whether the thread is alive, or was not started."""
         return not self.serves or self._servers.is_alive()

@@ -1,69 +1,75 @@
-"""Ends the grants whose containers are gone."""
+"""Releases the devices of containers that have ended."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, Protocol
 
+from dra_driver.device_plugin.inventory import NodeViewSource
 from dra_driver.model.errors import GcuError
 from dra_driver.model.owner import ContainerAllocation
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.telemetry.logs import new_call
 from dra_driver.util.background import Background
+from dra_driver.util.hooks import OnChange
 
 logger = logging.getLogger(__name__)
 
 _MOST_AT_ONCE: Final = 16
 
 DeviceSets = Collection[frozenset[str]]
-"""The IDs that each container has."""
+"""The IDs of the devices of each container."""
+
+
+class StillInUse(Protocol):
+    """Those of `allocated` that a container has now; raises GcuError if that is unknown."""
+
+    def __call__(self, allocated: DeviceSets, /) -> DeviceSets: ...
 
 
 class GarbageCollector(Background):
-    """Looks every `interval` seconds, in a thread of its own.
-
-    `recorded` gives which of these sets some container has now, and raises GcuError where that is
-    not known; `changed` is called when something was released.
-    """
+    """Runs every `interval` seconds, in its own thread. `on_change` is called when devices were
+    released."""
 
     def __init__(
         self,
         *,
-        ledger: Callable[[], Ledger],
+        view: NodeViewSource,
         claim_manager: PreparedClaimManager,
-        recorded: Callable[[DeviceSets], DeviceSets],
-        changed: Callable[[], None],
+        still_in_use: StillInUse,
+        on_change: OnChange,
         interval: float = 10.0,
     ) -> None:
-        super().__init__("releaser")
-        self._ledger = ledger
+        super().__init__("device-gc")
+        self._view = view
         self._claim_manager = claim_manager
-        self._recorded = recorded
-        self._changed = changed
+        self._still_in_use = still_in_use
+        self._on_change = on_change
         self._interval = interval
         self._missed: Mapping[str, PreparedClaim] = {}
         self.problem: str | None = None
 
     def run_once(self) -> None:
-        """One look; what is wrong with it is in `problem`.
+        """Run once; a failure is in `problem`.
 
-        A grant ends when this look and the one before missed it, and nobody asked for its devices
-        in between: the kubelet records an Allocate only after it has our answer.
+        An allocation ends if two runs in a row did not find it in the kubelet's record, and the
+        kubelet did not request its devices between them: it records an Allocate only after the
+        answer.
         """
         try:
-            # Before the record is read: what is granted later is not in it.
-            grants = _grants(self._ledger())
-            recorded = self._recorded({*map(_devices, grants.values())}) if grants else ()
+            # Before the record is read: a later allocation is not in it.
+            allocated = _allocated(self._view().ledger)
+            in_use = self._still_in_use({*map(_devices, allocated.values())}) if allocated else ()
         except GcuError as error:
             if self.problem != str(error):
-                logger.warning("it is not known which containers have ended: %s", error)
+                logger.warning("which containers have ended is unknown: %s", error)
             self.problem = str(error)
             return
         self.problem = None
-        missed = {uid: held for uid, held in grants.items() if _devices(held) not in recorded}
+        missed = {uid: held for uid, held in allocated.items() if _devices(held) not in in_use}
         ended = [held for uid, held in missed.items() if self._missed.get(uid) == held]
         self._missed = missed
         self._release(ended)
@@ -71,17 +77,17 @@ class GarbageCollector(Background):
     def _release(self, ended: Sequence[PreparedClaim]) -> None:
         if not ended:
             return
-        # A card that hangs holds up none of the others.
+        # In parallel, so that a card that hangs does not delay the others.
         with ThreadPoolExecutor(min(len(ended), _MOST_AT_ONCE), "release") as pool:
             list(pool.map(self._end, ended))
-        self._changed()
+        self._on_change()
 
     def _end(self, held: PreparedClaim) -> None:
         try:
             if self._claim_manager.release(held):
                 logger.info("%s has ended", held.owner.title)
         except GcuError as error:
-            # It is recorded as being unprepared, and the look at the node goes on with it.
+            # The journal has it as being unprepared, and the reconcile loop continues that.
             logger.warning("%s is not released yet: %s", held.owner.title, error)
 
     def run(self) -> None:
@@ -90,7 +96,7 @@ class GarbageCollector(Background):
                 self.run_once()
 
 
-def _grants(ledger: Ledger) -> dict[str, PreparedClaim]:
+def _allocated(ledger: Ledger) -> dict[str, PreparedClaim]:
     return {
         uid: held
         for uid, held in ledger.claims.items()

@@ -1,53 +1,60 @@
-"""What the kubelet asks of one resource, answered from the node as it is."""
+"""Answers the kubelet's calls for one resource."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from dra_driver.device_plugin.allocator import Allocator
-from dra_driver.device_plugin.inventory import NodeView, inventories
+from dra_driver.device_plugin.inventory import NodeViewSource, inventories
 from dra_driver.device_plugin.preference import Hints, prefer_share, prefer_whole
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.model.errors import JournalError
 from dra_driver.model.mode import Mode
+from dra_driver.util.hooks import OnChange
 
 logger = logging.getLogger(__name__)
 
 
+class FindHints(Protocol):
+    """The hints for `size` devices of `mode`. Does not raise, and may wait for seconds."""
+
+    def __call__(self, mode: Mode, size: int, /) -> Hints: ...
+
+
 class ModeHandler:
-    """The `DeviceHandler` of the resource that stands for `mode`; `changed` is called when devices
-    were given out, before the kubelet is told so."""
+    """The `DeviceHandler` of the resource for `mode`. `on_change` is called after each Allocate,
+    before its answer."""
 
     def __init__(
         self,
         mode: Mode,
         *,
-        view: Callable[[], NodeView],
+        view: NodeViewSource,
         allocator: Allocator,
-        changed: Callable[[], None],
-        hints: Callable[[Mode, int], Hints] = lambda _mode, _size: (),
+        on_change: OnChange,
+        hints: FindHints = lambda _mode, _size: (),
     ) -> None:
-        """`hints` does not raise, and may wait for seconds."""
         self._mode = mode
         self._view = view
         self._allocator = allocator
-        self._changed = changed
+        self._on_change = on_change
         self._hints = hints
         self._last: Sequence[ListedDevice] = ()
 
     def devices(self) -> Sequence[ListedDevice]:
-        """As they are; as they were last where the journal cannot be read."""
+        """The devices as they are now, or as they last were if the journal cannot be read."""
         try:
             view = self._view()
         except JournalError as error:
-            logger.warning("the kubelet is told of the devices of before: %s", error)
+            logger.warning("the kubelet gets the former list of devices: %s", error)
             return self._last
         self._last = [device for each in inventories(view, self._mode) for device in each.listed()]
         return self._last
 
     def prefer(self, available: Sequence[str], included: Sequence[str], size: int) -> Sequence[str]:
-        """Binpack; none where the journal cannot be read: then the kubelet takes any devices."""
+        """Binpack. Empty if the journal cannot be read: then the kubelet takes any devices."""
         hints = self._hints(self._mode, size)  # first, as it may wait
         try:
             view = self._view()
@@ -63,5 +70,5 @@ class ModeHandler:
         try:
             return self._allocator.allocate(self._mode, ids)
         finally:
-            # Where it failed, an intent that could not be undone may hold the card.
-            self._changed()
+            # Also after a failure: a started prepare that could not be undone may hold the card.
+            self._on_change()

@@ -1,8 +1,7 @@
-"""For which cards pods were placed on this node, as long as they have not got their devices.
+"""The cards for which the scheduler extender placed pods that do not have their devices yet.
 
-A preference, and nothing else: the kubelet asks for a container and names no pod, so of several
-pods that ask for as much it may be another one's card that is preferred. What is held is known by
-devices alone.
+A hint is only a preference: the kubelet names no pod, so the preferred card may be meant for
+another pod that requests as many devices.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ _Pod = Mapping[str, Any]
 def hints(
     pods: Collection[_Pod], recorded: Collection[Recorded], mode: Mode, size: int
 ) -> list[Hint]:
-    """One for each pod of which a container asks for `size` devices of `mode` and has none on
-    record yet. First those of which another container has some: the kubelet takes a pod on with
-    all its containers before the next one. Otherwise in the order of `pods`."""
+    """A hint for each pod with a container that requests `size` devices of `mode` and has none on
+    record yet. Pods of which another container has devices come first, because the kubelet admits
+    all containers of a pod before the next pod. Otherwise in the order of `pods`."""
     found = []
     for pod in pods:
         if not _is_open(pod, recorded, mode, size):
             continue
         devices = _devices(_recorded_of(pod, recorded), mode)
-        cards = _left(_assigned(pod), devices, mode)
+        cards = _cards_for_rest(_assigned(pod), devices, mode)
         if cards:
-            needed = max(0, _most(list(_asking(pod, mode))) - len(devices))
+            needed = max(0, _peak(list(_requests(pod, mode))) - len(devices))
             found.append((not devices, Hint(cards, needed)))
     return [hint for _, hint in sorted(found, key=lambda each: each[0])]
 
@@ -53,16 +52,16 @@ def is_requested(
 
 def _is_open(pod: _Pod, recorded: Collection[Recorded], mode: Mode, size: int) -> bool:
     served = {each.container for each in _recorded_of(pod, recorded)}
-    return any(amount == size and name not in served for name, amount, _ in _asking(pod, mode))
+    return any(amount == size and name not in served for name, amount, _ in _requests(pod, mode))
 
 
 def _recorded_of(pod: _Pod, recorded: Collection[Recorded]) -> list[Recorded]:
     return [each for each in recorded if each.pod == pod["metadata"]["uid"]]
 
 
-def _left(assigned: Cards, devices: Collection[PluginDevice], mode: Mode) -> Cards:
-    """Where the rest of a pod is to be, the best first: slices and instances beside what it has,
-    and if there is no room on the card that was meant; whole cards on the others."""
+def _cards_for_rest(assigned: Cards, devices: Collection[PluginDevice], mode: Mode) -> Cards:
+    """The cards for the other containers of a pod, the best first. Slices and instances: the cards
+    of which it has devices, then the assigned ones. Whole cards: those that it does not have."""
     has = dict.fromkeys(device.card for device in sorted(devices))
     if mode is Mode.WHOLE:
         return tuple(card for card in assigned if card not in has)
@@ -73,7 +72,7 @@ def _devices(recorded: Collection[Recorded], mode: Mode) -> set[PluginDevice]:
     found = set()
     for each in recorded:
         if each.resource == RESOURCES[mode]:
-            with suppress(InvalidValue):  # of another plugin for the same resource, before us
+            with suppress(InvalidValue):  # a former plugin served the resource
                 found |= {PluginDevice.parse(text) for text in each.devices}
     return found
 
@@ -86,9 +85,9 @@ def _assigned(pod: _Pod) -> Cards:
         return ()
 
 
-def _asking(pod: _Pod, mode: Mode) -> Iterator[tuple[str, int, bool]]:
-    """Name and amount of each container that asks, in the order in which they start, and whether
-    it ends before the next one does."""
+def _requests(pod: _Pod, mode: Mode) -> Iterator[tuple[str, int, bool]]:
+    """Each container that requests devices, in the order in which they start: its name, its amount,
+    and whether it ends before the next one starts."""
     spec = pod["spec"]
     for kind in ("initContainers", "containers"):
         for container in spec.get(kind) or ():
@@ -102,10 +101,10 @@ def _asking(pod: _Pod, mode: Mode) -> Iterator[tuple[str, int, bool]]:
                 yield container["name"], amount, ends
 
 
-def _most(asking: Collection[tuple[str, int, bool]]) -> int:
-    """How much the pod has at one time at most."""
+def _peak(requests: Collection[tuple[str, int, bool]]) -> int:
+    """The largest amount that the pod has at one time."""
     highest = running = 0
-    for _, amount, ends in asking:
+    for _, amount, ends in requests:
         highest = max(highest, running + amount)
         running += 0 if ends else amount
     return highest

@@ -1,10 +1,10 @@
-"""Which devices each card has in each mode, from what the cards are and who holds them. Pure."""
+"""Which devices each card has in each mode, from the cards and their use. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
@@ -21,35 +21,53 @@ from dra_driver.node.checkpoint.ledger import Ledger
 _WHOLE_TOTAL: Final = 1
 
 
+class CardConfigs(Protocol):
+    """The configuration of a card."""
+
+    def __call__(self, card: PciAddress, /) -> CardConfig: ...
+
+
+class ProfileTableOf(Protocol):
+    """The DRS profiles of a card; None while they are unknown."""
+
+    def __call__(self, card: Card, /) -> ProfileTable | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """All that decides, at one moment.
+    """The state of the node at one moment.
 
-    `cards` are None while the hardware has not been read. `offering` says whether new containers
-    are served, or only those that have something already. `closed` are names of devices (as DRA
-    has them) on which nothing could be made, try after try.
+    `cards` is None while the hardware has not been read. `offering` says whether new containers
+    are served, or only those that have devices. `closed` are the names of failing devices (as in a
+    ResourceSlice), which no new container gets.
     """
 
     cards: Mapping[PciAddress, Card] | None
     ledger: Ledger
-    offer: Callable[[PciAddress], CardConfig]
-    table: Callable[[Card], ProfileTable | None]
+    offer: CardConfigs
+    table: ProfileTableOf
     offering: bool = True
     closed: frozenset[str] = frozenset()
 
     @property
     def addresses(self) -> tuple[PciAddress, ...]:
-        """All cards that are there or that grants hold, ascending."""
+        """All cards that are present or in use, sorted."""
         held = {card for holding in self.ledger.claims.values() for card in holding.cards}
         return tuple(sorted(held | set(self.cards or ())))
 
 
+class NodeViewSource(Protocol):
+    """The node as it is now; raises JournalError."""
+
+    def __call__(self) -> NodeView: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """A card's devices of one mode: ordinals below `total`, of which some are `held`.
+    """A card's devices of one mode, with ordinals below `total`. Containers have those in `held`.
 
-    The others are there where the card is `offered`, and are for nobody where it is `blocked`.
-    `sick` says that none should be used.
+    The others exist if the card is `offered` in the mode, and no container gets them if it is
+    `blocked`. If it is `unhealthy`, no device should be used.
     """
 
     card: PciAddress
@@ -63,17 +81,17 @@ class Inventory:
 
     @property
     def free(self) -> int:
-        """How many can be given out."""
+        """How many devices a container can get."""
         return self.total - len(self.held) if self.is_usable else 0
 
     @property
     def is_usable(self) -> bool:
-        """Whether containers may get devices of it at all."""
+        """Whether containers may get devices of the card at all."""
         return self.offered and not self.blocked and not self.unhealthy
 
     def listed(self) -> list[ListedDevice]:
-        """As the kubelet is told of them. What is held is never left out: after a restart the
-        kubelet fails pods whose devices it does not find healthy."""
+        """The devices in the list for the kubelet. Devices in use are always in it: after a restart
+        the kubelet fails pods whose devices are not listed as healthy."""
         return [
             ListedDevice(
                 str(PluginDevice(self.card, self.mode, ordinal)),
@@ -86,19 +104,19 @@ class Inventory:
 
 
 def inventories(view: NodeView, mode: Mode) -> tuple[Inventory, ...]:
-    """The stock of each card that has any in this mode, by address."""
+    """The inventory of each card that has devices in this mode, sorted by address."""
     found = (_of_card(view, address, mode) for address in view.addresses)
     return tuple(each for each in found if each is not None)
 
 
 def granted_total(ledger: Ledger, card: PciAddress, mode: Mode) -> int | None:
-    """How many devices of the mode the card has for as long as containers hold some of them; None
-    where none does."""
+    """How many devices of the mode the card has while containers use some of them; None if none
+    does."""
     return max((grant.total for grant in _grants(ledger, card) if grant.mode is mode), default=None)
 
 
 def offered_total(view: NodeView, card: Card, mode: Mode) -> int | None:
-    """How many devices of the mode a free card has; None where it has not got that mode."""
+    """How many devices of the mode a free card has; None if it is not offered in that mode."""
     offer = view.offer(card.address)
     if mode not in offer.modes:
         return None
@@ -113,7 +131,7 @@ def offered_total(view: NodeView, card: Card, mode: Mode) -> int | None:
 def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Inventory | None:
     holders = [holding.owner for holding, _ in view.ledger.holders_of(address)]
     grants = _grants(view.ledger, address)
-    # One that a claim holds is served by DRA until the claim ends.
+    # DRA serves the card until its claims end.
     if len(grants) < len(holders) or any(grant.mode is not mode for grant in grants):
         return None
     card = (view.cards or {}).get(address)
@@ -122,17 +140,17 @@ def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Inventory | Non
     if total is None:
         return None
     devices = {device for grant in grants for device in grant.devices}
-    sick = _is_unhealthy(view, address)
+    unhealthy = _is_unhealthy(view, address)
     return Inventory(
         card=address,
         mode=mode,
         total=total,
         held=frozenset(device.ordinal for device in devices if device.card == address),
         offered=offered is not None,
-        blocked=not sick
+        blocked=not unhealthy
         and card is not None
         and (bool(card.problems) or device_name(mode, address) in view.closed),
-        unhealthy=sick,
+        unhealthy=unhealthy,
         numa_node=card.numa_node if card is not None else None,
     )
 

@@ -1,6 +1,6 @@
-"""What a Node tells of its cards where there are no ResourceSlices. Pure.
+"""The annotations and labels of a Node that publishes no ResourceSlices. Pure.
 
-docs/dev/extender.md says what each field is for.
+docs/dev/extender.md describes the fields.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ GCUSHARE: Final = "enflame.com/gcushare"
 
 
 def node_cards(view: NodeView, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:
-    """All cards, ascending; `recorded` is what the kubelet's checkpoint says, with UIDs of pods."""
-    # In an order of our own: an init container and the one after it can have the same devices, and
-    # the kubelet writes them in another order each time.
+    """All cards, sorted; `recorded` is from the kubelet's checkpoint, with the UIDs of pods."""
+    # Sorted, because an init container and the next container can have the same devices, and the
+    # kubelet writes them in a random order.
     ordered = sorted(recorded, key=lambda each: (each.pod, each.container))
     owners = {each.devices: each for each in ordered}
     return tuple(_card(view, address, owners) for address in view.addresses)
 
 
 def node_annotations(view: NodeView, cards: tuple[NodeCard, ...]) -> Mapping[str, str]:
-    """Ours, and the vendor's two, which say what the cards could be cut into."""
+    """The driver's annotation, and the vendor's two, which say how the cards could be divided."""
     numbered = [each for each in cards if each.is_numbered]
     return {
         ANNOTATION_CARDS: render_cards(cards),
@@ -57,7 +57,7 @@ def node_annotations(view: NodeView, cards: tuple[NodeCard, ...]) -> Mapping[str
 
 
 def node_labels(cards: Collection[NodeCard]) -> Mapping[str, str]:
-    """The vendor's, by which pods choose nodes that give out parts of cards."""
+    """The vendor's label, by which pods select nodes whose cards can be divided."""
     return {GCUSHARE: "true"} if any(each.slices or each.total for each in cards) else {}
 
 
@@ -72,7 +72,7 @@ def _card(
         if isinstance(holding.owner, ContainerAllocation)
     ]
     closed = {mode for mode in Mode if device_name(mode, address) in view.closed}
-    # By what is offered, whatever the card is held as: the mode is told apart from it.
+    # What a free card would offer; the mode in use is a field of its own.
     offered = {
         mode: offered_total(view, card, mode) or 0
         if card and view.offering and mode not in closed
@@ -108,7 +108,7 @@ def _holds(
     owners: Mapping[frozenset[str], Recorded],
     table: ProfileTable | None,
 ) -> Iterator[Hold]:
-    """A device that two grants have, as an init container's are handed on, counts once."""
+    """A device of two containers, an init container and the next one, counts once."""
     counted: set[str] = set()
     for grant, instance in grants:
         new = {str(each) for each in grant.devices if each.card == card} - counted
@@ -128,7 +128,7 @@ def _instance(instance: Instance | None, table: ProfileTable | None) -> HeldInst
 
 def _problem(view: NodeView, address: PciAddress, *, claimed: bool, failing: bool) -> str:
     if claimed:
-        return "claimed"  # served by DRA until the claim ends
+        return "claimed"  # DRA serves it until its claims end
     card = (view.cards or {}).get(address)
     if card is None:
         return "lost"

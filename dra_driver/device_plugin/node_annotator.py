@@ -1,13 +1,13 @@
-"""Keeps the annotations of the Node, and the vendor's label, as the cards are."""
+"""Keeps the annotations and the vendor's label of the Node up to date."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Final, Protocol
 
-from dra_driver.device_plugin.inventory import NodeView
+from dra_driver.device_plugin.inventory import NodeView, NodeViewSource
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.resources import NODES
@@ -18,35 +18,43 @@ from dra_driver.model.names import FIELD_MANAGER
 from dra_driver.model.owner import ContainerAllocation
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.backoff import Backoff
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
-_COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records whose a grant is after our answer
-_ASSERT_EVERY: Final = 300.0  # seconds; somebody may have removed what was written
+_COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records the pod after the answer to Allocate
+_WRITE_EVERY: Final = 300.0  # seconds; somebody may have removed the annotations
+
+
+class ReadCheckpoint(Protocol):
+    """The devices of each container by the kubelet's checkpoint; raises KubeletError."""
+
+    def __call__(self) -> Collection[Recorded]: ...
+
+
+class KubeletIdentity(Protocol):
+    """Another value after each restart of the kubelet, which recreates a deleted Node."""
+
+    def __call__(self) -> object: ...
 
 
 class NodeAnnotator(Background):
-    """Writes whenever what is to be told has changed, in a thread of its own; `wake` makes it look
-    at once.
-
-    `recorded` is what the kubelet's checkpoint says as it stands, and raises KubeletError where it
-    cannot be read: then nobody is named. `kubelet` gives something else when the kubelet was
-    started anew: a Node that was deleted is made anew by that. `clock` is monotonic seconds;
-    `wait(seconds)` sleeps, and returns True when the reporter was stopped.
-    """
+    """Writes whenever the annotations or the label must change, in its own thread; `wake` makes it
+    compare at once. If `recorded` fails, the annotations name no pods. `wait(seconds)` sleeps, and
+    returns True when the annotator was stopped."""
 
     def __init__(
         self,
         api: Api,
         node_name: str,
         *,
-        view: Callable[[], NodeView],
-        recorded: Callable[[], Collection[Recorded]],
-        clock: Callable[[], float],
-        kubelet: Callable[[], object] = lambda: None,
+        view: NodeViewSource,
+        recorded: ReadCheckpoint,
+        clock: Clock,
+        kubelet: KubeletIdentity = lambda: None,
         wait: Wait | None = None,
     ) -> None:
-        super().__init__("node-report", wait=wait, interrupt=self.wake)
+        super().__init__("node-annotator", wait=wait, interrupt=self.wake)
         self._api = api
         self._node_name = node_name
         self._view = view
@@ -58,10 +66,10 @@ class NodeAnnotator(Background):
         self._written: Mapping[str, Mapping[str, str]] | None = None
         self._written_at = 0.0
         self._written_for: object = None
-        self.problem: str | None = "the Node has not been told of the cards yet"
+        self.problem: str | None = "the Node has not been annotated yet"
 
     def wake(self) -> None:
-        """Look at once: something was given out, or released, or the cards changed."""
+        """Compare at once: a card or its use has changed."""
         self._woken.set()
 
     def run(self) -> None:
@@ -73,27 +81,26 @@ class NodeAnnotator(Background):
                 self._backoff.reset()
             except GcuError as error:
                 if self.problem != str(error):
-                    logger.warning("the Node is not told of the cards: %s", error)
+                    logger.warning("the Node cannot be annotated: %s", error)
                 self.problem = str(error)
                 self._wait(self._backoff.next())
             self._woken.wait(_COMPARE_EVERY)
 
     def run_once(self) -> None:
-        """One comparison, and the write that it takes. Raises KubeError, and JournalError where it
-        is not known what is held."""
+        """Compare once, and write the difference. Raises KubeError, and JournalError."""
         view = self._view()
         if view.cards is None:
-            return  # nothing has been read: that says nothing of the cards
+            return  # the cards have not been read
         cards = node_cards(view, self._owners(view))
         wanted = {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
         now, kubelet = self._clock(), self._kubelet()
         known = wanted == self._written and kubelet == self._written_for
-        if known and now - self._written_at < _ASSERT_EVERY:
+        if known and now - self._written_at < _WRITE_EVERY:
             self.problem = None
             return
-        self._written = None  # what is there is not known until the server has answered
-        # The status alone: who may patch it cannot change the node's taints. Applied: what is
-        # not wanted any more goes, unless somebody else wrote it, too.
+        self._written = None  # unknown until the server has answered
+        # Only the status, because the right to patch it does not allow to change the node's
+        # taints. By apply, which removes former annotations unless somebody else wrote them.
         self._api.patch(
             NODES,
             self._node_name,
@@ -118,5 +125,5 @@ class NodeAnnotator(Background):
         try:
             return self._recorded()
         except KubeletError as error:
-            logger.debug("whose the grants are: %s", error)
+            logger.debug("which pods have devices is unknown: %s", error)
             return ()

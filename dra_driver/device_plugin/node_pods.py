@@ -1,12 +1,12 @@
-"""The pods of this node as the API server has them: which wait, and which have ended."""
+"""The pods of this node on the API server: which are pending, and which have ended."""
 
 from __future__ import annotations
 
 import logging
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import KubeError
@@ -15,19 +15,28 @@ from dra_driver.model.claim import Object
 
 logger = logging.getLogger(__name__)
 
-# The kubelet's own name for a pod that the API server has under another UID (pkg/kubelet/config,
+# The kubelet's UID of a static pod, whose mirror has another UID (pkg/kubelet/config,
 # `applyDefaults`: MD5 of the manifest).
 _STATIC: Final = re.compile(r"[0-9a-f]{32}")
 
 
+class ReadPods(Protocol):
+    """Lists the node's pods on the API server; raises KubeError."""
+
+    def __call__(self) -> Collection[Object]: ...
+
+
+class PodsCondition(Protocol):
+    """Whether these pods are as awaited; must not block."""
+
+    def __call__(self, pods: Collection[Object], /) -> bool: ...
+
+
 class NodePods:
-    """What a watch tells of the node's pods. Thread-safe; before the watch has told anything, no
-    pod waits and none has ended.
+    """The handler of a watch of the node's pods. Thread-safe. Before the first list no pod is
+    pending and none has ended."""
 
-    `read` asks the API server for all of them as they are now, and raises KubeError.
-    """
-
-    def __init__(self, read: Callable[[], Collection[Object]] = lambda: ()) -> None:
+    def __init__(self, read: ReadPods = lambda: ()) -> None:
         self._read = read
         self._lock = threading.Condition()
         self._pods: dict[str, Object] | None = None
@@ -43,33 +52,33 @@ class NodePods:
             if change is Change.DELETED:
                 pods.pop(obj["metadata"]["uid"], None)
             else:
-                pods[obj["metadata"]["uid"]] = obj  # a known one keeps its place
+                pods[obj["metadata"]["uid"]] = obj  # a known pod stays at its position
             self._pods = pods
             self._lock.notify_all()
 
-    def wait_for(self, is_there: Callable[[Collection[Object]], bool], within: float) -> bool:
-        """Return when `is_there` is true of the pods that have not ended, or after `within` seconds
-        at most; says which. It is called after each event of the watch, and must not block."""
+    def wait_for(self, condition: PodsCondition, within: float) -> bool:
+        """Wait until `condition` is true of the pods that have not ended, or for `within` seconds;
+        returns whether it is true."""
         with self._lock:
-            return self._lock.wait_for(lambda: is_there(self._present()), within)
+            return self._lock.wait_for(lambda: condition(self._present()), within)
 
     def _present(self) -> list[Object]:
         return [pod for pod in (self._pods or {}).values() if not _is_over(pod)]
 
     def waiting(self) -> list[Object]:
-        """Those of which no container runs yet, in the order in which they came to the node: so the
-        kubelet is told of them, too. Of those that were there before, the oldest first."""
+        """The pending pods, in the order in which they came to the node, as for the kubelet. Pods
+        of the first list are sorted by age, the oldest first."""
         with self._lock:
             pods = self._pods or {}
         return [pod for pod in pods.values() if _phase(pod) == "Pending"]
 
-    def left(self, recorded: Collection[Recorded]) -> Collection[Recorded]:
-        """What of the kubelet's record is not of pods that have ended.
+    def without_ended(self, recorded: Collection[Recorded]) -> Collection[Recorded]:
+        """The kubelet's record without pods that have ended.
 
-        Up to 1.30 at least, kubelets keep the pod that they admitted last on record until they
-        admit another one (1.30.14, ``pendingAdmissionPod`` in devicemanager/manager.go). The watch
-        may be late, so the API server is asked before a pod counts as ended; where it does not
-        answer, the kubelet's word stands.
+        A kubelet (1.30 at least) has the pod that it admitted last on record until it admits
+        another one (1.30.14, ``pendingAdmissionPod`` in devicemanager/manager.go). The watch may
+        lag, so the pods are read from the API server before one counts as ended. If it does not
+        answer, the whole record counts.
         """
         with self._lock:
             pods = self._pods
@@ -78,7 +87,7 @@ class NodePods:
         try:
             ended = _ended(recorded, self._read())
         except KubeError as error:
-            logger.info("whether pods have ended that the kubelet has on record: %s", error)
+            logger.info("whether recorded pods have ended is unknown: %s", error)
             return recorded
         return [each for each in recorded if each.pod not in ended]
 
@@ -96,14 +105,14 @@ def _ended(recorded: Iterable[Recorded], pods: Iterable[Mapping[str, Any]]) -> f
 
 
 def _names(pod: Mapping[str, Any]) -> Iterator[str]:
-    """By which the kubelet's record may call it."""
+    """The names that the kubelet's record may have for the pod."""
     metadata = pod["metadata"]
     yield metadata["uid"]
     yield f"{metadata['namespace']}/{metadata['name']}"
 
 
 def _is_over(pod: Mapping[str, Any]) -> bool:
-    """Others than the kubelet may call a pod failed while its containers run on."""
+    """A pod can be marked as failed by others than the kubelet while its containers run on."""
     status = pod.get("status") or {}
     containers = (
         each

@@ -1,16 +1,17 @@
-"""The whole of what the kubelet sees of the device plugin: three resources, and their upkeep."""
+"""The device plugin: serves three resources, and releases the devices of ended containers."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 
-from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
+from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
 from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
 from dra_driver.device_plugin.handler import ModeHandler
 from dra_driver.device_plugin.hints import hints, is_requested
-from dra_driver.device_plugin.inventory import NodeView
+from dra_driver.device_plugin.inventory import NodeViewSource
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints
 from dra_driver.kubelet_api.device_plugin.folders import Folders
@@ -24,48 +25,56 @@ from dra_driver.model.names import pool_name
 from dra_driver.model.plugin_device import RESOURCES
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
+from dra_driver.util.hooks import OnChange
 
 logger = logging.getLogger(__name__)
 
-Timed = Callable[[str, DeviceHandler], DeviceHandler]
+
+class Measure(Protocol):
+    """The handler of a resource, with its calls measured."""
+
+    def __call__(self, resource: str, handler: DeviceHandler, /) -> DeviceHandler: ...
+
+
+class PodsLag(Protocol):
+    """By how many seconds the watch of pods may lag behind the kubelet's."""
+
+    def __call__(self) -> float: ...
 
 
 class DevicePlugin:
-    """Serves the cards of `view` until `stop`. Constructing it has no effect.
-
-    `injection_method` says how containers get their devices, as this node's kubelet takes them;
-    `changed` is called when something was given out or released.
-    """
+    """Serves the cards of `view` until `stop`. Constructing it has no effect. `on_change` is called
+    when devices were given to a container, or released."""
 
     def __init__(
         self,
         *,
-        view: Callable[[], NodeView],
+        view: NodeViewSource,
         claim_manager: PreparedClaimManager,
         hardware: Hardware,
-        injection_method: Callable[[], InjectionMethod],
-        changed: Callable[[], None],
+        injection_method: ChooseInjection,
+        on_change: OnChange,
         node_name: str,
         kubelet_root: Path,
         pod_uid: str = "",
         release_interval: float = 10.0,
-        patience: float = 0.0,
+        register_after: float = 0.0,
         pods: NodePods | None = None,
-        pods_lag: Callable[[], float] = lambda: 0.0,
-        timed: Timed = lambda _resource, handler: handler,
+        pods_lag: PodsLag = lambda: 0.0,
+        measure: Measure = lambda _resource, handler: handler,
         effects: Effects | None = None,
     ) -> None:
-        """`pod_uid` is the agent's own pod's: two agents can serve side by side. `patience` is how
-        many seconds `announce` may take to come. `pods` are the node's, and `pods_lag` gives how
-        many seconds later than the kubelet their watch may be. `timed` gives the handler of a
-        resource, its calls measured."""
+        """`pod_uid` is that of the agent's pod: two agents can serve side by side. The plugin
+        registers after `announce`, or after `register_after` seconds. `pods` are the node's."""
         effects = effects or Effects()
         folders = Folders.of(kubelet_root)
-        self._changed = changed
+        self._on_use = on_change
         self._pods = pods or NodePods()
         self._pods_lag = pods_lag
         self._checkpoint = folders.checkpoint
-        self._record = KubeletRecord(folders.pod_resources, folders.checkpoint, tell=self.notify)
+        self._record = KubeletRecord(
+            folders.pod_resources, folders.checkpoint, send_list=self.notify
+        )
         allocator = Allocator(
             view=view,
             claim_manager=claim_manager,
@@ -79,13 +88,13 @@ class DevicePlugin:
                 Served(
                     mode.value,
                     RESOURCES[mode],
-                    timed(
+                    measure(
                         RESOURCES[mode],
                         ModeHandler(
                             mode,
                             view=view,
                             allocator=allocator,
-                            changed=self._on_change,
+                            on_change=self._on_change,
                             hints=self._hints,
                         ),
                     ),
@@ -94,71 +103,71 @@ class DevicePlugin:
             ],
             folders=folders,
             pod_uid=pod_uid,
-            patience=patience,
+            register_after=register_after,
             effects=effects,
         )
-        self._releaser = GarbageCollector(
-            ledger=lambda: view().ledger,
+        self._garbage_collector = GarbageCollector(
+            view=view,
             claim_manager=claim_manager,
-            recorded=self._held,
-            changed=self._on_change,
+            still_in_use=self._still_in_use,
+            on_change=self._on_change,
             interval=release_interval,
         )
 
     def start(self) -> None:
-        """Serve; raises SocketError where a socket cannot be made, and nothing is served then."""
+        """Serve; raises SocketError if a socket cannot be made, and then serves nothing."""
         self._servers.start()
-        self._releaser.start()
+        self._garbage_collector.start()
 
     def announce(self) -> None:
-        """All that is there can be listed: the kubelet may hear of us. It takes the first list for
-        the whole, and has none of ours until then."""
+        """Register with the kubelet now: all devices can be listed. The kubelet takes the first
+        list as complete."""
         self._servers.announce()
 
     def stop(self, grace: float) -> None:
-        """Withdraw, and let running calls end within `grace` seconds for each resource. What
-        containers have stays: they run on."""
-        self._releaser.stop(grace)
+        """Withdraw, and let running calls end within `grace` seconds for each resource. Containers
+        and their devices stay."""
+        self._garbage_collector.stop(grace)
         self._servers.stop(grace)
 
     def is_alive(self) -> bool:
-        """Whether the threads beside the servers run, from `start` on."""
-        return self._servers.is_alive() and self._releaser.is_alive()
+        """Whether the threads are alive, from `start` on."""
+        return self._servers.is_alive() and self._garbage_collector.is_alive()
 
     def notify(self) -> bool:
-        """The cards have changed, or what is held of them; says whether a kubelet hears of it."""
+        """A card or its use has changed: send the devices. Returns whether a kubelet gets them."""
         return self._servers.notify()
 
     def problem(self) -> str | None:
-        """Why no devices can be given out, or none can be released; None when all is well."""
-        return self._servers.problem or self._releaser.problem
+        """Why no device can be allocated, or none released; None if all is well."""
+        return self._servers.problem or self._garbage_collector.problem
 
     def _hints(self, mode: Mode, size: int) -> Hints:
         try:
             recorded = read_checkpoint(self._checkpoint)
         except KubeletError as error:
-            logger.debug("it is not known which pods have their devices: %s", error)
+            logger.debug("which pods have their devices is unknown: %s", error)
             recorded = ()
-        # Kubelet and agent have a watch each. On a busy node the kubelet is often told of a pod
-        # first, and its cards are known by the pod alone.
+        # On a busy node the kubelet's watch often delivers a pod before the agent's, and only the
+        # pod says for which cards it was placed.
         if not self._pods.wait_for(
             lambda pods: is_requested(pods, recorded, mode, size), self._pods_lag()
         ):
             logger.info(
-                "no pod of this node is known to request %d devices of %s", size, RESOURCES[mode]
+                "no pod of this node is known that requests %d devices of %s", size, RESOURCES[mode]
             )
         return hints(self._pods.waiting(), recorded, mode, size)
 
-    def _held(self, devices: DeviceSets) -> DeviceSets:
+    def _still_in_use(self, devices: DeviceSets) -> DeviceSets:
         found = [each for each in self._record.read() if each.devices in devices]
-        return device_sets(self._pods.left(found))
+        return device_sets(self._pods.without_ended(found))
 
     def _on_change(self) -> None:
         self.notify()
-        self._changed()
+        self._on_use()
 
 
 def device_sets(recorded: Iterable[Recorded]) -> DeviceSets:
-    """What of the kubelet's record is ours."""
+    """The recorded devices of this driver's resources."""
     ours = set(RESOURCES.values())
     return {each.devices for each in recorded if each.resource in ours}

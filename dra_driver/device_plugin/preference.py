@@ -18,15 +18,15 @@ Cards = Mapping[PciAddress, Card]
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The cards that are meant for what a pod has not got yet, of slices and instances the best
-    first, `needed` devices in all: its later containers must find room beside this one."""
+    """The cards for the devices that a pod does not have yet, for slices and instances the best
+    card first. The pod needs `needed` devices in all: its later containers must fit as well."""
 
     cards: Sequence[PciAddress]
     needed: int
 
 
 Hints = Sequence[Hint]
-"""Of pods that may be the one asked for, the likeliest first."""
+"""Of the pods for which the kubelet may be asking, the likeliest first."""
 
 
 def prefer_share(
@@ -37,30 +37,31 @@ def prefer_share(
     *,
     hints: Hints = (),
 ) -> list[str]:
-    """`size` devices of one card, of its slices or of its DRS size: of the first hinted card with
-    room for all that its pod needs, else of that with the fewest left, and room for the likeliest
-    pod before all, a card in use before a free one, and last one that has something left by the
-    kubelet's count alone: of a container that has just ended. None where no card has them.
+    """`size` devices of one card, of its slices or of its DRS size. Empty if no card has them.
 
-    `included` are those that the container has anyway, handed on by an init container.
+    The first hinted card with room for all that its pod needs. Otherwise the best of the others, by
+    these criteria in turn: room for the likeliest pod; free devices by the ledger, not only by the
+    kubelet's count, which has the devices of a container that has just ended; the fewest free
+    devices; in use. `included` are devices that the container gets in any case, from an init
+    container.
     """
-    kept = _parsed(included)
+    required = _parsed(included)
     free = {
         each: [device for device in _parsed(available) if device.card == each.card]
         for each in inventories
-        if each.is_usable or kept
+        if each.is_usable or required
     }
     possible = [
         each
         for each, devices in free.items()
-        if all(device.card == each.card for device in kept)
-        and len({*kept, *devices}) >= size >= len(kept)
+        if all(device.card == each.card for device in required)
+        and len({*required, *devices}) >= size >= len(required)
     ]
     if not possible:
         return []
 
     def room(each: Inventory) -> int:
-        return len(set(free[each]) - set(kept))
+        return len(set(free[each]) - set(required))
 
     def rank(each: Inventory) -> tuple[int, int]:
         suits = (
@@ -82,8 +83,8 @@ def prefer_share(
             each.card,
         ),
     )
-    others = [device for device in free[best] if device not in kept]
-    return [str(device) for device in [*kept, *others][:size]]
+    others = [device for device in free[best] if device not in required]
+    return [str(device) for device in [*required, *others][:size]]
 
 
 def prefer_whole(
@@ -95,31 +96,31 @@ def prefer_whole(
     *,
     hints: Hints = (),
 ) -> list[str]:
-    """`size` whole cards: the first hinted ones that are as many, else those that
-    `Topology.nearest` takes. None where there are not as many. `included` as in `prefer_share`."""
-    kept = [device.card for device in _parsed(included)]
+    """`size` whole cards: those of the first hint that has enough, otherwise those that
+    `Topology.nearest` chooses. Empty if there are not enough. `included` as in `prefer_share`."""
+    required = [device.card for device in _parsed(included)]
     free = {each.card for each in inventories if each.free} & cards.keys()
-    candidates = sorted({device.card for device in _parsed(available)} & free - set(kept))
-    missing = size - len(kept)
+    candidates = sorted({device.card for device in _parsed(available)} & free - set(required))
+    missing = size - len(required)
     if not 0 <= missing <= len(candidates):
         return []
     for hint in hints:
         meant = [card for card in hint.cards if card in candidates][:missing]
         if len(meant) == missing:
-            return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*kept, *meant]]
+            return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*required, *meant]]
     ordered = sorted(cards)
     chosen = topology(tuple(cards[each].place for each in ordered)).nearest(
         missing,
         bits(ordered.index(each) for each in candidates),
         free=bits(ordered.index(each) for each in free),
-        kept=bits(ordered.index(each) for each in kept if each in cards),
+        kept=bits(ordered.index(each) for each in required if each in cards),
     )
     taken = [ordered[number] for number in chosen or ()]
-    return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*kept, *taken]]
+    return [str(PluginDevice(card, Mode.WHOLE, 0)) for card in [*required, *taken]]
 
 
 def _parsed(ids: Iterable[str]) -> list[PluginDevice]:
-    """Ascending; what is no ID of ours is left out, as nothing can be preferred of it."""
+    """Sorted, without IDs of other plugins."""
     devices = []
     for text in ids:
         try:

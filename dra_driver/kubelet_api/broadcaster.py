@@ -1,34 +1,40 @@
-"""Lists that are sent to everybody who listens: at once when they change."""
+"""Sends a list to all open streams, and again whenever it has changed."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from typing import Final, Generic, TypeVar
+from collections.abc import Iterator
+from typing import Final, Generic, Protocol, TypeVar
 
 import grpc
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 STREAMS: Final = 8
-"""How many may listen at a time. One kubelet listens once to each agent; the others of before
-have gone as soon as their process has ended, since the kernel closes a unix socket then."""
+"""How many streams may be open at a time. The kubelet opens one. The streams of a former kubelet
+end with its process, because the kernel closes its unix sockets."""
+
+
+class ListSource(Protocol[T_co]):
+    """The present list. Called by several threads at once; neither raises nor waits."""
+
+    def __call__(self) -> T_co: ...
 
 
 class Broadcaster(Generic[T]):
-    """Serves each stream from the thread that gRPC gives it, asleep between two lists.
+    """Serves each stream in the thread that gRPC gives it, which sleeps between two lists.
 
-    gRPC keeps a thread for each stream that is open, so the server needs `STREAMS` more of them
-    than it answers calls with; another stream is refused at once and takes none.
+    gRPC needs a thread for each open stream, so the server has `STREAMS` threads more than it
+    answers calls at a time. Another stream is refused at once.
     """
 
-    def __init__(self, source: Callable[[], T], *, what: str, resend: float | None = None) -> None:
-        """`source` gives a list, from several threads at once, and neither raises nor waits;
-        `what` it tells of is named in a refusal. `resend` is after how many seconds a list is
-        sent again that has not changed."""
+    def __init__(self, source: ListSource[T], *, what: str, resend: float | None = None) -> None:
+        """`what` names the list in a refusal. An unchanged list is sent again after `resend`
+        seconds."""
         self._source = source
         self._what = what
         self._resend = resend
@@ -43,13 +49,13 @@ class Broadcaster(Generic[T]):
         return self._open
 
     def wake(self) -> None:
-        """Something is different: send the list now."""
+        """The list has changed: send it now."""
         with self._changed:
             self._version += 1
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End all streams; those that come later end at once."""
+        """End all streams; a later stream ends at once."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -58,22 +64,22 @@ class Broadcaster(Generic[T]):
         """The lists for one stream, until it ends. Refuses with RESOURCE_EXHAUSTED."""
         self._enter(context)
         try:
-            # Where the call has ended already there is nobody to call back.
-            if not context.add_callback(self._look_up):
+            # False if the call has ended already.
+            if not context.add_callback(self._on_stream_end):
                 return
-            told = None
-            while (version := self._next(told, context)) is not None:
+            last_sent = None
+            while (version := self._next(last_sent, context)) is not None:
                 yield self._source()
-                told = version
+                last_sent = version
         finally:
             self._leave()
 
-    def _next(self, told: int | None, context: grpc.ServicerContext) -> int | None:
-        """Sleep until there is something to tell to who knows the version `told`; gives the
-        version then, or None when the stream has ended."""
+    def _next(self, last_sent: int | None, context: grpc.ServicerContext) -> int | None:
+        """Block until the version differs from `last_sent`. Returns the version, or None if the
+        stream has ended."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._stopped or self._version != told or not context.is_active(),
+                lambda: self._stopped or self._version != last_sent or not context.is_active(),
                 timeout=self._resend,
             )
             return None if self._stopped or not context.is_active() else self._version
@@ -84,10 +90,10 @@ class Broadcaster(Generic[T]):
             if not refused:
                 self._open += 1
         if refused:
-            logger.warning("somebody else wants to hear of %s: too many do", self._what)
+            logger.warning("another stream of %s is refused: %d are open", self._what, STREAMS)
             context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{STREAMS} streams hear of {self._what} already",
+                f"{STREAMS} streams of {self._what} are open already",
             )
 
     def _leave(self) -> None:
@@ -95,6 +101,6 @@ class Broadcaster(Generic[T]):
             self._open -= 1
             self._changed.notify_all()
 
-    def _look_up(self) -> None:
+    def _on_stream_end(self) -> None:
         with self._changed:
             self._changed.notify_all()

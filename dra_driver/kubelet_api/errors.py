@@ -6,8 +6,8 @@ from dra_driver.model.errors import GcuError
 
 
 class SocketError(GcuError):
-    """A socket that the kubelet shall find cannot be made; ``what`` names its path."""
+    """The agent cannot make a socket for the kubelet; ``what`` names its path."""
 
 
 class KubeletError(GcuError):
-    """The kubelet does not answer, or answers or wrote what we cannot read."""
+    """The kubelet does not answer, or its answer or checkpoint cannot be read."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import grpc
 
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import make_room
+from dra_driver.kubelet_api.sockets import remove_stale
 from dra_driver.model.effects import Effects, Point
 
 logger = logging.getLogger(__name__)
@@ -23,17 +22,19 @@ _OPTIONS: Final = (
 )
 
 
-class UnixServer:
-    """Serves what `register` adds, on `path`, with up to `threads` calls at a time.
+class AddServices(Protocol):
+    """Adds the services to a server."""
 
-    The authority that kubelets below 1.26 sent on a unix socket could be rejected by gRPC's C
-    core. Those versions are not supported, newer ones send ``localhost``: no option is needed.
-    """
+    def __call__(self, server: grpc.Server, /) -> None: ...
+
+
+class UnixServer:
+    """Serves the services that `register` adds, on `path`, with up to `threads` calls at a time."""
 
     def __init__(
         self,
         path: Path,
-        register: Callable[[grpc.Server], None],
+        register: AddServices,
         *,
         threads: int,
         effects: Effects,
@@ -45,13 +46,13 @@ class UnixServer:
         self._server: grpc.Server | None = None
 
     def start(self) -> None:
-        """Bind and serve; raises SocketError, naming the path, when that is impossible."""
+        """Bind and serve; raises SocketError with the path if that is impossible."""
         if not self.path.parent.is_dir():
             raise SocketError(
                 f"the folder {self.path.parent} does not exist",
                 remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
             )
-        make_room(self.path, self._effects)
+        remove_stale(self.path, self._effects)
         server = grpc.server(
             ThreadPoolExecutor(self._threads, thread_name_prefix=self.path.stem),
             options=_OPTIONS,
@@ -68,7 +69,7 @@ class UnixServer:
         logger.info("serving on %s", self.path)
 
     def stop(self, grace: float) -> None:
-        """Take no new call, wait up to `grace` seconds for those running, remove the socket."""
+        """Take no new call, wait up to `grace` seconds for running calls, remove the socket."""
         if self._server is None:
             return
         self._server.stop(grace).wait()
@@ -77,5 +78,5 @@ class UnixServer:
             with self._effects(Point.SOCKET_REMOVE):
                 self.path.unlink(missing_ok=True)
         except OSError as error:
-            # The next agent removes what a dead one left; what follows the stop is to come.
+            # The next agent removes it; the rest of the stop must still be done.
             logger.warning("%s stays: %s", self.path, error.strerror)

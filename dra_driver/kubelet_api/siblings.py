@@ -1,4 +1,4 @@
-"""The sockets of other agents of this driver: one beside us during an update, or dead ones."""
+"""The sockets of other agents of this driver: of one beside this agent, or of dead agents."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ _REGISTRATION: Final = re.compile(rf"({re.escape(DRIVER)}(-.+)?|{_HASHED})-reg\.
 
 
 def dra_siblings(own: Sockets) -> Mapping[Path, re.Pattern[str]]:
-    """The two sockets of a DRA plugin."""
+    """The two sockets of a DRA plugin, each with the names that another agent's socket may have."""
     return {own.service: _SERVICE, own.registration: _REGISTRATION}
 
 
 class Siblings:
-    """Looks at the sockets beside ours, and removes those on which nobody listens any more.
+    """Checks the sockets beside the agent's own, and removes those of dead agents.
 
-    A dead agent's registration is tried by each kubelet that starts, again and again. A socket
-    is removed when two looks in a row found it deaf: between its bind and its listen it is deaf
-    as well.
+    Every kubelet that starts would try the registration socket of a dead agent again and again. A
+    socket is removed if two checks in a row found no listener: a new socket has none either
+    between its bind and its listen.
     """
 
     def __init__(self, own: Mapping[Path, re.Pattern[str]], effects: Effects) -> None:
-        """`own` are our sockets, each with the names that an agent's socket of its kind can have
+        """`own` are the agent's sockets, each with the names that another agent's socket may have
         in the same folder."""
         self._own = own
         self._effects = effects
         self._alive: frozenset[Path] = frozenset()
-        self._deaf: frozenset[Path] = frozenset()
+        self._dead: frozenset[Path] = frozenset()
 
     def run_once(self) -> bool:
-        """One look; says whether an agent has left since the one before."""
-        heard = {path: is_heard(path) for path in self._found()}
-        alive = frozenset(path for path, listens in heard.items() if listens)
-        deaf = frozenset(heard) - alive
-        for path in sorted(deaf & self._deaf):
+        """Check once; returns whether an agent has ended since the last check."""
+        found = {path: has_listener(path) for path in self._found()}
+        alive = frozenset(path for path, listens in found.items() if listens)
+        dead = frozenset(found) - alive
+        for path in sorted(dead & self._dead):
             self._remove(path)
-        left = self._alive - alive
-        self._alive, self._deaf = alive, deaf
-        return bool(left)
+        ended = self._alive - alive
+        self._alive, self._dead = alive, dead
+        return bool(ended)
 
     def _found(self) -> Iterator[Path]:
         for own, names in self._own.items():
@@ -76,8 +76,8 @@ class Siblings:
             logger.info("removed %s, which a dead agent left", path)
 
 
-def is_heard(path: Path) -> bool:
-    """Whether somebody listens on the socket; True where it cannot be told."""
+def has_listener(path: Path) -> bool:
+    """Whether a process listens on the socket; True if that is unknown."""
     try:
         with socket.socket(socket.AF_UNIX) as caller:
             caller.setblocking(False)
@@ -85,6 +85,6 @@ def is_heard(path: Path) -> bool:
     except (ConnectionRefusedError, FileNotFoundError):
         return False
     except OSError as error:
-        # A full queue, among others: one who is slow to answer is not dead.
-        logger.debug("%s cannot be called: %s", path, error.strerror)
+        # Such as a full queue: an agent that is slow to answer is not dead.
+        logger.debug("%s cannot be connected: %s", path, error.strerror)
     return True

@@ -1,4 +1,4 @@
-"""Where the kubelet looks for a plugin, and how a socket gets there.
+"""Where the kubelet looks for a plugin's sockets.
 
 Names are those of k8s.io/dynamic-resource-allocation, package kubeletplugin: with a pod UID two
 agents serve side by side during a rolling update, which kubelets understand from 1.33 on.
@@ -32,9 +32,9 @@ class Sockets:
     def of(cls, kubelet_root: Path, pod_uid: str = "") -> Sockets:
         """The sockets below the kubelet's root directory (``/var/lib/kubelet`` by default).
 
-        `pod_uid` is the agent's own pod's, or empty for kubelets below 1.33. A name that makes
-        a path too long for a socket is replaced by a hash of itself. Raises SocketError where
-        even that does not fit, InvalidValue for a UID that cannot be part of a file's name.
+        `pod_uid` is that of the agent's pod, or empty for kubelets below 1.33. If a path is too
+        long for a socket, a hash replaces the name. Raises SocketError if that is too long as
+        well, InvalidValue for a UID that cannot be part of a file name.
         """
         part = f"-{check_id(pod_uid, 'pod UID')}" if pod_uid else ""
         return cls(
@@ -57,8 +57,9 @@ def _fitting(folder: Path, stem: str, suffix: str) -> Path:
     )
 
 
-def make_room(path: Path, effects: Effects) -> None:
-    """Remove what a dead agent left at `path`; raises SocketError if it is no socket, or stays."""
+def remove_stale(path: Path, effects: Effects) -> None:
+    """Remove a dead agent's socket at `path`. Raises SocketError if it is no socket, or cannot be
+    removed."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

@@ -192,5 +192,5 @@ def test_the_card_rules_arrive_as_they_were_written(helm: Helm, tmp_path: Path) 
 def test_a_pod_has_the_time_that_its_program_takes_to_end(helm: Helm, program: str) -> None:
     rendered = helm.render()
     pod = rendered.agent if program == "agent" else rendered.controller
-    stops = {"agent": agent._END, "controller": app._END}[program]
+    stops = {"agent": agent._STOP_WITHIN, "controller": app._END}[program]
     assert pod["terminationGracePeriodSeconds"] > stops + LINGER

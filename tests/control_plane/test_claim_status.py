@@ -67,7 +67,7 @@ def written(api: Client, *claims: Object) -> tuple[list[str], list[str]]:
         api,
         ledger=lambda: ledger,
         cards=dict,
-        refused=lambda ref, _note: refused.append(ref.name),
+        on_rejected=lambda claim, _note: refused.append(claim.name),
     )
     assert statuses.write() is None, "nothing is to be tried again"
     names = [each["metadata"]["name"] for each in claims]

@@ -96,7 +96,7 @@ def test_comparing_costs_no_request(rig: Rig) -> None:
     rig.tapped.requests.clear()
     for _ in range(3):
         publisher.wake()
-        wait_until(lambda: not publisher._wake.is_set(), PATIENCE, "a comparison")
+        wait_until(lambda: not publisher._woken.is_set(), PATIENCE, "a comparison")
     assert publisher.publish() is not None
     assert rig.tapped.requests == []
 
@@ -230,7 +230,7 @@ def test_without_hardware_what_is_published_stays(rig: Rig) -> None:
     publisher = rig.start()
     wait_until(lambda: publisher.published.slices, PATIENCE, "the list")
     publisher.wake()
-    wait_until(lambda: not publisher._wake.is_set(), PATIENCE, "a comparison")
+    wait_until(lambda: not publisher._woken.is_set(), PATIENCE, "a comparison")
     assert rig.slices() == before
     assert publisher.problem == "the cards have not been published yet"
 

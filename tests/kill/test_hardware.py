@@ -174,7 +174,7 @@ def test_a_damaged_journal_is_told_and_counted(node: Node) -> None:
     kept = node.state / "journal.damaged-000001"
     assert kept.read_bytes() == bytes(content)
     await_event(node, "GcuJournalDamaged", str(kept))
-    assert "gcu_agent_journal_set_aside_total 1.0" in metrics(node)
+    assert "gcu_agent_journal_quarantines_total 1.0" in metrics(node)
 
 
 def test_a_folder_that_is_lost_under_a_running_agent(node: Node) -> None:

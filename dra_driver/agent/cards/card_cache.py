@@ -1,10 +1,10 @@
-"""The node's cards as last seen, kept fresh by a thread."""
+"""The node's cards as they were last read, and the thread that reads them."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,20 +19,21 @@ from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.util.background import Background
 from dra_driver.util.backoff import Backoff
+from dra_driver.util.hooks import Clock, OnChange
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE: Final = 3  # looks that may fail in a row before the cards are tainted for it
+_TOLERATED_FAILURES: Final = 3  # in a row; from then on the cards are tainted
 
 
 class CardCache(Background):
-    """Looks at the machine at an interval and when the PCI bus has changed.
+    """Takes an inventory of the machine at an interval, and when the PCI bus has changed.
 
-    A failed look keeps what was seen before: that the machine cannot be read says nothing
-    about its cards. It is repeated sooner than at the next interval, but not at every look at
-    the bus, as a tool that hangs should not be called all the time. A card that was seen and is
-    no longer found stays, with the problem ``lost``, until it is back or the agent starts anew;
-    one for which efsmi does not answer stays as it was seen, with the problem ``efsmi``.
+    If an inventory fails, the cards stay as they were: the failure says nothing about them. It is
+    repeated with a back-off, sooner than the interval, but not at every check of the bus, because
+    a tool that hangs should not be called all the time. A card that disappears stays, with the
+    problem ``lost``, until it is back or the agent restarts. A card for which efsmi does not
+    answer stays as it was, with the problem ``efsmi``.
     """
 
     def __init__(
@@ -42,16 +43,16 @@ class CardCache(Background):
         *,
         presence_interval: float,
         inventory_interval: float,
-        changed: Callable[[], None],
+        on_change: OnChange,
         card_events: CardEvents,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         super().__init__("cards")
         self._machine = machine
         self._sysfs = sysfs
         self._presence_interval = presence_interval
         self._inventory_interval = inventory_interval
-        self._changed = changed
+        self._on_change = on_change
         self._card_events = card_events
         self._clock = clock
         self._cards: dict[PciAddress, Card] | None = None
@@ -60,33 +61,33 @@ class CardCache(Background):
         self._bus: object = None
         self._backoff = Backoff(first=presence_interval, longest=inventory_interval)
         self._due = float("-inf")
-        self._looked = float("-inf")
+        self._read_at = float("-inf")
         self._failures = 0
         self.problem: str | None = "the hardware has not been read yet"
-        # The cards that let the last look wait for a whole limit, and the whole tool where it did.
+        # The cards at which the last inventory ran into its time limit; and the tool itself, if so.
         self.hung: Mapping[PciAddress, HardwareError] = {}
         self._hung_tool: HardwareError | None = None
 
     @property
     def latest(self) -> tuple[Card, ...] | None:
-        """All cards by address; None until a look succeeded."""
+        """All cards by address; None until an inventory succeeded."""
         cards = self._cards
         return None if cards is None else tuple(map(self._with_foreign, cards.values()))
 
     @property
     def failing(self) -> Problem | None:
-        """What all cards have besides while they cannot be looked at for some time."""
-        if self._failures < _PATIENCE or self.problem is None:
+        """A problem of all cards while inventories have failed several times in a row."""
+        if self._failures < _TOLERATED_FAILURES or self.problem is None:
             return None
         return Problem(TAINT_UNHEALTHY, "efsmi", self.problem)
 
     @property
     def age(self) -> float:
-        """Seconds since the last look that succeeded; infinite before."""
-        return self._clock() - self._looked
+        """Seconds since the last inventory that succeeded; infinite before the first."""
+        return self._clock() - self._read_at
 
     def card(self, address: PciAddress) -> Card:
-        """The card with its minor and device nodes of this moment; raises HardwareError."""
+        """The card with its present minor and device nodes; raises HardwareError."""
         known = (self._cards or {}).get(address)
         if known is None:
             reason = self._unusable.get(address) or self.problem
@@ -96,33 +97,33 @@ class CardCache(Background):
         return self._with_foreign(self._machine.card(known))
 
     def index(self, address: PciAddress) -> int | None:
-        """The index that efsmi had for the card when it was seen last; None before."""
+        """efsmi's index of the card at the last inventory; None for an unknown card."""
         known = (self._cards or {}).get(address)
         return None if known is None else known.index
 
     def hung_calls(self) -> Mapping[str, HardwareError]:
-        """What let the last look wait for a whole limit, as `Silence` names it."""
+        """What ran into its time limit at the last inventory, by the names of HungCardBreaker."""
         tool = {} if self._hung_tool is None else {EVERYBODY: self._hung_tool}
         return tool | {card_name(address): error for address, error in self.hung.items()}
 
     @property
     def foreign(self) -> Mapping[PciAddress, Problem]:
-        """The cards that somebody else divides, each with the problem that says so."""
+        """The cards that another program uses, each with the problem that says so."""
         return self._foreign
 
     @foreign.setter
     def foreign(self, found: Mapping[PciAddress, Problem]) -> None:
         if found != self._foreign:
             self._foreign = found
-            self._changed()
+            self._on_change()
 
     def start(self) -> None:
-        """Look once, then go on in a thread of its own. Never raises, as `look`."""
+        """Take an inventory, then continue in the thread. Never raises, as `refresh`."""
         self.refresh()
         super().start()
 
     def refresh(self) -> None:
-        """A full look now. Never raises: what went wrong is told in `problem`."""
+        """Take an inventory now. Never raises: a failure is in `problem`."""
         before = self._cards
         try:
             self._bus = self._sysfs.functions()
@@ -134,23 +135,23 @@ class CardCache(Background):
             self.hung, self._hung_tool = {}, error if isinstance(error, EfsmiHung) else None
             self._due = self._clock() + self._backoff.next()
             self._failures += 1
-            if self._failures == _PATIENCE:
-                self._changed()
+            if self._failures == _TOLERATED_FAILURES:
+                self._on_change()
             return
-        failed, self._failures = self._failures, 0
+        failures, self._failures = self._failures, 0
         self._backoff.reset()
-        self._looked = self._clock()
-        self._due = self._looked + self._inventory_interval
-        self._take(inventory)
+        self._read_at = self._clock()
+        self._due = self._read_at + self._inventory_interval
+        self._update(inventory)
         self.hung = {a: HardwareError(inventory.silent[a]) for a in sorted(inventory.hung)}
-        # One card that hangs lets each call of all hang.
+        # One card that hangs makes every call for all cards hang.
         self._hung_tool = next(iter(self.hung.values()), None)
         self.problem = None
-        if self._cards != before or failed >= _PATIENCE:
-            self._changed()
+        if self._cards != before or failures >= _TOLERATED_FAILURES:
+            self._on_change()
 
     def tick(self) -> None:
-        """Look if it is time, or if the PCI bus is not as it was."""
+        """Take an inventory if it is time, or if the PCI bus has changed."""
         if self._clock() >= self._due or self._bus_changed():
             self.refresh()
 
@@ -161,7 +162,7 @@ class CardCache(Background):
             logger.debug("the PCI bus cannot be read: %s", error)
             return True
 
-    def _take(self, inventory: Inventory) -> None:
+    def _update(self, inventory: Inventory) -> None:
         known = self._cards or {}
         found = {card.address: _with_mode(card, known) for card in inventory.cards}
         silent = {a: _silent(known[a], why) for a, why in inventory.silent.items() if a in known}
@@ -181,7 +182,7 @@ class CardCache(Background):
 
 
 def _with_mode(card: Card, known: Mapping[PciAddress, Card]) -> Card:
-    """The mode is not told while each card must be asked by itself: then it is as it was."""
+    """While each card is queried separately efsmi does not show the mode: keep the known one."""
     if card.virtualization is not None or card.address not in known:
         return card
     return replace(card, virtualization=known[card.address].virtualization)
@@ -197,6 +198,6 @@ def _silent(card: Card, reason: str) -> Card:
 
 
 def _unreadable(card: Card, value: str, text: str) -> Card:
-    """The card as it was when it could be read last, and why it cannot be read."""
-    kept = tuple(each for each in card.problems if each.value not in {"lost", "efsmi"})
-    return replace(card, problems=(*kept, Problem(TAINT_UNHEALTHY, value, text)))
+    """The card as it was last read, with the reason why it cannot be read."""
+    others = tuple(each for each in card.problems if each.value not in {"lost", "efsmi"})
+    return replace(card, problems=(*others, Problem(TAINT_UNHEALTHY, value, text)))

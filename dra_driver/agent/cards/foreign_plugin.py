@@ -1,35 +1,35 @@
-"""Whether another program gives this node's cards to pods: a device plugin beside this driver."""
+"""Detects another device plugin that gives this node's cards to pods."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from dra_driver.agent.lifecycle.serving_mode import ServingState
 from dra_driver.kube.api import Api
 from dra_driver.kube.resources import NODES
 from dra_driver.model.card import Problem
 from dra_driver.model.names import RESOURCE_DRS, RESOURCE_SHARED, RESOURCE_WHOLE, TAINT_FOREIGN
+from dra_driver.util.hooks import Clock
 
 _RESOURCES: Final = (RESOURCE_WHOLE, RESOURCE_SHARED, RESOURCE_DRS)
-_EVERY: Final = 600.0  # seconds; plugins do not come and go, and an idle agent asks for little
+_EVERY: Final = 600.0  # seconds: plugins rarely change, and an idle agent makes few requests
 
 
 class ForeignPluginDetector:
-    """What the Node says of device plugins that offer what a vendor's plugin offers. `problem` is
-    all cards' while there is one."""
+    """Reads from the Node whether a device plugin offers the resources of the vendor's plugin.
+    `problem` then concerns all cards."""
 
     def __init__(
         self,
         api: Api,
         node_name: str,
         *,
-        ours: Callable[[], bool] = lambda: False,
-        clock: Callable[[], float] = time.monotonic,
+        serving: ServingState,
+        clock: Clock = time.monotonic,
     ) -> None:
-        """`ours` says whether the resources are this agent's own, or may be, as it is not known yet
-        how it serves: the Node still tells of the agent before it. `clock` is monotonic seconds."""
-        self._ours = ours
+        self._serving = serving
         self._api = api
         self._node_name = node_name
         self._clock = clock
@@ -37,11 +37,11 @@ class ForeignPluginDetector:
         self.problem: Problem | None = None
 
     def detect(self) -> None:
-        """Read the Node when it is time: at first, then every ten minutes, and at each look while
-        there is a problem. Raises KubeError; then what was found before holds."""
+        """Read the Node if it is time: at first, then every ten minutes, and at each call while
+        there is a problem. Raises KubeError; then `problem` stays as it is."""
         now = self._clock()
-        if self._ours():
-            # The kubelet lets one plugin alone serve a resource: the one that came last.
+        if self._serving.may_own_resources:
+            # The kubelet accepts one plugin for each resource: the one that registered last.
             self.problem = None
             return
         if self.problem is None and now < self._due:
@@ -52,8 +52,8 @@ class ForeignPluginDetector:
 
 
 def offered_resources(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """The extended resources of GCUs of which the Node has some to give. When a plugin ends the
-    kubelet sets what is allocatable to 0 at once."""
+    """The extended resources of GCUs that are allocatable on the Node. The kubelet sets them to 0
+    as soon as their plugin ends."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     return tuple(name for name in _RESOURCES if allocatable.get(name, "0") != "0")
 

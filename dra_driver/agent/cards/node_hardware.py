@@ -1,14 +1,14 @@
-"""The node's hardware for an agent: its cards, and the tool that makes DRS instances on them."""
+"""Builds what the agent needs of the hardware: the cards, and efsmi for DRS instances."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.events import EventReporter
+from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
@@ -18,6 +18,7 @@ from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.hardware.vendor_files import VendorMounts
 from dra_driver.model.effects import Effects
+from dra_driver.util.hooks import OnChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class NodeHardware:
     """One of each for the whole agent."""
 
     cards: CardCache
-    silence: HungCardBreaker
+    breaker: HungCardBreaker
     drs: Drs
     mounts: VendorMounts
 
@@ -34,12 +35,12 @@ def node_hardware(
     settings: AgentSettings,
     *,
     effects: Effects,
-    measured: Callable[[str, str, float], None],
+    metrics: Metrics,
     event_reporter: EventReporter,
-    changed: Callable[[], None],
+    on_change: OnChange,
 ) -> NodeHardware:
-    """Has no effect yet: the cards are looked at from their `start` on. `measured` is told of
-    each call of efsmi, `changed` is called when a card has changed."""
+    """Has no effect: `CardCache.start` is the first to read the hardware. `on_change` is called
+    when a card has changed."""
     sysfs = Sysfs(settings.host_root)
     tool, library = Path(settings.efsmi_path), settings.efsmi_library
     efsmi = Efsmi(
@@ -47,21 +48,21 @@ def node_hardware(
         timeout=settings.efsmi_timeout,
         effects=effects,
         library=library,
-        measured=measured,
+        measured=metrics.efsmi_call,
     )
     cards = CardCache(
         Machine(sysfs, efsmi, error_limit=settings.error_limit),
         sysfs,
         presence_interval=settings.presence_interval,
         inventory_interval=settings.inventory_interval,
-        changed=changed,
+        on_change=on_change,
         card_events=CardEvents(event_reporter),
     )
-    silence = HungCardBreaker()
+    breaker = HungCardBreaker()
     drs = Drs(
         efsmi,
         DrsLocks(settings.state_directory / "locks", patience=settings.efsmi_timeout),
         indexes=cards.index,
-        silence=silence,
+        silence=breaker,
     )
-    return NodeHardware(cards, silence, drs, VendorMounts(tool, library))
+    return NodeHardware(cards, breaker, drs, VendorMounts(tool, library))

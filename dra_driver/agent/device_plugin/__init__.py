@@ -1,1 +1,1 @@
-"""The node side without DRA: the kubelet's device plugins."""
+"""The front end without DRA: the device plugin, and what the Node shows of its cards."""

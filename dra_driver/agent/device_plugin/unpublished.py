@@ -1,40 +1,40 @@
-"""The devices of a node that publishes none, as it serves its pods by the device plugin."""
+"""The devices of a node that the device plugin serves, and that are published nowhere."""
 
 from __future__ import annotations
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.lifecycle.mode_handover import plugin_cards
 from dra_driver.agent.slices.desired_devices import DesiredDevices
-from dra_driver.agent.slices.device_layout import Devices, with_held_forms
+from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.agent.slices.failing_taints import FailingTaints
 
 
 class UnpublishedDevices:
-    """What could be given out and what ails it, just as DRA would publish it: for the metrics.
+    """The devices with their taints, as DRA would publish them: for the metrics.
 
-    No taint makes pods leave, as nobody would delete them. A card that is held and was not found
-    since the agent's start is lost; of those that nobody holds nothing is known.
+    No taint has the effect NoExecute, because nothing would delete the pods. A card in use that
+    was not found since the agent's start is lost; other cards that were not found are unknown.
     """
 
-    def __init__(self, shared: AgentContext) -> None:
-        self._ledger = shared.journal.snapshot
-        self._open = FailingTaints(
+    def __init__(self, context: AgentContext) -> None:
+        self._ledger = context.journal.snapshot
+        self._desired = FailingTaints(
             DesiredDevices(
-                shared.cards,
-                shared.card_configs,
-                shared.tables,
+                context.cards,
+                context.card_configs,
+                context.tables,
                 published=tuple,
-                served=lambda cards: plugin_cards(cards, self._ledger()),
+                select=lambda cards: plugin_cards(cards, self._ledger()),
                 evict=(),
             ),
-            shared.failures,
+            context.failures,
             ledger=self._ledger,
             evicting=False,
         )
 
     def __call__(self) -> Devices:
-        """Nothing while the cards have not been read; raises JournalError."""
-        wanted = self._open()
+        """Empty while the cards have not been read; raises JournalError."""
+        wanted = self._desired()
         if wanted is None:
             return ()
         holdings = self._ledger().claims.values()
@@ -45,4 +45,4 @@ class UnpublishedDevices:
             for hold in holding.devices
             if hold.card not in wanted
         }
-        return with_held_forms(wanted, [{"name": name} for name in gone], frozenset(held))
+        return with_layouts_in_use(wanted, [{"name": name} for name in gone], frozenset(held))

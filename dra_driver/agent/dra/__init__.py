@@ -1,1 +1,1 @@
-"""The node side with DRA: the kubelet plugin, claims' status and devices' health."""
+"""The front end for DRA: slices, the kubelet plugin, the claims' status, the devices' health."""

@@ -1,37 +1,37 @@
-"""How the devices are, from how the cards are: what the kubelet shows in the pods' statuses."""
+"""The health of the devices, which the kubelet shows in the pods' status, from the cards."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dra_driver.agent.cards.card_cache import CardCache
-from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
 from dra_driver.model.card import Card
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.errors import InvalidValue, JournalError
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
 PoolDevice = tuple[str, str]
 """A pool and the name of a device in it."""
 
-_NEVER_SEEN: Final = "the card has not been found since the agent began"
+_NEVER_SEEN: Final = "the card has not been found since the agent started"
 
 
 class DeviceHealths:
-    """The `HealthSource` of the devices that are `published` in `pool`, and of those that claims
-    of the `ledger` hold, which is known without an API server.
+    """The `HealthSource` of the `published` devices in `pool`, and of the devices that claims in
+    the `ledger` use, which are known without an API server.
 
-    A card's problem is its devices', whichever of them is used. What was seen more than `stale`
-    seconds ago is not vouched for: the list is sent again and again whether the cards can be
-    looked at or not, and the kubelet takes each for news.
+    A card's problem concerns all its devices. The health is unknown if the last inventory is more
+    than `stale` seconds old: the list is sent again and again even while the cards cannot be read,
+    and the kubelet takes each list as new.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class DeviceHealths:
         cards: CardCache,
         *,
         pool: str,
-        published: Callable[[], Devices],
-        ledger: Callable[[], Ledger],
+        published: DevicesSource,
+        ledger: LedgerSource,
         stale: float,
-        now: Callable[[], float] = time.time,
+        now: Clock = time.time,
     ) -> None:
         """`now` is the Unix time in seconds."""
         self._cards = cards
@@ -55,7 +55,7 @@ class DeviceHealths:
     def __call__(self) -> list[DeviceHealth]:
         cards, age, doubt = self._cards.latest, self._cards.age, self._cards.problem
         if doubt is None and age > self._stale:
-            doubt = f"the cards were last looked at more than {self._stale:g} s ago"
+            doubt = f"the cards were last read more than {self._stale:g} s ago"
         return device_healths(
             {(self._pool, str(device["name"])) for device in self._published()} | self._held(),
             {card.address: card for card in cards or ()},
@@ -67,7 +67,9 @@ class DeviceHealths:
         try:
             claims = self._ledger().claims.values()
         except JournalError as error:
-            logger.warning("the health of devices that only claims know is not told: %s", error)
+            logger.warning(
+                "the health of devices that only the journal knows is not reported: %s", error
+            )
             return set()
         return {(hold.pool, hold.device) for holding in claims for hold in holding.devices}
 
@@ -79,13 +81,13 @@ def device_healths(
     doubt: str | None,
     updated: int,
 ) -> list[DeviceHealth]:
-    """The health of each device, by name. `cards` are those that were found, or are known to be
-    lost; `doubt` is why that may no longer be true. Pure."""
+    """The health of each device, sorted by name. `cards` were found or are known to be lost;
+    `doubt` is why their state may be outdated. Pure."""
     found = []
     for pool, name in sorted(devices):
         try:
             _, address = parse_device_name(name)
-        except InvalidValue:  # published by another version of the driver: not ours to judge
+        except InvalidValue:  # published by another version of the driver
             continue
         health, message = _health(address, cards.get(address), doubt)
         found.append(DeviceHealth(pool, name, health, updated, message))

@@ -1,1 +1,1 @@
-"""From start to end of the agent: start-up, readiness, and DRA or device plugin by the node."""
+"""From start to end of the agent: start-up, readiness, and the choice of DRA or device plugin."""

@@ -1,4 +1,4 @@
-"""Which cards each way offers, where some are held in the other one. Pure."""
+"""Which cards DRA and the device plugin each offer while the other one's are in use. Pure."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 
 
-def dra_cards(cards: Iterable[Card], ledger: Ledger, *, offering: bool) -> list[Card]:
-    """The cards to publish: where DRA is `offering`, all, those that containers of the device
-    plugin hold with a problem that keeps claims away; else those that claims hold, with one."""
+def dra_cards(cards: Iterable[Card], ledger: Ledger, *, active: bool) -> list[Card]:
+    """The cards to publish in slices.
+
+    If DRA is `active`, all cards; a card that a container of the device plugin uses has a problem
+    that keeps new claims away. Otherwise only the cards that claims use, each with such a problem.
+    """
     published = []
     for card in cards:
         owners = [holding.owner for holding, _ in ledger.holders_of(card.address)]
-        granted = [owner for owner in owners if isinstance(owner, ContainerAllocation)]
-        if offering and granted:
-            text = f"{granted[0].title} has something of it"
-            published.append(_changing(card, f"{text}, which the device plugin gave out"))
-        elif offering:
+        containers = [owner for owner in owners if isinstance(owner, ContainerAllocation)]
+        if active and containers:
+            text = f"{containers[0].title} uses it, through the device plugin"
+            published.append(_changing(card, text))
+        elif active:
             published.append(card)
-        elif len(owners) > len(granted):
+        elif len(owners) > len(containers):
             published.append(_changing(card, "new pods are served by the device plugin"))
     return published
 
 
 def plugin_cards(cards: Iterable[Card], ledger: Ledger) -> list[Card]:
-    """The cards as the device plugin has them: all, those that claims hold something of, or left
-    something on, with a problem that keeps containers away."""
+    """All cards, for the device plugin. A card that a claim uses, or that has an orphan, has a
+    problem that keeps containers away."""
     claimed = claimed_cards(ledger)
     return [
         _changing(card, "it is served by DRA until its claims end")
@@ -42,7 +45,7 @@ def plugin_cards(cards: Iterable[Card], ledger: Ledger) -> list[Card]:
 
 
 def claimed_cards(ledger: Ledger) -> frozenset[PciAddress]:
-    """The cards that claims hold something of, or left something on."""
+    """The cards that claims use, or that have orphans of claims."""
     return frozenset(
         card
         for holding in ledger.claims.values()
@@ -52,14 +55,15 @@ def claimed_cards(ledger: Ledger) -> frozenset[PciAddress]:
 
 
 def has_claims(ledger: Ledger) -> bool:
-    """Whether claims are prepared, or left something; one with administrative access, too."""
+    """Whether there are prepared claims or orphans, also claims with administrative access, which
+    use no card."""
     return any(
         not isinstance(holding.owner, ContainerAllocation) for holding in ledger.claims.values()
     )
 
 
-def has_grants(ledger: Ledger) -> bool:
-    """Whether containers of the device plugin hold anything."""
+def has_container_allocations(ledger: Ledger) -> bool:
+    """Whether containers have devices from the device plugin."""
     return any(isinstance(holding.owner, ContainerAllocation) for holding in ledger.claims.values())
 
 

@@ -1,58 +1,66 @@
-"""Tells people when the node stops serving GCUs for a reason that stays, and when it is over."""
+"""Events when the node stops serving GCUs, and when it serves them again."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from typing import Protocol
 
 from dra_driver.agent.events import NOT_SERVING, SERVING, EventReporter
 from dra_driver.util.background import Background
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
-_LOOK_EVERY = 2.0
+_CHECK_EVERY = 2.0
+
+
+class ReadinessCheck(Protocol):
+    """Why the node does not serve GCUs right now; None if it serves them."""
+
+    def __call__(self) -> str | None: ...
 
 
 class ReadinessReporter(Background):
-    """Looks at `problem`, the text of the readiness probe, in a thread of its own.
+    """Asks `ready`, as the readiness probe does, every two seconds in its own thread.
 
-    What lasts less than `patience` seconds is told nobody: a start or a kubelet's restart.
+    A problem that lasts less than `patience` seconds is not reported: the agent or the kubelet
+    has only just started.
     """
 
     def __init__(
         self,
-        problem: Callable[[], str | None],
+        ready: ReadinessCheck,
         event_reporter: EventReporter,
         *,
         patience: float = 15.0,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
-        super().__init__("standing")
-        self._problem = problem
+        super().__init__("readiness")
+        self._ready = ready
         self._event_reporter = event_reporter
         self._patience = patience
         self._clock = clock
         self._since: float | None = None
-        self._told: str | None = None
+        self._reported: str | None = None
 
     def run_once(self) -> None:
-        """One look; tells each problem once, and that there is none any more."""
-        problem = self._problem()
+        """Check once. Reports each problem once, and the end of all problems."""
+        problem = self._ready()
         if problem is None:
-            if self._told is not None:
+            if self._reported is not None:
                 logger.info("GCUs are served again")
                 self._event_reporter.normal(SERVING, "GCUs of this node are served again")
-            self._since = self._told = None
+            self._since = self._reported = None
             return
         now = self._clock()
         if self._since is None:
             self._since = now
-        if now - self._since >= self._patience and problem != self._told:
+        if now - self._since >= self._patience and problem != self._reported:
             logger.warning("GCUs are not served: %s", problem)
             self._event_reporter.warning(NOT_SERVING, problem)
-            self._told = problem
+            self._reported = problem
 
     def run(self) -> None:
-        while not self._wait(_LOOK_EVERY):
+        while not self._wait(_CHECK_EVERY):
             self.run_once()

@@ -1,4 +1,4 @@
-"""In which of two ways a node's cards are served: by DRA, or as a device plugin."""
+"""Whether a node serves its cards by DRA or by the device plugin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dra_driver.kube.preflight import OLDEST
 from dra_driver.kube.resources import NODES, RESOURCE_SLICES
 from dra_driver.model.errors import InvalidValue
 
-WayMode = Literal["auto", "dra", "device-plugin"]
+ModeSetting = Literal["auto", "dra", "device-plugin"]
 
 _VERSION: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:[.+-].*)?")
 
@@ -27,8 +27,8 @@ class ServingMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServingDecision:
-    """The way, why, and whether the server has DRA at all: then claims can be held here, whichever
-    way new pods are served in."""
+    """How new pods are served, and why. `has_dra` says whether the server has DRA at all: then the
+    node can also have prepared claims."""
 
     mode: ServingMode
     reason: str
@@ -41,38 +41,58 @@ class ServingDecision:
 _NAMES: Final = {ServingMode.DRA: "DRA", ServingMode.DEVICE_PLUGIN: "the device plugin"}
 
 
-class ServingModeSelector:
-    """Chooses by `mode` and by what server and kubelet offer."""
+class ServingState:
+    """The mode in which this agent serves new pods. The start sets it once; no lock is needed."""
 
-    def __init__(self, api: Api, node_name: str, mode: WayMode) -> None:
+    def __init__(self, decision: ServingDecision | None) -> None:
+        """`decision` is None until the API server and the kubelet are known."""
+        self.decision = decision
+        self.has_device_plugin = False
+        """Whether the device plugin serves this node's kubelet."""
+
+    def is_mode(self, mode: ServingMode) -> bool:
+        """Whether new pods are served in that mode."""
+        return self.decision is not None and self.decision.mode is mode
+
+    @property
+    def may_own_resources(self) -> bool:
+        """Whether the Node's extended resources are this agent's own. Before the decision they may
+        be those of the agent before it."""
+        return self.decision is None or self.has_device_plugin
+
+
+class ServingModeSelector:
+    """Chooses the mode by the setting `mode`, and by what API server and kubelet offer."""
+
+    def __init__(self, api: Api, node_name: str, mode: ModeSetting) -> None:
         self._api = api
         self._node_name = node_name
         self._mode = mode
 
     @property
     def can_change(self) -> bool:
-        """Whether another choice can be right later on."""
+        """Whether an upgrade of the cluster can change the decision."""
         return self._mode == "auto"
 
     @property
     def fixed(self) -> ServingDecision | None:
-        """The choice that needs no look at the server, or None."""
+        """The decision, if it depends on the setting alone; otherwise None."""
         if self._mode == "dra":
             return ServingDecision(ServingMode.DRA, "mode is set to dra", has_dra=True)
         return None
 
     def choose(self) -> ServingDecision:
-        """The choice for server and kubelet of now; raises KubeError, and InvalidValue for a
-        version that is none."""
+        """Decide for the present API server and kubelet. Raises KubeError, and InvalidValue if the
+        Node does not say which kubelet it has."""
         if self.fixed is not None:
             return self.fixed
-        lack = self._lack_of_server()
+        missing = self._missing_in_server()
         if self._mode == "device-plugin":
             return ServingDecision(
-                ServingMode.DEVICE_PLUGIN, "mode is set to device-plugin", has_dra=not lack
+                ServingMode.DEVICE_PLUGIN, "mode is set to device-plugin", has_dra=not missing
             )
-        if lack:
-            return ServingDecision(ServingMode.DEVICE_PLUGIN, lack, has_dra=False)
+        if missing:
+            return ServingDecision(ServingMode.DEVICE_PLUGIN, missing, has_dra=False)
         kubelet = kubelet_version(self._api, self._node_name)
         if (kubelet.major, kubelet.minor) < OLDEST:
             reason = f"the kubelet is {kubelet}, and DRA is used from {_text(OLDEST)} on"
@@ -82,13 +102,13 @@ class ServingModeSelector:
             ServingMode.DRA, f"the server is {server}, the kubelet {kubelet}", has_dra=True
         )
 
-    def _lack_of_server(self) -> str:
-        """What the API server has not got of what DRA takes; empty where it has all."""
+    def _missing_in_server(self) -> str:
+        """Why the API server cannot serve DRA; empty if it can."""
         version = self._api.server_version()
         if (version.major, version.minor) < OLDEST:
             return f"the server is {version}, and DRA is used from {_text(OLDEST)} on"
         try:
-            # Of one node's slices the agent may always ask, and there are few.
+            # The agent's role allows to list the slices of its own node, and there are few.
             self._api.list(RESOURCE_SLICES, field_selector=f"spec.nodeName={self._node_name}")
         except NotFound:
             return f"the server {version} does not serve {RESOURCE_SLICES.api_version}"
@@ -96,7 +116,7 @@ class ServingModeSelector:
 
 
 def kubelet_version(api: Api, node_name: str) -> ServerVersion:
-    """The version of the node's kubelet, as its Node says; raises KubeError, InvalidValue."""
+    """The version of the kubelet in the Node's status; raises KubeError, InvalidValue."""
     node = api.get(NODES, node_name)
     text = str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
     match = _VERSION.fullmatch(text)

@@ -1,9 +1,9 @@
-"""Notices that a cluster has changed so that the other way of serving it is right."""
+"""Notices an upgrade of the cluster that changes how this node is to be served."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from typing import Protocol
 
 from dra_driver.agent.lifecycle.serving_mode import ServingDecision
 from dra_driver.model.errors import GcuError
@@ -11,44 +11,51 @@ from dra_driver.util.background import Background, Wait
 
 logger = logging.getLogger(__name__)
 
-_LOOK_EVERY = 300.0
+_CHECK_EVERY = 300.0
+
+
+class Choose(Protocol):
+    """`ServingModeSelector.choose`."""
+
+    def __call__(self) -> ServingDecision: ...
+
+
+class OnDecision(Protocol):
+    """Called once, with the first decision for another mode."""
+
+    def __call__(self, decision: ServingDecision, /) -> None: ...
 
 
 class ServingModeWatcher(Background):
-    """Asks `choose` now and then, in a thread of its own, from `start` on; calls `changed` once
-    when it says another way than that of the start."""
+    """Calls `choose` every five minutes in its own thread, until it decides for another mode."""
 
     def __init__(
-        self,
-        choose: Callable[[], ServingDecision],
-        changed: Callable[[ServingDecision], None],
-        *,
-        wait: Wait | None = None,
+        self, choose: Choose, on_decision: OnDecision, *, wait: Wait | None = None
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the watch was stopped."""
-        super().__init__("way", wait=wait)
+        """`wait(seconds)` sleeps, and returns True when the watcher was stopped."""
+        super().__init__("serving-mode", wait=wait)
         self._choose = choose
-        self._changed = changed
+        self._on_decision = on_decision
         self._present: ServingDecision | None = None
 
     def follow(self, present: ServingDecision) -> None:
-        """Start, with what was chosen."""
+        """Start, with the decision that holds now."""
         self._present = present
         self.start()
 
     def is_alive(self) -> bool:
-        """Whether it still looks, or has seen what it looks for."""
+        """Whether the thread runs, or has ended because it found another mode."""
         return super().is_alive() or self._present is None
 
     def run(self) -> None:
         """The thread's work."""
-        while not self._wait(_LOOK_EVERY):
+        while not self._wait(_CHECK_EVERY):
             try:
-                choice = self._choose()
+                decision = self._choose()
             except GcuError as error:
-                logger.info("it is not known now what the cluster offers: %s", error)
+                logger.info("whether the cluster serves DRA is not known now: %s", error)
                 continue
-            if self._present is not None and choice.mode is not self._present.mode:
+            if self._present is not None and decision.mode is not self._present.mode:
                 self._present = None
-                self._changed(choice)
+                self._on_decision(decision)
                 return

@@ -1,14 +1,15 @@
-"""The start, step by step, each repeated until it succeeds.
+"""Runs the steps of the agent's start, and repeats each one until it succeeds.
 
-A node's folders may come late (a kubelet that starts after us) or be wrong for a while (a full
-disk): the agent waits for them, not ready and with the reason, instead of dying in a loop.
+A folder of the node may be missing at first (the kubelet starts later) or unusable for a while (a
+full disk). Then the agent is not ready, says why, and waits, instead of crashing in a loop.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from dra_driver.model.errors import GcuError
 from dra_driver.util.background import Background, Wait
@@ -16,14 +17,18 @@ from dra_driver.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
-Step = Callable[[], None]
+
+class Step(Protocol):
+    """One step. It may raise GcuError after it has undone what it began; it is repeated later."""
+
+    def __call__(self) -> None: ...
+
 
 _STARTING = "the agent is starting"
 
 
 class Startup(Background):
-    """Runs `steps` in their order, in a thread of its own. A step may raise GcuError, and is
-    then run again later; what it began it must have taken back."""
+    """Runs `steps` in their order, in its own thread."""
 
     def __init__(
         self,
@@ -40,7 +45,7 @@ class Startup(Background):
         self.done = threading.Event()
 
     def is_alive(self) -> bool:
-        """Whether it still runs or has done its work; else a fault of ours ended it."""
+        """Whether it still runs or has finished; otherwise a bug ended it."""
         return super().is_alive() or self.done.is_set()
 
     def run(self) -> None:

@@ -1,1 +1,1 @@
-"""ResourceSlices: which devices the node should publish, and how the API server gets there."""
+"""ResourceSlices: which devices the node should publish, and the writes that publish them."""

@@ -1,7 +1,7 @@
-"""Cards → devices, and how a card changes its form while claims hold it. Pure.
+"""Cards → devices, and how a card's layout changes while claims use the card. Pure.
 
-A card's form is its devices and their capacities. Claims are counted by it, so it stays while any
-claim holds something of the card.
+A card's layout is its devices and their capacities. Allocations are counted by it, so it stays
+while any claim uses the card.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Devices = Sequence[Object]
 def card_devices(
     card: Card, offer: CardConfig, table: ProfileTable | None, allocator: str
 ) -> Devices:
-    """The devices of a card that nobody holds; no `drs` device while its profiles are unknown."""
+    """The devices of a card that no claim uses; no `drs` device while its profiles are unknown."""
     sips = table.sips if table is not None else None
     devices = []
     if Mode.WHOLE in offer.modes:
@@ -42,20 +42,20 @@ def card_devices(
     return devices
 
 
-def with_held_forms(
+def with_layouts_in_use(
     wanted: Mapping[PciAddress, Devices],
     published: Devices,
     held: frozenset[PciAddress],
     *,
     evict: Collection[str] = (),
 ) -> list[Object]:
-    """What to publish where `published` stands, claims hold the cards `held`, and the cards that
-    are there shall be `wanted`.
+    """The devices to publish, if `published` are on the API server, claims use the cards `held`,
+    and the cards that are present should have the devices `wanted`.
 
-    A held card whose form is to change keeps the published one, with a taint that lets nothing
-    new in; so does one that is not there at all, tainted as lost: upstream computes what is used
-    from the slices of now (kubernetes#140802), so a device that is allocated must not leave them.
-    `evict` are the values of taints that make pods leave.
+    A card in use keeps its published layout: with the taint ``changing`` if another layout is
+    wanted, with ``unhealthy=lost`` if the card is missing. Upstream computes what is allocated from
+    the present slices (kubernetes#140802), so an allocated device must not leave them. `evict` has
+    the values of taints for which pods must leave.
     """
     lost = taint(TAINT_UNHEALTHY, "lost", evicts="lost" in evict)
     result = dict(wanted)
@@ -67,7 +67,7 @@ def with_held_forms(
         elif _changes(old, wanted[card]):
             changing = taint(TAINT_CHANGING, "")
             taints = {each["name"]: each["taints"] for each in wanted[card]}
-            # Those of a device that is to go are its card's.
+            # A device that is to disappear gets the taints of the others.
             common = next(iter(taints.values()), None)
             result[card] = [
                 _tainted(
@@ -80,7 +80,7 @@ def with_held_forms(
 
 
 def as_published(published: Devices, problem: Problem) -> dict[PciAddress, Devices]:
-    """The devices of each card as they stand, with that problem besides."""
+    """The published devices of each card, with the taint of that problem added."""
     new = taint(problem.taint, problem.value, evicts=problem.evicts)
     return {
         card: [_tainted(each, new) for each in devices]
@@ -89,7 +89,7 @@ def as_published(published: Devices, problem: Problem) -> dict[PciAddress, Devic
 
 
 def slice_count(devices: Devices, card: PciAddress) -> int | None:
-    """Into how many slices the card is cut, as published; None where it is not to be shared."""
+    """The card's number of slices as published; None if it has no shared device."""
     name = device_name(Mode.SHARED, card)
     for each in devices:
         if each["name"] == name:
@@ -109,13 +109,13 @@ def _by_card(devices: Devices) -> dict[PciAddress, list[Object]]:
 def _card(device: Mapping[str, Any]) -> PciAddress | None:
     try:
         return parse_device_name(device["name"])[1]
-    except InvalidValue:  # published by another version of the driver: not one of its cards' names
+    except InvalidValue:  # published by another version of the driver
         return None
 
 
 def _changes(old: Devices, new: Devices) -> bool:
-    """Whether something that claims are counted by goes or becomes another. What only comes, and
-    attributes, by which devices are chosen but not counted, may change under a claim."""
+    """Whether a device disappears or what it is counted by changes. A device may be added, and
+    attributes may change, while claims use the card."""
     counted = {each["name"]: _counted(each) for each in new}
     return any(counted.get(each["name"]) != _counted(each) for each in old)
 
@@ -125,10 +125,10 @@ def _counted(device: Object) -> tuple[Any, Any]:
 
 
 def _tainted(device: Object, taint: Object) -> Object:
-    """The device with that taint in place of others of its key, which the server dates anew."""
-    kept = [
+    """The device with that taint instead of others with its key; the server sets the times anew."""
+    others = [
         {name: content for name, content in each.items() if name != "timeAdded"}
         for each in device.get("taints", ())
         if each["key"] != taint["key"]
     ]
-    return device | {"taints": [*kept, taint]}
+    return device | {"taints": [*others, taint]}

@@ -1,12 +1,12 @@
-"""Taints the devices on which nothing can be made, and the cards on which ended claims left what
-cannot be taken away, so that pods leave them and none comes."""
+"""Taints failing devices and cards with orphans, so that pods leave them and no new pod comes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.sources import DesiredSource, LedgerSource
 from dra_driver.model.claim import Object
 from dra_driver.model.device import parse_device_name, taint
 from dra_driver.model.mode import Mode
@@ -16,33 +16,30 @@ from dra_driver.node.checkpoint.ledger import Ledger, State
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.orphans import cards_with_orphans
 
-LEFT: Final = "left"
-"""The taint's value where it is not for a while, but until the agent has cleared up."""
-
-Source = Callable[[], Mapping[PciAddress, Devices] | None]
+ORPHANED: Final = "orphaned"
+"""The taint's value if it stays until the agent has destroyed the card's orphans."""
 
 
 class FailingTaints:
-    """The devices of `source`; those that `failures` have closed with the taint `failing`.
+    """The devices of `source`, with the taint ``failing`` on those that `failures` has tripped.
 
-    The taint's effect is NoExecute, with which Kubernetes deletes the pods whose claims have the
-    device, and NoSchedule while others than those that wait have something of it: their pods run
-    well and would be deleted too, since a device that many claims share has its taints for all.
-    Instances that count as somebody else's may be of such pods, too, whose records were lost.
+    The effect is NoExecute: Kubernetes deletes the pods whose claims have the device. It is
+    NoSchedule while other claims than the waiting ones use the device, because the taint of a
+    shared device concerns all its claims, and the other pods run well. Foreign instances count as
+    such a use, because they may belong to pods whose records were lost.
 
-    Where an ended claim left something (`node.remnants`), all devices of the card have the taint,
-    with the value `LEFT`, for as long as the journal says so: the ledger would refuse what is
-    allocated of it.
+    If a card has an orphan of an ended claim, all its devices have the taint, with the value
+    `ORPHANED`, as long as the orphan is in the journal: the ledger would refuse a new claim.
 
-    Where it is not `evicting`, the effect is always NoSchedule.
+    If not `evicting`, the effect is always NoSchedule.
     """
 
     def __init__(
         self,
-        source: Source,
+        source: DesiredSource,
         failures: DeviceCircuitBreaker,
         *,
-        ledger: Callable[[], Ledger],
+        ledger: LedgerSource,
         evicting: bool = True,
     ) -> None:
         self._source = source
@@ -53,22 +50,22 @@ class FailingTaints:
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
         """Raises JournalError."""
         wanted = self._source()
-        closed = self._failures.tripped()
+        tripped = self._failures.tripped()
         ledger = self._ledger()
-        left = cards_with_orphans(ledger)
-        if wanted is None or not (closed or left):
+        orphaned = cards_with_orphans(ledger)
+        if wanted is None or not (tripped or orphaned):
             return wanted
         in_use = _in_use(ledger, self._failures.waiting())
         return {
             card: [
                 _tainted(
                     each,
-                    LEFT if card in left else "",
+                    ORPHANED if card in orphaned else "",
                     evicts=self._evicting
                     and each["name"] not in in_use
-                    and not _has_strangers(each),
+                    and not _has_foreign_instances(each),
                 )
-                if each["name"] in closed or card in left
+                if each["name"] in tripped or card in orphaned
                 else each
                 for each in devices
             ]
@@ -85,7 +82,7 @@ def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:
     )
 
 
-def _has_strangers(device: Object) -> bool:
+def _has_foreign_instances(device: Object) -> bool:
     mode, _ = parse_device_name(device["name"])
     return mode is Mode.DRS and any(each["key"] == TAINT_FOREIGN for each in device["taints"])
 

@@ -1,4 +1,4 @@
-"""Which of two agents on a node publishes: one at a time."""
+"""Lets one of two agents on a node publish."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ logger = logging.getLogger(__name__)
 
 
 class PublishLock:
-    """An flock(2) on the file at `path`, kept from `take` to `give` or to the process's end: while
-    two agents run side by side, the one that came first writes, and the other sees that it ends."""
+    """An flock(2) on the file at `path`, held until `release` or the end of the process. While two
+    agents run side by side, the first one publishes, and the other one takes over when it ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd = -1
 
     def try_acquire(self) -> bool:
-        """Whether it is ours, now or since before; does not wait. Raises JournalError where the
-        file cannot be used."""
+        """Whether this agent has the lock now; does not wait. Raises JournalError if the file
+        cannot be used."""
         try:
             if self._fd >= 0 and is_at(self._fd, self._path):
                 return True
-            # Somebody removed the file: whoever comes locks another one.
+            # Somebody removed the file, so the next agent would lock another one.
             self.release()
             self._fd = self._locked()
         except OSError as error:
@@ -39,7 +39,7 @@ class PublishLock:
         return self._fd >= 0
 
     def release(self) -> None:
-        """Let another one take it; does nothing where it is not ours."""
+        """Let another agent take it; does nothing if this one does not have it."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,17 +1,19 @@
-"""Keeps the node's ResourceSlices on the API server as the hardware is."""
+"""Keeps the node's ResourceSlices equal to its hardware."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection
+from typing import Protocol
 
-from dra_driver.agent.slices.device_layout import Devices, with_held_forms
+from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.agent.slices.publish_lock import PublishLock
-from dra_driver.agent.slices.slice_cache import SliceCache
+from dra_driver.agent.slices.slice_cache import SliceCache, devices_of
 from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
 from dra_driver.agent.slices.slice_writer import SliceWriter
 from dra_driver.agent.slices.slices import Object
+from dra_driver.agent.sources import DesiredSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.preflight import check_server
@@ -27,9 +29,9 @@ from dra_driver.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
-# What wakes nobody: a claim's end, after which the device of a lost card need no longer stay.
+# Seconds. After a claim's end the device of a lost card can go, and nothing wakes the publisher.
 _COMPARE_EVERY = 60.0
-_ASK_EVERY = 1.0  # seconds between two looks whether another agent still publishes
+_TRY_LOCK_EVERY = 1.0  # seconds, while another agent publishes
 
 
 def own_slices(node: str) -> str:
@@ -37,19 +39,28 @@ def own_slices(node: str) -> str:
     return f"spec.nodeName={node},spec.driver={DRIVER}"
 
 
+class CardsInUse(Protocol):
+    """The cards that claims use on this node; raises JournalError."""
+
+    def __call__(self) -> frozenset[PciAddress]: ...
+
+
+class OnPublication(Protocol):
+    """Called after an attempt that was ``written``, met a ``conflict`` or ``failed``."""
+
+    def __call__(self, outcome: str, /) -> None: ...
+
+
 class Publisher(Background):
-    """Publishes what `devices` gives, again whenever it or the server's state has changed.
+    """Publishes `devices`, again whenever they or the slices on the server have changed.
 
-    `devices` gives the devices of each card that is there, None while the hardware has not been
-    read yet: then nothing is published, since an empty pool would say that the node has no cards.
-    `held` are the cards that claims hold on this node, `evict` the values of taints that make
-    pods leave.
+    While `devices` is None nothing is published: an empty pool would mean that the node has no
+    cards. `evict` has the values of taints for which pods must leave.
 
-    What stands on the server is known from one watch, so that comparing costs no request. After
-    every failure, and after writing the same once more, it waits, longer each time until all is
-    as it should be: where somebody else writes the same slices all the time, the server sees few
-    writes of ours. Two agents that run side by side take turns (`publish_lock`); the one
-    that waits is as ready as the one that publishes, since an update waits for it.
+    The present slices are known from one watch, so a comparison costs no request. After a failure,
+    and after writing the same devices twice, it backs off, so that the server sees few writes if
+    somebody else keeps changing the slices. Of two agents that run side by side one publishes
+    (`publish_lock`). The other one is ready too, because an update waits for its readiness.
     """
 
     def __init__(
@@ -57,17 +68,17 @@ class Publisher(Background):
         api: Api,
         node_name: str,
         *,
-        devices: Callable[[], Mapping[PciAddress, Devices] | None],
-        held: Callable[[], frozenset[PciAddress]],
+        devices: DesiredSource,
+        held: CardsInUse,
         evict: Collection[str] = (),
         publish_lock: PublishLock | None = None,
-        counted: Callable[[str], None] = lambda _: None,
+        published: SliceCache | None = None,
+        on_publication: OnPublication = lambda _outcome: None,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the publisher was stopped; without a
-        `publish_lock` there is nobody else. `counted` is told of each attempt that was written,
-        met a conflict or failed, in that one word."""
+        """Without a `publish_lock` there is no other agent. The publisher fills `published`.
+        `wait(seconds)` sleeps, and returns True when the publisher was stopped."""
         super().__init__("publisher", wait=wait, interrupt=self.wake)
         self._api = api
         self._node_name = node_name
@@ -75,11 +86,12 @@ class Publisher(Background):
         self._held = held
         self._evict = evict
         self._publish_lock = publish_lock
-        self._counted = counted
+        self._on_publication = on_publication
         self._stands_by = False
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
-        self._wake = threading.Event()
-        self.published = SliceCache(self.wake)
+        self._woken = threading.Event()
+        self.published = published or SliceCache()
+        self.published.on_change.subscribe(self.wake)
         self._writer = SliceWriter(api, self.published)
         self._reflector = Reflector(
             api, RESOURCE_SLICES, self.published, field_selector=own_slices(node_name)
@@ -91,24 +103,19 @@ class Publisher(Background):
         self._failure: str | None = None
 
     @property
-    def devices(self) -> Devices:
-        """The node's devices as they stand on the API server; none until it has told."""
-        return _devices_of(self.published.slices or ())
-
-    @property
     def problem(self) -> str | None:
-        """Why the slices may not be as the cards are, or None."""
+        """Why the slices may differ from the cards; None if they are equal."""
+        if self._failure or self._reflector.problem:
+            return self._failure or self._reflector.problem
         if not self._published_once and not self._stands_by:
-            unpublished: str | None = "the cards have not been published yet"
-        elif self.published.slices is None:
-            unpublished = "the slices of this node have not been listed yet"
-        else:
-            unpublished = None
-        return self._failure or self._reflector.problem or unpublished
+            return "the cards have not been published yet"
+        if self.published.slices is None:
+            return "the slices of this node have not been listed yet"
+        return None
 
     def start(self) -> None:
-        """Follow the slices and publish, each in a thread of its own."""
-        self._wake.set()
+        """Watch the slices and publish, each in its own thread."""
+        self._woken.set()
         self._reflector.start()
         super().start()
 
@@ -124,30 +131,30 @@ class Publisher(Background):
         return super().is_alive() and self._reflector.is_alive()
 
     def wake(self) -> None:
-        """Compare once more."""
-        self._wake.set()
+        """Compare now."""
+        self._woken.set()
 
     def run(self) -> None:
         """The thread's work; returns after `stop`."""
         while True:
-            self._wake.wait(_ASK_EVERY if self._stands_by else _COMPARE_EVERY)
-            self._wake.clear()
+            self._woken.wait(_TRY_LOCK_EVERY if self._stands_by else _COMPARE_EVERY)
+            self._woken.clear()
             if self._stopped.is_set():
                 return
             with new_call("publish"):
-                well = self._attempt()
-            if well:
+                done = self._attempt()
+            if done:
                 self._backoff.reset()
                 continue
             if self._wait(self._backoff.next()):
                 return
-            self._wake.set()
+            self._woken.set()
 
     def publish(self) -> SliceDiff | None:
-        """One comparison, and the writes it takes; None while hardware or server are unknown.
+        """Compare once, and write the difference; None while hardware or slices are unknown.
 
-        Raises KubeError, PublicationError where the server dropped a part, Refused for a server
-        that is too old, and JournalError when it is unknown which cards are held.
+        Raises KubeError, PublicationError if the server dropped a part, Refused for a server that
+        is too old, and JournalError if the cards in use are unknown.
         """
         if not self._server_checked:
             check_server(self._api.server_version())
@@ -155,28 +162,28 @@ class Publisher(Background):
         devices, current = self._devices(), self.published.slices
         if devices is None or current is None:
             return None
-        wanted = with_held_forms(devices, _devices_of(current), self._held(), evict=self._evict)
+        wanted = with_layouts_in_use(devices, devices_of(current), self._held(), evict=self._evict)
         if self._node is None or diff_slices(self._node, wanted, current):
-            # Read again before each write: slices go with their Node, and another Node of that
-            # name has another UID.
+            # Read again before each write: slices are deleted with their Node, and a new Node
+            # of that name has another UID.
             self._node = self._api.get(NODES, self._node_name)
         changes = diff_slices(self._node, wanted, current)
         self._writer.apply(changes)
         return changes
 
     def _attempt(self) -> bool:
-        """Whether all is well: nothing was to be written, or only what is news of ours."""
+        """Whether no back-off is needed: nothing was written, or devices that had changed."""
         try:
             changes = self.publish() if self._acquire_publish_lock() else None
         except Conflict as error:
             logger.info("the slices changed meanwhile, comparing again: %s", error)
-            self._counted("conflict")
+            self._on_publication("conflict")
             return False
         except GcuError as error:
             if self._failure != str(error):
                 logger.warning("cannot publish: %s", error)
             self._failure = str(error)
-            self._counted("failed")
+            self._on_publication("failed")
             return False
         self._failure = None
         if changes is None:
@@ -184,9 +191,9 @@ class Publisher(Background):
         self._published_once = True
         if not changes:
             return True
-        self._counted("written")
-        _tell(changes)
-        devices = _devices_of(changes.desired)
+        self._on_publication("written")
+        _log(changes)
+        devices = devices_of(changes.desired)
         again, self._written = self._written == devices, devices
         return not again
 
@@ -200,7 +207,7 @@ class Publisher(Background):
         return ours
 
 
-def _tell(changes: SliceDiff) -> None:
+def _log(changes: SliceDiff) -> None:
     logger.info(
         "published %d devices in %d slices (generation %d): %d deleted, %d updated, %d created",
         sum(len(s["spec"].get("devices", ())) for s in changes.desired),
@@ -210,7 +217,3 @@ def _tell(changes: SliceDiff) -> None:
         len(changes.update),
         len(changes.create),
     )
-
-
-def _devices_of(slices: Iterable[Object]) -> Devices:
-    return [device for each in slices for device in each["spec"].get("devices", ())]

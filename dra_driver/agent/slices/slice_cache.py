@@ -1,49 +1,56 @@
-"""This node's slices as the API server has them, as far as it has told."""
+"""This node's slices on the API server, as far as they are known."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.kube.api import Change
 from dra_driver.model.claim import Object
+from dra_driver.util.hooks import ChangeHook
 
 
 class SliceCache:
-    """Follows a watch, and takes the answers to our own writes before the watch brings them.
+    """The handler of a watch, which also takes the answers to the agent's own writes, before the
+    watch delivers them. So no request is needed to know the present slices.
 
-    So nobody has to ask the server again to know what stands there. An older version never
-    replaces a newer one, as the watch may still tell of what was before a write. A deleted slice
-    never comes back, as the answer to its creation may arrive after its deletion. `changed` is
-    called when the watch told something new. Thread-safe.
+    An older version never replaces a newer one: the watch may deliver it after a write. A deleted
+    slice never comes back: the answer to its creation may arrive after its deletion. `on_change`
+    is called when the watch has delivered a change. Thread-safe.
     """
 
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self._changed = changed
+    def __init__(self) -> None:
+        self.on_change = ChangeHook()
         self._lock = threading.Lock()
         self._slices: dict[str, Object] | None = None
         self._deleted: set[str] = set()  # UIDs, since the last list
 
     @property
     def slices(self) -> tuple[Object, ...] | None:
-        """All of them by name; None until they were listed."""
+        """All of them, sorted by name; None until they were listed."""
         with self._lock:
             known = self._slices
             return None if known is None else tuple(known[name] for name in sorted(known))
+
+    @property
+    def devices(self) -> Devices:
+        """The published devices; none until the slices were listed."""
+        return devices_of(self.slices or ())
 
     def on_replace(self, items: Sequence[Object]) -> None:
         with self._lock:
             self._slices = {_name(each): each for each in items}
             self._deleted.clear()
-        self._changed()
+        self.on_change()
 
     def on_event(self, change: Change, obj: Object) -> None:
-        news = self.on_removed(obj) if change is Change.DELETED else self.on_written(obj)
-        if news:
-            self._changed()
+        changed = self.on_removed(obj) if change is Change.DELETED else self.on_written(obj)
+        if changed:
+            self.on_change()
 
     def on_written(self, obj: Object) -> bool:
-        """The server stored this; says whether that was news."""
+        """The server has stored this slice; returns whether that is new."""
         with self._lock:
             known = self._listed()
             if _uid(obj) in self._deleted or not _is_newer(obj, known.get(_name(obj))):
@@ -52,7 +59,7 @@ class SliceCache:
             return True
 
     def on_removed(self, obj: Object) -> bool:
-        """That slice is gone from the server; says whether that was news."""
+        """The server has deleted that slice; returns whether that is new."""
         with self._lock:
             self._deleted.add(_uid(obj))
             found = self._listed().get(_name(obj))
@@ -62,10 +69,14 @@ class SliceCache:
             return True
 
     def _listed(self) -> dict[str, Object]:
-        assert (
-            self._slices is not None
-        )  # a reflector lists before it watches, and we before we write
+        # A reflector lists before it watches, and the publisher writes after the list.
+        assert self._slices is not None
         return self._slices
+
+
+def devices_of(slices: Iterable[Object]) -> Devices:
+    """The devices in these slices."""
+    return [device for each in slices for device in each["spec"].get("devices", ())]
 
 
 def _name(obj: Object) -> str:

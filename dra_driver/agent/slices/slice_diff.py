@@ -15,9 +15,9 @@ _LAST_GENERATION: Final = 2**63 - 1  # resource.k8s.io/v1, ResourcePool.generati
 
 @dataclass(frozen=True, slots=True)
 class SliceDiff:
-    """The writes, to be made in this order: delete what is obsolete, then update, then create.
+    """The writes, in the order in which they must be made: deletions, updates, creations.
 
-    `desired` is all that should stand on the server afterwards.
+    `desired` are all slices that the server should have afterwards.
     """
 
     desired: tuple[Object, ...]
@@ -32,13 +32,13 @@ class SliceDiff:
 def diff_slices(
     node: Mapping[str, Any], devices: Sequence[Object], current: Sequence[Object]
 ) -> SliceDiff:
-    """The writes that publish `devices` where `current` (our slices of that node) stand.
+    """The writes that publish `devices`, if `current` are this driver's slices of that node.
 
-    A change of one slice keeps the pool's generation; a change of several, or of their number,
-    takes the next one, so that no reader takes half a change for a pool.
+    A change of one slice keeps the pool's generation. A change of several slices, or of their
+    number, needs the next generation: no reader must take half a change for the pool.
     """
     pool = pool_name(node["metadata"]["name"])
-    # The server lets nobody move a slice to another pool, and no generation follows the last one.
+    # A slice cannot move to another pool, and no generation follows the last one.
     in_pool = {
         _name(s): s
         for s in current
@@ -55,7 +55,7 @@ def diff_slices(
     return SliceDiff(
         desired=tuple(desired),
         delete=tuple(obsolete),
-        update=tuple(_in_place_of(known[_name(s)], s) for s in different if _name(s) in known),
+        update=tuple(_as_update_of(known[_name(s)], s) for s in different if _name(s) in known),
         create=tuple(s for s in different if _name(s) not in known),
     )
 
@@ -71,7 +71,7 @@ def _same(wanted: Object, found: Object | None) -> bool:
 
 
 def _comparable(published: Object) -> tuple[Any, Any]:
-    """Spec and owner, without what the server adds by itself (when a taint was put)."""
+    """Spec and owner, without the times of the taints, which the server adds."""
     spec = published["spec"]
     devices = [
         {**device, "taints": [_timeless(taint) for taint in device.get("taints", ())]}
@@ -84,8 +84,8 @@ def _timeless(taint: Object) -> Object:
     return {key: value for key, value in taint.items() if key != _TIME}
 
 
-def _in_place_of(found: Object, wanted: Object) -> Object:
-    """`wanted` as an update of just what was `found`: anything newer is a conflict."""
+def _as_update_of(found: Object, wanted: Object) -> Object:
+    """`wanted` as an update of exactly the version `found`: a newer version is a conflict."""
     metadata = {key: found["metadata"][key] for key in ("uid", "resourceVersion")}
     spec = wanted["spec"]
     if "devices" in spec:
@@ -98,8 +98,8 @@ def _in_place_of(found: Object, wanted: Object) -> Object:
 
 
 def _with_times(device: Object, before: Object) -> Object:
-    """The device, its taints with the time since when they are there: left out, the server takes
-    each for new at every update, and pods that tolerate one for a while would do so anew."""
+    """The device, with the known time of each taint. Without it the server would set a new time at
+    every update, and a pod's ``tolerationSeconds`` would begin anew."""
     known = [taint for taint in before.get("taints", ()) if _TIME in taint]
     taints = [
         next((each for each in known if _timeless(each) == _timeless(taint)), taint)

@@ -1,4 +1,4 @@
-"""Writes ResourceSlices, and makes sure that the server kept what it was given."""
+"""Writes ResourceSlices, and checks that the server stored them completely."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dra_driver.kube.errors import AlreadyExists, Conflict, NotFound
 from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.errors import GcuError
 
-# Which feature gate a server lacks that drops a field of ours (KEP-5055, KEP-5075).
+# The feature gate that a server needs to store the field (KEP-5055, KEP-5075).
 _FEATURES: Final = {
     "taints": "DRADeviceTaints",
     "allowMultipleAllocations": "DRAConsumableCapacity",
@@ -22,14 +22,14 @@ _FEATURES: Final = {
 
 
 class PublicationError(GcuError):
-    """The server cannot have what is to be published; nothing that it cut stays there."""
+    """The server does not store the devices completely; no incomplete slice stays there."""
 
 
 class SliceWriter:
-    """Carries out changes, and tells `published` of each as soon as it is done.
+    """Makes the writes of a diff, and puts each answer into `published` at once.
 
-    Raises KubeError (Conflict where a slice is no longer what `published` said), and
-    PublicationError where the server dropped a part of a slice.
+    Raises KubeError (Conflict if a slice differs from `published`), and PublicationError if the
+    server dropped a part of a slice.
     """
 
     def __init__(self, api: Api, published: SliceCache) -> None:
@@ -46,44 +46,44 @@ class SliceWriter:
 
     def _replace(self, wanted: Object) -> None:
         try:
-            kept = self._api.replace(RESOURCE_SLICES, wanted)
+            stored = self._api.replace(RESOURCE_SLICES, wanted)
         except NotFound as error:
-            # The watch will tell the same; known at once, it is created by the next attempt.
+            # The watch would deliver this later; so the next attempt can create the slice.
             self._published.on_removed(wanted)
             raise Conflict(error.what, status=error.status, reason=error.reason) from error
-        self._keep_if_whole(wanted, kept)
+        self._delete_unless_complete(wanted, stored)
 
     def _create(self, wanted: Object) -> None:
         try:
-            # A dry run first: a slice whose taint the server drops is free for all until it
-            # is deleted again.
+            # A dry run first: kube-scheduler could allocate a slice without its taint until
+            # it is deleted again.
             _check(wanted, self._api.create(RESOURCE_SLICES, wanted, dry_run=True))
-            kept = self._api.create(RESOURCE_SLICES, wanted)
+            stored = self._api.create(RESOURCE_SLICES, wanted)
         except AlreadyExists as error:
             raise PublicationError(
                 f"ResourceSlice {wanted['metadata']['name']} exists, but is not one of this driver "
                 "and node",
                 remedy="if this persists, stop the program that created it, and delete it",
             ) from error
-        self._keep_if_whole(wanted, kept)
+        self._delete_unless_complete(wanted, stored)
 
-    def _keep_if_whole(self, wanted: Object, kept: Object) -> None:
-        self._published.on_written(kept)
+    def _delete_unless_complete(self, wanted: Object, stored: Object) -> None:
+        self._published.on_written(stored)
         try:
-            _check(wanted, kept)
+            _check(wanted, stored)
         except PublicationError:
-            self._delete(kept)
+            self._delete(stored)
             raise
 
     def _delete(self, obsolete: Object) -> None:
-        with suppress(NotFound):  # somebody was faster
+        with suppress(NotFound):  # deleted by somebody else
             metadata = obsolete["metadata"]
             self._api.delete(RESOURCE_SLICES, metadata["name"], uid=metadata["uid"])
         self._published.on_removed(obsolete)
 
 
-def _check(sent: Object, kept: Object) -> None:
-    dropped = dropped_fields(sent["spec"], kept["spec"], "spec")
+def _check(sent: Object, stored: Object) -> None:
+    dropped = dropped_fields(sent["spec"], stored["spec"], "spec")
     if not dropped:
         return
     features = sorted({f for field, f in _FEATURES.items() if any(field in d for d in dropped)})

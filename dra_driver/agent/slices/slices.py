@@ -20,9 +20,8 @@ def desired_slices(
 ) -> list[Object]:
     """The slices that publish `devices` for `node` (a Node object, their owner).
 
-    Names carry a zero-padded index, as consumers walk slices in the order of their names. No
-    devices make one empty slice, which says "this node was looked at" where no slice says
-    nothing.
+    Names end in a zero-padded index, because consumers read slices in the order of their names.
+    Without devices there is one empty slice: it shows that the agent has read the node.
     """
     name = node["metadata"]["name"]
     chunks = [devices[i : i + MAX_DEVICES] for i in range(0, len(devices), MAX_DEVICES)] or [[]]
@@ -58,9 +57,9 @@ def desired_slices(
 
 
 def slice_name(node: Mapping[str, Any], index: int) -> str:
-    """``<node>-gcu.enflame.com-000``; a node name too long for that is cut, and told apart by the
+    """``<node>-gcu.enflame.com-000``. A node name that is too long is cut, and followed by the
     start of the node's UID. The policy agent-slices.gcu.enflame.com admits these names up to 015:
-    it reads both from the agent's token, and could compute no hash."""
+    it reads name and UID from the agent's token, and cannot compute a hash."""
     name, suffix = str(node["metadata"]["name"]), f"-{DRIVER}-{index:03d}"
     if len(name) + len(suffix) > _MAX_NAME:
         start = name[: _MAX_NAME - len(suffix) - 9].rstrip(".-")
@@ -68,30 +67,30 @@ def slice_name(node: Mapping[str, Any], index: int) -> str:
     return f"{name}{suffix}"
 
 
-def dropped_fields(sent: Any, kept: Any, path: str = "") -> list[str]:
-    """Paths of `sent` that are missing or different in `kept`, what a server stored.
+def dropped_fields(sent: Any, stored: Any, path: str = "") -> list[str]:
+    """Paths of `sent` that are missing or different in `stored`, the server's answer.
 
-    A server drops silently what it does not know, or what a feature gate hides. Values that
-    the server adds by itself are not a difference.
+    A server silently drops unknown fields, and fields of a disabled feature gate. Values that the
+    server adds are not a difference.
     """
     if isinstance(sent, Mapping):
-        if not isinstance(kept, Mapping):
+        if not isinstance(stored, Mapping):
             return [path]
         return [
             missing
             for key, value in sent.items()
             for missing in (
-                dropped_fields(value, kept[key], f"{path}.{key}".lstrip("."))
-                if key in kept
+                dropped_fields(value, stored[key], f"{path}.{key}".lstrip("."))
+                if key in stored
                 else [f"{path}.{key}".lstrip(".")]
             )
         ]
     if isinstance(sent, list):
-        if not isinstance(kept, list) or len(sent) != len(kept):
+        if not isinstance(stored, list) or len(sent) != len(stored):
             return [path]
         return [
             missing
-            for index, (mine, theirs) in enumerate(zip(sent, kept, strict=True))
+            for index, (mine, theirs) in enumerate(zip(sent, stored, strict=True))
             for missing in dropped_fields(mine, theirs, f"{path}[{index}]")
         ]
-    return [] if sent == kept else [path]
+    return [] if sent == stored else [path]

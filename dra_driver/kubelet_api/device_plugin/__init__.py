@@ -1,1 +1,1 @@
-"""The device-plugin API as it goes over the wire: knows neither cards nor grants."""
+"""The kubelet's device-plugin API; it knows no cards."""

@@ -1,4 +1,4 @@
-"""Where the kubelet keeps what concerns device plugins, below its root directory."""
+"""The kubelet's paths for device plugins, below its root directory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from dra_driver.model.names import DRIVER
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """`plugins` has the plugins' sockets, the kubelet's own and its checkpoint (k8s.io/kubelet,
-    package deviceplugin/v1beta1; 1.36.3, ``pkg/kubelet/cm/devicemanager/types.go``)."""
+    """`plugins` is the folder of the plugins' sockets, with the kubelet's socket and its checkpoint
+    (k8s.io/kubelet, package deviceplugin/v1beta1; 1.36.3,
+    ``pkg/kubelet/cm/devicemanager/types.go``)."""
 
     plugins: Path
     kubelet: Path
@@ -34,8 +35,8 @@ class Folders:
         )
 
     def socket(self, kind: str, pod_uid: str) -> Path:
-        """Our socket for the devices of that kind; another one for each pod of ours, as two may
-        run side by side. Raises SocketError where no path can be that long."""
+        """The agent's socket for that kind of devices. Its name depends on the agent's pod, because
+        two agents may run side by side. Raises SocketError if the path is too long."""
         part = f"-{hashlib.sha256(pod_uid.encode()).hexdigest()[:16]}" if pod_uid else ""
         path = self.plugins / f"{DRIVER}-{kind}{part}.sock"
         if len(bytes(path)) > PATH_LIMIT:
@@ -48,12 +49,12 @@ class Folders:
 
 
 def socket_names(kind: str) -> re.Pattern[str]:
-    """What `Folders.socket` can give, whoever's pod it is."""
+    """The names that `Folders.socket` has for any pod."""
     return re.compile(rf"{re.escape(DRIVER)}-{kind}(-[0-9a-f]{{16}})?\.sock")
 
 
 def socket_identity(path: Path) -> tuple[int, int] | None:
-    """Of the kubelet's socket, which it makes anew at each start; None where there is none."""
+    """Identifies the kubelet's socket, which it makes at each start; None if there is none."""
     try:
         found = path.stat()
     except OSError:

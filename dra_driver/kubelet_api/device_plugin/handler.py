@@ -1,4 +1,4 @@
-"""The port behind which devices are listed and given out, one for each resource."""
+"""The interface of what lists and allocates devices, one for each resource."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dra_driver.model.card import DeviceNode
 
 @dataclass(frozen=True, slots=True)
 class ListedDevice:
-    """One device as the kubelet is told of it. `numa_node` is None where it has none."""
+    """One device in the list for the kubelet. `numa_node` is None if it is unknown."""
 
     id: str
     healthy: bool = True
@@ -20,7 +20,7 @@ class ListedDevice:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEdits:
-    """What the kubelet shall add to a container; `cdi_names` are fully qualified."""
+    """What the kubelet adds to a container; `cdi_names` are fully qualified."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     nodes: tuple[DeviceNode, ...] = ()
@@ -34,9 +34,8 @@ class DeviceHandler(Protocol):
         """All devices of the resource. Neither raises nor waits."""
 
     def prefer(self, available: Sequence[str], included: Sequence[str], size: int) -> Sequence[str]:
-        """`size` of the `available` devices, the `included` among them, or none where they would
-        not be given out. Neither raises nor waits."""
+        """`size` of the `available` devices, with the `included` ones; empty if there is no
+        preference. Does not raise, and waits for a few seconds at most."""
 
     def allocate(self, ids: Sequence[str]) -> ContainerEdits:
-        """Give a container these devices; the same ones again get an answer as good. Raises
-        GcuError, and then the container gets none."""
+        """Give a container these devices; idempotent. Raises GcuError; then it gets none."""

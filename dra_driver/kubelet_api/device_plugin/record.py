@@ -1,7 +1,7 @@
-"""What the kubelet has on record: which container has which devices.
+"""The kubelet's record of which container has which devices.
 
-Two sources, as neither is enough: the pod-resources API leaves out init containers, and the
-checkpoint is written at certain moments only. docs/dev/device-plugin.md says how they go together.
+It has two sources, and neither is complete: the pod-resources API has no init containers, and the
+checkpoint is written at certain moments only. docs/dev/device-plugin.md explains both.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import grpc
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
 from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
+from dra_driver.util.background import Wait
+from dra_driver.util.hooks import Clock
 
 _CALL_SECONDS: Final = 10.0
 _WRITE_SECONDS: Final = 5.0
@@ -32,8 +34,8 @@ _OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What one container has of a resource. `pod` is ``namespace/name``, or the UID where only
-    the checkpoint tells of it."""
+    """The devices of one container of one resource. `pod` is ``namespace/name`` from the API, and
+    the UID from the checkpoint."""
 
     pod: str
     container: str
@@ -41,41 +43,44 @@ class Recorded:
     devices: frozenset[str]
 
 
-class KubeletRecord:
-    """Reads both sources; of all resources, whosever they are.
+class SendList(Protocol):
+    """Sends the kubelet the list of devices; returns whether a kubelet gets it. The kubelet then
+    writes its checkpoint (1.36.3, ``genericDeviceUpdateCallback``)."""
 
-    `tell` sends the kubelet a list of devices, and says whether a kubelet listened: it writes its
-    checkpoint when it has one (1.36.3, ``genericDeviceUpdateCallback``).
-    """
+    def __call__(self) -> bool: ...
+
+
+class KubeletRecord:
+    """Reads both sources, of the resources of all plugins."""
 
     def __init__(
         self,
         pod_resources: Path,
         checkpoint: Path,
         *,
-        tell: Callable[[], bool],
-        clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[float], object] | None = None,
+        send_list: SendList,
+        clock: Clock = time.monotonic,
+        wait: Wait | None = None,
     ) -> None:
         self._pod_resources = pod_resources
         self._checkpoint = checkpoint
-        self._tell = tell
+        self._send_list = send_list
         self._clock = clock
         self._wait = wait or threading.Event().wait
 
     def read(self) -> frozenset[Recorded]:
-        """Everything that is on record now; raises KubeletError where that is not known.
+        """The whole record as it is now; raises KubeletError if it is unknown.
 
-        First the call, which makes the kubelet drop what belongs to pods that ended (1.36.3,
-        ``UpdateAllocatedDevices``), then the checkpoint, written after it.
+        First the call, which makes the kubelet drop the devices of ended pods (1.36.3,
+        ``UpdateAllocatedDevices``), then the checkpoint, which is written after it.
         """
         listed = frozenset(self._list())
         return listed | frozenset(self.checkpoint())
 
     def checkpoint(self) -> tuple[Recorded, ...]:
-        """What the checkpoint says when it was written anew."""
+        """The content of the checkpoint after the kubelet has written it again."""
         before = _version(self._checkpoint)
-        if not self._tell():
+        if not self._send_list():
             raise KubeletError(
                 "the kubelet does not listen to the device plugin",
                 remedy="it registers again within seconds; if this persists, see its readiness",
@@ -110,14 +115,14 @@ class KubeletRecord:
 
 
 def read_checkpoint(path: Path) -> tuple[Recorded, ...]:
-    """What the checkpoint says as it stands: all that was given out, as the kubelet writes it after
-    each Allocate, and what has ended meanwhile. Raises KubeletError."""
+    """The checkpoint as it is: all allocated devices, because the kubelet writes it after each
+    Allocate, and perhaps those of ended pods. Raises KubeletError."""
     return parse_checkpoint(_read(path))
 
 
 def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:
-    """What the device manager's checkpoint says; raises KubeletError for one in a form that we do
-    not know (1.36.3, ``pkg/kubelet/cm/devicemanager/checkpoint``; the same since 1.20)."""
+    """The content of the device manager's checkpoint; raises KubeletError for an unknown format
+    (1.36.3, ``pkg/kubelet/cm/devicemanager/checkpoint``; the same since 1.20)."""
     try:
         entries = json.loads(content)["Data"]["PodDeviceEntries"] or ()
         return tuple(
@@ -133,13 +138,13 @@ def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise KubeletError(
-            f"the kubelet's checkpoint of devices has a form that is not known: {error!r}",
-            remedy="use a version of the driver that knows this kubelet",
+            f"the kubelet's checkpoint of devices has an unknown format: {error!r}",
+            remedy="use a version of the driver that supports this kubelet",
         ) from error
 
 
 def _by_resource(container: api.ContainerResources) -> dict[str, set[str]]:
-    """The kubelet lists devices one by one, with their NUMA nodes."""
+    """The devices by resource; the kubelet lists each device separately, with its NUMA nodes."""
     found: dict[str, set[str]] = {}
     for devices in container.devices:
         found.setdefault(devices.resource_name, set()).update(devices.device_ids)
@@ -147,7 +152,7 @@ def _by_resource(container: api.ContainerResources) -> dict[str, set[str]]:
 
 
 def _version(path: Path) -> tuple[int, int] | None:
-    """Another one for each file that is put there."""
+    """Identifies the file, which the kubelet replaces at each write."""
     try:
         found = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""v1beta1.DevicePlugin for one resource: messages to values and back, errors to statuses."""
+"""The gRPC service v1beta1.DevicePlugin for one resource."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ class Servicer(rpc.DevicePluginServicer):
     """The names are the API's."""
 
     def __init__(
-        self, handler: DeviceHandler, feed: Broadcaster[Sequence[ListedDevice]], effects: Effects
+        self,
+        handler: DeviceHandler,
+        broadcaster: Broadcaster[Sequence[ListedDevice]],
+        effects: Effects,
     ) -> None:
         self._handler = handler
-        self._feed = feed
+        self._broadcaster = broadcaster
         self._effects = effects
 
     def GetDevicePluginOptions(  # noqa: N802 (the API's name)
@@ -47,7 +50,7 @@ class Servicer(rpc.DevicePluginServicer):
         request: api.Empty,  # noqa: ARG002 (the API's signature)
         context: grpc.ServicerContext,
     ) -> Iterator[api.ListAndWatchResponse]:
-        for devices in self._feed.lists(context):
+        for devices in self._broadcaster.lists(context):
             yield api.ListAndWatchResponse(devices=map(_device, devices))
 
     def GetPreferredAllocation(  # noqa: N802 (the API's name)
@@ -69,14 +72,14 @@ class Servicer(rpc.DevicePluginServicer):
     def Allocate(  # noqa: N802 (the API's name)
         self, request: api.AllocateRequest, context: grpc.ServicerContext
     ) -> api.AllocateResponse:
-        """The kubelet asks for one container at a time; where one of several fails, the call does,
-        and what the others got is released when the kubelet does not record it."""
+        """The kubelet requests devices for one container at a time. If one of several containers
+        fails, the call fails, and the garbage collector releases the devices of the others."""
         with new_call("allocate"):
             try:
                 answers = [self._allocate(each.devices_ids) for each in request.container_requests]
             except GcuError as error:
                 logger.warning("refused: %s", error)
-                # The text ends in the pod's status.
+                # The kubelet puts the text into the pod's status.
                 context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
             self._effects.before(Point.REPLY_ALLOCATE)
             context.add_callback(partial(self._effects.after, Point.REPLY_ALLOCATE))
@@ -87,7 +90,7 @@ class Servicer(rpc.DevicePluginServicer):
         request: api.PreStartContainerRequest,  # noqa: ARG002 (the API's signature)
         context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
     ) -> api.PreStartContainerResponse:
-        """Not asked for by `OPTIONS`: what a container needs is there before the answer."""
+        """Not called, as `OPTIONS` does not request it."""
         return api.PreStartContainerResponse()
 
     def _allocate(self, ids: Sequence[str]) -> api.ContainerAllocateResponse:
@@ -108,7 +111,7 @@ def _edits(edits: ContainerEdits) -> api.ContainerAllocateResponse:
     return api.ContainerAllocateResponse(
         envs=edits.variables,
         devices=[
-            # Not "m": a container has no business making device nodes.
+            # Not "m": a container need not make device nodes.
             api.DeviceSpec(container_path=node.path, host_path=node.host_path, permissions="rw")
             for node in edits.nodes
         ],

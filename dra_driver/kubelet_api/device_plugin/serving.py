@@ -1,4 +1,4 @@
-"""Extended resources that an agent serves side by side, and the kubelet that must know of them."""
+"""Serves several extended resources, and keeps them registered with the kubelet."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dra_driver.model.effects import Effects
 
 logger = logging.getLogger(__name__)
 
-_LOOK_EVERY: Final = 1.0
+_CHECK_EVERY: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A resource. `kind` is what its socket is named by."""
+    """A resource; `kind` is part of its socket's name."""
 
     kind: str
     resource: str
@@ -39,11 +39,11 @@ class ResourceServers:
         *,
         folders: Folders,
         pod_uid: str,
-        patience: float | None,
+        register_after: float | None,
         effects: Effects,
     ) -> None:
-        """`pod_uid` is the agent's own pod's: two agents can serve side by side. `patience` is how
-        many seconds `announce` may take to come; None is as long as it takes."""
+        """`pod_uid` is that of the agent's pod: two agents can serve side by side. The resources
+        are registered after `announce`, or after `register_after` seconds if that is not None."""
         sockets = {each.kind: folders.socket(each.kind, pod_uid) for each in resources}
         self._servers = [
             ResourceServer(
@@ -58,13 +58,13 @@ class ResourceServers:
         self._siblings = Siblings(
             {socket: socket_names(kind) for kind, socket in sockets.items()}, effects
         )
-        self._patience = patience
+        self._register_after = register_after
         self._announced = threading.Event()
         self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="plugin-watch", daemon=True)
 
     def start(self) -> None:
-        """Serve; raises SocketError where a socket cannot be made, and nothing is served then."""
+        """Serve; raises SocketError if a socket cannot be made, and then serves nothing."""
         with ExitStack() as begun:
             for server in self._servers:
                 server.start()
@@ -73,8 +73,7 @@ class ResourceServers:
         self._watcher.start()
 
     def announce(self) -> None:
-        """All that is there can be listed: the kubelet may hear of us. It takes the first list for
-        the whole, and has none of ours until then."""
+        """Register now: all devices can be listed. The kubelet takes the first list as complete."""
         self._announced.set()
 
     def stop(self, grace: float) -> None:
@@ -85,22 +84,22 @@ class ResourceServers:
             server.stop(grace)
 
     def is_alive(self) -> bool:
-        """Whether the thread beside the servers runs, from `start` on."""
+        """Whether the thread is alive, from `start` on."""
         return self._watcher.is_alive()
 
     def notify(self) -> bool:
-        """The devices have changed; says whether a kubelet hears of it."""
+        """The devices have changed: send them. Returns whether a kubelet gets them."""
         for server in self._servers:
             server.notify()
         return any(server.is_listened_to for server in self._servers)
 
     @property
     def problem(self) -> str | None:
-        """Why the kubelet does not know of a resource; None when it knows of all."""
+        """Why a resource is not registered; None if all are."""
         return next((server.problem for server in self._servers if server.problem), None)
 
     def _watch(self) -> None:
-        self._announced.wait(self._patience)
+        self._announced.wait(self._register_after)
         while not self._stopping.is_set():
             for server in self._servers:
                 try:
@@ -108,4 +107,4 @@ class ResourceServers:
                 except SocketError as error:
                     logger.warning("%s is not served: %s", server.resource, error)
             self._siblings.run_once()
-            self._stopping.wait(_LOOK_EVERY)
+            self._stopping.wait(_CHECK_EVERY)

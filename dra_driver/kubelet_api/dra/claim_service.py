@@ -1,4 +1,4 @@
-"""What a DRA call does around the work: every claim gets a result, and no error escapes."""
+"""Around each DRA call: every claim gets a result, and no error escapes."""
 
 from __future__ import annotations
 
@@ -24,26 +24,25 @@ R = TypeVar("R")
 
 
 class CallObserver(Protocol):
-    """Is told of each call for claims; `operation` is prepare or unprepare. Neither raises nor
-    waits."""
+    """Called for each call for claims; `operation` is prepare or unprepare. Neither method raises
+    or waits."""
 
     def on_begin(self, operation: str) -> None:
-        """A call came in."""
+        """A call has begun."""
 
     def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
-        """It is about to be answered; `errors` has one for each claim that failed."""
+        """The call is about to be answered; `errors` has one error for each claim that failed."""
 
 
 class ClaimService:
-    """Has `handler` prepare and unprepare claims, and keeps the contract that the kubelet relies
-    on. Thread-safe.
+    """Lets `handler` prepare and unprepare claims, by the kubelet's contract. Thread-safe.
 
-    The kubelet discards all results when a call fails as a whole, so that one claim would keep
-    the pod's others back: here a failure of any kind is a result of the claims it concerns.
+    If a call fails as a whole, the kubelet discards all its results, and one claim would block the
+    other claims of the pod. So every failure is a result of the claims that it concerns.
 
-    `at_a_time` calls work beside each other and the others wait, as the interpreter lets one thread
-    run at a time: of calls that all begin at once all end last. Who has waited for `patience`
-    seconds goes ahead: those before it are held up by a card or by the API server.
+    `at_a_time` calls run at once, and the others wait: the interpreter runs one thread at a time,
+    so calls that all run at once would all end last. A call that has waited for `patience` seconds
+    runs all the same: those before it wait for a card or for the API server.
     """
 
     def __init__(
@@ -66,14 +65,14 @@ class ClaimService:
     def prepare(
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, Prepared | GcuError]:
-        """The claims' devices, or why there are none; by UID, one for each of `refs`."""
+        """The devices of each claim, or its error; by UID, one result for each of `refs`."""
         handle = partial(self._handler.prepare, awaited=context.is_active)
         return self._answer("prepare", refs, context, handle, Point.REPLY_PREPARE)
 
     def unprepare(
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, GcuError | None]:
-        """None for each claim that is unprepared now, or why it is not; by UID."""
+        """None for each claim that is unprepared now, or its error; by UID."""
         handle = self._handler.unprepare
         return self._answer("unprepare", refs, context, handle, Point.REPLY_UNPREPARE)
 
@@ -85,12 +84,12 @@ class ClaimService:
         handle: Callable[[Sequence[ClaimRef]], Mapping[str, R | GcuError]],
         reply: Point,
     ) -> dict[str, R | GcuError]:
-        if not refs:  # the agent's own check of its sockets, which asks for nothing
+        if not refs:  # `SelfCheck`
             return {}
         results: dict[str, R | GcuError] = {}
         with new_call(operation), self._observed(operation, results):
-            # How a claim fared is told once, at its end: of a call that hangs, the hardware's
-            # limits tell.
+            # Not at level info: the result is logged, and a call that hangs is logged by the
+            # time limits of the hardware.
             logger.debug("begun: %s", refs)
             found: Mapping[str, R | GcuError]
             try:
@@ -121,13 +120,13 @@ class ClaimService:
 
     @contextmanager
     def _entered(self, refs: Sequence[ClaimRef], context: grpc.ServicerContext) -> Iterator[None]:
-        """Wait for a place, and keep it inside; raises Refused while a call for one of the claims
-        still runs which the kubelet gave up.
+        """Wait for a free place, and hold it inside. Raises Refused if an earlier call for one of
+        the claims still runs although the kubelet has given it up.
 
-        It does so after 45 s (k8s.io/kubernetes, ``pkg/kubelet/cm/dra/plugin``) and calls again,
-        while the call before may wait for a card that hangs: each would take one more thread until
-        none is left for the other cards. Calls that are both waited for run beside each other, as
-        pods may share a claim.
+        The kubelet gives up after 45 s (k8s.io/kubernetes, ``pkg/kubelet/cm/dra/plugin``) and calls
+        again, while the earlier call may wait for a card that hangs. Each call would take one more
+        thread, until none is left for other cards. Calls that have not been given up run in
+        parallel, because pods may share a claim.
         """
         self._begin(refs, context)
         try:

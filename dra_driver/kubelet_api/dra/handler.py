@@ -1,4 +1,4 @@
-"""The port behind which claims are prepared."""
+"""The interface of what prepares claims."""
 
 from __future__ import annotations
 

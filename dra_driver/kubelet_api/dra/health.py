@@ -1,19 +1,19 @@
-"""What the kubelet is told about the health of devices, and the port that says it."""
+"""The health of devices as the kubelet gets it, and the interface of its source."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
-# k8s.io/api/core/v1, ResourceHealthMessageMaxLength. The kubelet cuts by bytes, which can leave
-# half a letter, and no API server takes that.
+# k8s.io/api/core/v1, ResourceHealthMessageMaxLength. The kubelet would cut within a character, and
+# the API server would refuse that.
 _LONGEST: Final = 1024
 
 
 class Health(Enum):
-    """The API's words, in one for both of its versions."""
+    """The values of both versions of the API."""
 
     UNKNOWN = "UNKNOWN"
     HEALTHY = "HEALTHY"
@@ -22,11 +22,11 @@ class Health(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeviceHealth:
-    """One published device.
+    """The health of one published device.
 
-    The kubelet finds a pod's devices by `pool` and `device`, as prepare named them, and shows
-    `message` to people beside the state. `updated` is the Unix time in seconds at which the state
-    was seen.
+    The kubelet finds a pod's devices by `pool` and `device`, as prepare returned them. It shows
+    `message` in the pod's status. `updated` is the Unix time in seconds at which the health was
+    read.
     """
 
     pool: str
@@ -36,14 +36,16 @@ class DeviceHealth:
     message: str = ""
 
     @property
-    def shown(self) -> str:
-        """The message, as much of it as the API takes."""
+    def cut_message(self) -> str:
+        """The message, cut to the length that the API allows."""
         raw = self.message.encode()
         if len(raw) <= _LONGEST:
             return self.message
         return raw[: _LONGEST - 3].decode(errors="ignore") + "..."
 
 
-HealthSource = Callable[[], Sequence[DeviceHealth]]
-"""Gives all devices of the driver on this node. It is called by several threads at once, and must
-neither raise nor wait."""
+class HealthSource(Protocol):
+    """The health of all devices of the driver on this node. Called by several threads at once;
+    neither raises nor waits."""
+
+    def __call__(self) -> Sequence[DeviceHealth]: ...

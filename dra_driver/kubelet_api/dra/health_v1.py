@@ -1,4 +1,4 @@
-"""The service `v1.DRAResourceHealth` over the feed."""
+"""The service `v1.DRAResourceHealth` ."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dra_driver.kubelet_api.generated import dra_health_v1_pb2 as api
 from dra_driver.kubelet_api.generated import dra_health_v1_pb2_grpc as rpc
 
 SERVICE = "v1.DRAResourceHealth"
-"""As the registration's list of supported versions writes it."""
+"""The name in the registration's list of supported versions."""
 
 
 class Servicer(rpc.DRAResourceHealthServicer):
     """Translates lists into messages; the names are the API's."""
 
-    def __init__(self, feed: HealthBroadcaster) -> None:
-        self._feed = feed
+    def __init__(self, broadcaster: HealthBroadcaster) -> None:
+        self._broadcaster = broadcaster
 
     def NodeWatchResources(  # noqa: N802 (the API's name)
         self,
         request: api.NodeWatchResourcesRequest,  # noqa: ARG002 (the API's signature)
         context: grpc.ServicerContext,
     ) -> Iterator[api.NodeWatchResourcesResponse]:
-        for devices in self._feed.lists(context):
+        for devices in self._broadcaster.lists(context):
             yield api.NodeWatchResourcesResponse(devices=map(_message, devices))
 
 
@@ -36,5 +36,5 @@ def _message(device: DeviceHealth) -> api.DeviceHealth:
         health=api.HealthStatus.Value(device.health.value),
         last_updated_time=device.updated,
         health_check_timeout_seconds=TIMEOUT,
-        message=device.shown,
+        message=device.cut_message,
     )

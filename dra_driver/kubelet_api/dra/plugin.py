@@ -1,11 +1,10 @@
-"""The whole of what the kubelet sees: the DRA service and the registration beside it."""
+"""The DRA plugin that the kubelet sees: the DRA service, and its registration."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -31,11 +30,12 @@ from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import Siblings, dra_siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import Effects
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
-# Of each kind the kubelet takes the newest that it knows. Up to 1.36 it asks for health whatever
-# stands here, from 1.37 on only where it stands here.
+# The kubelet uses the newest version of each service that it knows. Up to 1.36 it watches the
+# health in any case, from 1.37 on only if the service is listed here.
 SERVICES: Final = (
     service_v1.SERVICE,
     health_v1.SERVICE,
@@ -44,12 +44,11 @@ SERVICES: Final = (
 
 
 class KubeletPlugin:
-    """Serves `handler`, and what `health` says of the devices, to the kubelet; `observer`
-    is told of each call for claims.
+    """Serves `handler` and `health` to the kubelet; `observer` is called for each call for claims.
 
-    `threads` is how many calls are handled at a time even while all streams are open; `silence`
-    is after how many seconds without the kubelet a person is told; other agents are looked for
-    every `look_every` seconds. Raises nothing until `start`.
+    `threads` calls are handled at a time, even while all streams are open. If the kubelet does not
+    register the plugin within `registration_timeout` seconds, that is logged. Other agents are
+    searched every `check_every` seconds. Raises nothing until `start`.
     """
 
     def __init__(
@@ -60,17 +59,17 @@ class KubeletPlugin:
         observer: CallObserver,
         *,
         threads: int = 64,
-        silence: float = 30.0,
-        look_every: float = 1.0,
+        registration_timeout: float = 30.0,
+        check_every: float = 1.0,
         effects: Effects | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         effects = effects or Effects()
         claims = ClaimService(handler, observer, effects)
-        feed = HealthBroadcaster(health)
+        broadcaster = HealthBroadcaster(health)
         self._clock = clock
-        self._look_every = look_every
-        self._feed = feed
+        self._check_every = check_every
+        self._broadcaster = broadcaster
         self._sockets = sockets
         self._siblings = Siblings(dra_siblings(sockets), effects)
         self._self_check = SelfCheck(sockets)
@@ -78,17 +77,17 @@ class KubeletPlugin:
             socket=sockets.registration,
             endpoint=sockets.service,
             services=SERVICES,
-            silence=silence,
+            timeout=registration_timeout,
             clock=clock,
         )
 
         def serve(server: grpc.Server) -> None:
             dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(claims), server)
             dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
-                health_v1.Servicer(feed), server
+                health_v1.Servicer(broadcaster), server
             )
             dra_health_v1alpha1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
-                health_v1alpha1.Servicer(feed), server
+                health_v1alpha1.Servicer(broadcaster), server
             )
 
         def serve_registration(server: grpc.Server) -> None:
@@ -106,15 +105,15 @@ class KubeletPlugin:
         self._watcher = threading.Thread(target=self._watch, name="socket-watch", daemon=True)
 
     def start(self) -> None:
-        """Serve, then announce it; raises SocketError when a socket cannot be made, and
-        nothing is served then.
+        """Serve, then register. Raises SocketError if a socket cannot be made, and then serves
+        nothing.
 
-        The service comes first: the kubelet may call it as soon as it knows of it. Its folder
-        is made here; the kubelet's own `plugins_registry` must exist.
+        The service starts first, because the kubelet may call it as soon as it is registered. Its
+        folder is made here; the kubelet's `plugins_registry` must exist.
         """
         _make_folder(self._sockets.service.parent)
         self._service.start()
-        self._siblings.run_once()  # who is here is missed when it leaves, however soon
+        self._siblings.run_once()  # to notice the end of an agent that is here now
         try:
             self._registrar.start()
         except SocketError:
@@ -127,47 +126,47 @@ class KubeletPlugin:
     def stop(self, grace: float) -> None:
         """Withdraw the registration, then let running calls end, in all within `grace` seconds.
 
-        The kubelet notices that the registration socket is gone, so it sends no new call here.
-        Streams end before the socket goes: who sees that it is gone knows that they have.
+        The kubelet notices that the registration socket is gone, and sends no new call here.
+        Streams end before the socket is removed: another agent that finds no socket relies on it.
         """
         end = self._clock() + grace
         self._stopping.set()
-        self._self_check.stop(timeout=0.0)  # a call that is out ends with its socket
+        self._self_check.stop(timeout=0.0)  # its running call ends with the socket
         self._registrar.stop(grace)
-        self._feed.stop()
+        self._broadcaster.stop()
         self._service.stop(max(0.0, end - self._clock()))
 
     def is_alive(self) -> bool:
-        """Whether the threads beside the servers run, from `start` on."""
+        """Whether the threads are alive, from `start` on."""
         return self._watcher.is_alive() and self._self_check.is_alive()
 
     def notify_health(self) -> None:
-        """The health of a device has changed: send the list to the kubelet now."""
-        self._feed.wake()
+        """A device's health has changed: send the list to the kubelet now."""
+        self._broadcaster.wake()
 
     def problem(self) -> str | None:
-        """Why no claims can come in, in words for the readiness probe; None when they can."""
+        """Why the kubelet cannot call for claims, for the readiness probe; None if it can."""
         return self._registration.problem()
 
     def fault(self) -> str | None:
-        """Why calls do not come through the sockets to here, in words for the liveness probe; None
-        when the last one did, or there was none yet."""
+        """Why the agent's last call to its own sockets failed, for the liveness probe; None if it
+        succeeded, or there was none yet."""
         return self._self_check.problem
 
     def _watch(self) -> None:
-        someone_left = False
-        while not self._stopping.wait(self._look_every):
-            self._registration.tell_silence()
-            left_before, someone_left = someone_left, self._siblings.run_once()
-            # With the other's stream the kubelet forgets what all of us told it (1.36.3,
-            # `HandleWatchResourcesStream`), perhaps a little later than the other has left.
-            if left_before or someone_left:
-                logger.info("another agent has left: telling the health of the devices again")
-                self._feed.wake()
+        ended = False
+        while not self._stopping.wait(self._check_every):
+            self._registration.log_timeout()
+            ended_before, ended = ended, self._siblings.run_once()
+            # With the other agent's stream the kubelet forgets the health from all agents (1.36.3,
+            # `HandleWatchResourcesStream`), perhaps a little later than the agent has ended.
+            if ended_before or ended:
+                logger.info("another agent has ended: sending the devices' health again")
+                self._broadcaster.wake()
 
 
 def _make_folder(folder: Path) -> None:
-    # Not its parents: below a wrong root directory they would hide the mistake.
+    # Without its parents: below a wrong root directory they would hide the mistake.
     try:
         folder.mkdir(mode=0o750, exist_ok=True)
     except OSError as error:

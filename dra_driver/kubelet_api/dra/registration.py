@@ -1,11 +1,11 @@
-"""Telling the kubelet that the driver is here, and telling people when it does not listen."""
+"""The registration with the kubelet, and the reason if it is missing."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ import grpc
 from dra_driver.kubelet_api.generated import pluginregistration_v1_pb2 as api
 from dra_driver.kubelet_api.generated import pluginregistration_v1_pb2_grpc as rpc
 from dra_driver.model.names import DRIVER
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -22,10 +23,10 @@ PLUGIN_TYPE: Final = "DRAPlugin"
 
 
 class Registration(rpc.RegistrationServicer):
-    """Answers the kubelet's plugin watcher and remembers what it said.
+    """Answers the kubelet's plugin watcher, and stores its result.
 
-    The kubelet calls `GetInfo` when it sees the socket, then `NotifyRegistrationStatus`; both
-    again after each restart of its own. `silence` is how many seconds without them are odd.
+    The kubelet calls `GetInfo` when it finds the socket, then `NotifyRegistrationStatus`; both
+    again after each of its restarts. They should come within `timeout` seconds.
     """
 
     def __init__(
@@ -34,27 +35,27 @@ class Registration(rpc.RegistrationServicer):
         socket: Path,
         endpoint: Path,
         services: Sequence[str],
-        silence: float = 30.0,
-        clock: Callable[[], float] = time.monotonic,
+        timeout: float = 30.0,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._socket = socket
         self._endpoint = endpoint
         self._services = tuple(services)
-        self._silence = silence
+        self._timeout = timeout
         self._clock = clock
         self._lock = threading.Lock()
         self._waiting_since = clock()
         self._registered = False
         self._refusal: str | None = None
-        self._told = False
+        self._logged = False
 
     def GetInfo(  # noqa: N802 (the API's name)
         self,
         request: api.InfoRequest,  # noqa: ARG002 (the API's signature)
         context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
     ) -> api.PluginInfo:
-        """Who we are, what we serve and where."""
-        logger.debug("asked who serves %s", self._socket)
+        """The driver's name, its services and their socket."""
+        logger.debug("the kubelet called GetInfo on %s", self._socket)
         return api.PluginInfo(
             type=PLUGIN_TYPE,
             name=DRIVER,
@@ -67,7 +68,7 @@ class Registration(rpc.RegistrationServicer):
         request: api.RegistrationStatus,
         context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
     ) -> api.RegistrationStatusResponse:
-        """Remember whether the kubelet took us."""
+        """Store whether the kubelet registered the driver."""
         with self._lock:
             self._registered = request.plugin_registered
             self._refusal = None if self._registered else request.error or "no reason was given"
@@ -78,12 +79,12 @@ class Registration(rpc.RegistrationServicer):
         return api.RegistrationStatusResponse()
 
     def wait_from_now(self) -> None:
-        """Count the silence from this moment, when the socket has come into being."""
+        """Start the timeout: the socket exists now."""
         with self._lock:
             self._waiting_since = self._clock()
 
     def problem(self) -> str | None:
-        """Why the kubelet will not call for claims, or None once it has registered us."""
+        """Why the kubelet will not call for claims; None once it has registered the driver."""
         with self._lock:
             if self._registered:
                 return None
@@ -93,20 +94,20 @@ class Registration(rpc.RegistrationServicer):
                     f"this agent offers {', '.join(self._services)}"
                 )
             waited = self._clock() - self._waiting_since
-        if waited < self._silence:
+        if waited < self._timeout:
             return "waiting for the kubelet to register the driver"
         return (
-            f"the kubelet has not called {self._socket} within {self._silence:g} s; check that it "
+            f"the kubelet has not called {self._socket} within {self._timeout:g} s; check that it "
             "is running and that its --root-dir is the chart's kubeletRootDir, so that its "
             f"plugins_registry is {self._socket.parent}"
         )
 
-    def tell_silence(self) -> None:
-        """Log once that the kubelet never came, when it has not for too long."""
+    def log_timeout(self) -> None:
+        """Log once if the kubelet has not called within the timeout."""
         with self._lock:
-            settled = self._registered or self._refusal is not None
-            overdue = self._clock() - self._waiting_since >= self._silence
-            tell = overdue and not settled and not self._told
-            self._told = self._told or tell
-        if tell:
+            has_called = self._registered or self._refusal is not None
+            overdue = self._clock() - self._waiting_since >= self._timeout
+            log = overdue and not has_called and not self._logged
+            self._logged = self._logged or log
+        if log:
             logger.error("%s", self.problem())

@@ -15,17 +15,16 @@ from dra_driver.kubelet_api.generated import (
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.util.background import Background
 
-# A connection of its own each time: one that is kept outlives the socket's file, without which
-# the kubelet reaches nobody.
+# A new connection each time: an old one outlives the socket's file, without which the kubelet
+# cannot connect.
 _OPTIONS: Final = (("grpc.use_local_subchannel_pool", 1),)
 
 
 class SelfCheck(Background):
-    """Calls every `interval` seconds in a thread of its own, so that a probe only reads `problem`.
+    """Calls every `interval` seconds in its own thread, so that a probe only reads `problem`.
 
-    `patience` is for how many seconds an answer may be out. It is long because calls wait their
-    turn: while slow hardware keeps all threads busy the agent is not to be killed. Where the
-    socket is not there the answer is none, and comes at once.
+    An answer may take `patience` seconds: the agent must not be killed because slow hardware
+    occupies all threads. If the socket is missing, the call fails at once.
     """
 
     def __init__(
@@ -38,10 +37,10 @@ class SelfCheck(Background):
         self.problem: str | None = None
 
     def check(self) -> None:
-        """Make both calls, and put into `problem` what is wrong with them, or None."""
-        self.problem = self._ask_who() or self._ask_service()
+        """Make both calls, and put their error into `problem`, or None."""
+        self.problem = self._call_registration() or self._call_service()
 
-    def _ask_who(self) -> str | None:
+    def _call_registration(self) -> str | None:
         path = self._sockets.registration
         try:
             with grpc.insecure_channel(f"unix:{path}", options=_OPTIONS) as channel:
@@ -49,12 +48,12 @@ class SelfCheck(Background):
                 request = pluginregistration_v1_pb2.InfoRequest()
                 info = registration.GetInfo(request, timeout=self._patience)
         except grpc.RpcError as error:
-            return f"the agent does not answer on {path}: {_words(error)}"
+            return f"the agent does not answer on {path}: {_text(error)}"
         if info.endpoint != str(self._sockets.service):
-            return f"somebody else answers on {path}, and sends the kubelet to {info.endpoint}"
+            return f"another program answers on {path}, and sends the kubelet to {info.endpoint}"
         return None
 
-    def _ask_service(self) -> str | None:
+    def _call_service(self) -> str | None:
         path = self._sockets.service
         try:
             with grpc.insecure_channel(f"unix:{path}", options=_OPTIONS) as channel:
@@ -62,7 +61,7 @@ class SelfCheck(Background):
                 request = dra_v1_pb2.NodePrepareResourcesRequest()
                 service.NodePrepareResources(request, timeout=self._patience)
         except grpc.RpcError as error:
-            return f"the agent does not answer on {path}: {_words(error)}"
+            return f"the agent does not answer on {path}: {_text(error)}"
         return None
 
     def run(self) -> None:
@@ -70,5 +69,5 @@ class SelfCheck(Background):
             self.check()
 
 
-def _words(error: grpc.RpcError) -> str:
+def _text(error: grpc.RpcError) -> str:
     return f"{error.code().name}, {error.details()}"

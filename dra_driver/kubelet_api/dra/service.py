@@ -14,7 +14,7 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 
 SERVICE = "v1.DRAPlugin"
-"""As the registration's list of supported versions writes it."""
+"""The name in the registration's list of supported versions."""
 
 
 class Servicer(rpc.DRAPluginServicer):

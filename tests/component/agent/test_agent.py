@@ -110,10 +110,10 @@ def test_a_second_attempt_to_recover_knows_what_the_journal_lost(node: Node) -> 
     agent = node.agent()
     agent._cards.refresh()
     with pytest.raises(CdiError):
-        agent._recover()
+        agent._bring_up.recover()
     node.cdi.unlink()
     folder.rename(node.cdi)
-    agent._recover()
+    agent._bring_up.recover()
     assert FILE in node.files()
 
 
@@ -282,13 +282,13 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
         dra._plugin._watcher.join(timeout)
 
     parts: dict[str, Callable[[float], None]] = {
-        "the look at the agent's own state": agent._readiness.stop,
+        "the readiness reporter": agent._readiness.stop,
         "the writer of events": agent._recorder.stop,
-        "the look at the cards": agent._cards.stop,
-        "the care for the node": agent._reconcile_loop.stop,
-        "the watch over the sockets": end_the_plugin,
+        "the card cache": agent._cards.stop,
+        "the reconcile loop": agent._reconcile_loop.stop,
+        "the thread of the kubelet plugin": end_the_plugin,
         "the publisher": dra._publisher.stop,
-        "the writer of claims' statuses": dra._statuses.stop,
+        "the writer of claim statuses": dra._statuses.stop,
     }
     assert agent.live() is None
     for name, end in reversed(parts.items()):

@@ -190,7 +190,7 @@ def test_a_whole_agent_tells_of_itself(node: Node) -> None:
     assert 'gcu_agent_request_duration_seconds_count{operation="prepare"} 1.0' in told
     assert 'gcu_agent_efsmi_duration_seconds_count{command="query",outcome="ok"}' in told
     assert 'gcu_agent_efsmi_duration_seconds_count{command="summary",outcome="ok"}' in told
-    assert "gcu_agent_journal_set_aside_total 0.0" in told
+    assert "gcu_agent_journal_quarantines_total 0.0" in told
 
 
 def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
@@ -204,10 +204,10 @@ def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
     agent._event_reporter.warning = lambda reason, note: told.append(f"{reason} {note}")  # type: ignore[method-assign]
     agent.start()
     assert agent._startup.done.wait(60)
-    assert "gcu_agent_journal_set_aside_total 1.0" in scraped(agent)
+    assert "gcu_agent_journal_quarantines_total 1.0" in scraped(agent)
     kept = node.state / "journal.damaged-000001"
     [line] = [each for each in told if each.startswith("GcuJournalDamaged")]
-    assert line.endswith(f"what was there is in {kept}")
+    assert line.endswith(f"the damaged file is {kept}")
     assert kept.exists()
 
 

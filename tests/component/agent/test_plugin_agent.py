@@ -12,8 +12,8 @@ import pytest
 
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.device_plugin import frontend as plugin_front
-from dra_driver.agent.lifecycle import serving_mode_watcher as way_watch
-from dra_driver.agent.lifecycle.serving_mode import WayMode
+from dra_driver.agent.lifecycle import serving_mode_watcher
+from dra_driver.agent.lifecycle.serving_mode import ModeSetting
 from dra_driver.kube.api import Listing, PatchType, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import EVENTS, NODES, Resource
@@ -176,18 +176,18 @@ def test_device_nodes_are_named_to_the_kubelet(place: Place, kubelet: str, injec
     assert {device.container_path for device in answer.devices} > {"/dev/gcuctl"}
 
 
-def test_the_way_is_told_once_and_another_one_ends_the_agent(
+def test_the_mode_is_reported_once_and_another_one_ends_the_agent(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever started it starts it anew, and then it serves the other way."""
-    monkeypatch.setattr(way_watch, "_LOOK_EVERY", 0.05)
+    monkeypatch.setattr(serving_mode_watcher, "_CHECK_EVERY", 0.05)
     ended = threading.Event()
 
     def events() -> list[str]:
-        return [note for reason, note in place.api.events if reason == "GcuWayChosen"]
+        return [note for reason, note in place.api.events if reason == "GcuServingModeChosen"]
 
     with caplog.at_level(logging.INFO):
-        agent = place.node.started(end=ended.set)
+        agent = place.node.started(on_restart=ended.set)
         old = "GCUs are served by the device plugin: the server is v1.30.14, and DRA is used from"
         with place.api.told:
             assert place.api.told.wait_for(events, timeout=20)
@@ -231,7 +231,7 @@ def test_what_the_agent_before_gave_is_nobody_elses(place: Place) -> None:
 def test_a_server_that_does_not_answer_hides_no_devices_of_pods(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin_front, "_PATIENCE", 0.2)
+    monkeypatch.setattr(plugin_front, "_REGISTER_AFTER", 0.2)
     place.start()
     place.kubelet.admit("a", "main", SHARED, 2)
     place.node.agents.pop().stop()
@@ -311,7 +311,7 @@ def test_without_the_plugins_folder_the_agent_reports_that_pods_need_it(place: P
     agent = place.node.agent()
     agent.start()
     wait_until(lambda: "is not mounted" in str(agent.ready()), 60, "the reason")
-    assert "let the chart's mode be auto until these containers have ended" in str(agent.ready())
+    assert "set the chart's mode to auto until these containers have ended" in str(agent.ready())
     held, free = place.api.add("held", card=0), place.api.add("free", card=1)
     for ref, refused in ((held, True), (free, False)):
         reply = fake_kubelet.prepare_v1(place.node.sockets.service, ref)
@@ -332,7 +332,7 @@ def test_a_node_that_moves_back_lets_old_claims_end(place: Place) -> None:
 
 
 @pytest.mark.parametrize("mode", ["dra", "device-plugin"])
-def test_the_cards_are_counted_whichever_way_pods_get_them(place: Place, mode: WayMode) -> None:
+def test_the_cards_are_counted_whichever_way_pods_get_them(place: Place, mode: ModeSetting) -> None:
     place.node.mode = mode
     agent = place.node.started(count_cards=True)
     place.kubelet.until(lambda: len(place.kubelet.ids(RESOURCE_COUNT)) == 2, "not two")

@@ -78,7 +78,7 @@ class Rig:
             ledger=self._ledger,
             cards=lambda: self.cards,
             waiting=lambda: self.waiting,
-            refused=lambda ref, _note: self.refused.append(ref),
+            on_rejected=lambda claim, _note: self.refused.append(claim),
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             now=self._now,
             clock=lambda: self.monotonic,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from dra_driver.agent.slices.device_layout import Devices, card_devices, with_held_forms
+from dra_driver.agent.slices.device_layout import Devices, card_devices, with_layouts_in_use
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.model.card import Card, Ecc
 from dra_driver.model.mode import Mode
@@ -44,7 +44,7 @@ class Node:
     def publish(self) -> None:
         wanted = {self.card.address: self.wanted()} if self.here else {}
         held = frozenset({self.card.address} if self.holders else ())
-        self.published = with_held_forms(wanted, self.published, held)
+        self.published = with_layouts_in_use(wanted, self.published, held)
 
     def check(self) -> None:
         now, new = counted(self.published), counted(self.wanted())

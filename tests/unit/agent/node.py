@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 from dra_driver.agent.agent import Agent
-from dra_driver.agent.lifecycle.serving_mode import WayMode
+from dra_driver.agent.lifecycle.serving_mode import ModeSetting
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound, Unavailable
@@ -16,6 +15,7 @@ from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects
 from dra_driver.simulator.machine import SimulatedMachine
+from dra_driver.util.hooks import OnChange
 from tests.unit.node.world import NODE, claim, result
 
 CARDS = ("0000:0d:00.0", "0000:0e:00.0")
@@ -61,7 +61,7 @@ class Node:
         self.kubelet = root / "kubelet"
         for folder in ("plugins", "plugins_registry"):
             (self.kubelet / folder).mkdir(parents=True)
-        self.mode: WayMode = "dra"
+        self.mode: ModeSetting = "dra"
         self.cdi = root / "cdi"
         self.state = root / "state"
         self.api = Claims()
@@ -72,7 +72,7 @@ class Node:
         self,
         effects: Effects | None = None,
         *,
-        end: Callable[[], None] = lambda: None,
+        on_restart: OnChange = lambda: None,
         **more: Any,
     ) -> Agent:
         """With `more` settings."""
@@ -86,7 +86,9 @@ class Node:
             state_dir=self.state,
             **more,
         )
-        agent = Agent(settings, cast("Api", self.api), effects=effects or Effects(), end=end)
+        agent = Agent(
+            settings, cast("Api", self.api), effects=effects or Effects(), on_restart=on_restart
+        )
         self.agents.append(agent)
         return agent
 

@@ -57,7 +57,7 @@ def test_an_instance_that_was_made_anew_is_told_of_its_claim(
     EventReporter(recorder, "n1").instance_recreated(RecreatedInstance(owner, CARD, before, after))
     [line] = recorder.lines
     assert line == (
-        f"GcuInstanceRemade {owner.title}: its DRS instance 1g.6gb old on card {CARD} was gone, "
+        f"GcuInstanceRecreated {owner.title}: its DRS instance 1g.6gb old on card {CARD} was gone, "
         "and 1g.6gb new was made in its place; a container that started before has the old one in "
         "TOPS_VISIBLE_DEVICES and cannot use the new one: restart its pod"
     )

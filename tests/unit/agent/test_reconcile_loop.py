@@ -12,6 +12,8 @@ from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.events import EventReporter
+from dra_driver.agent.lifecycle.journal_completeness import JournalCompleteness
+from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
@@ -54,6 +56,9 @@ class LookedAt:
         self.latest = tuple(({card.address: card for card in self.latest or ()} | found).values())
 
 
+DRA = ServingDecision(ServingMode.DRA, "mode is set to dra", has_dra=True)
+
+
 class Rig:
     """A caretaker of a node with simulated cards, whose thread is the test's own: `run` ends with
     the `waits`-th wait."""
@@ -69,17 +74,21 @@ class Rig:
         self.recorder = ListRecorder()
         self.changes = 0
         self.rebuilt = 0
+        self.completeness = JournalCompleteness()
         self.waits: list[float] = []
         self.on_wait: Callable[[], bool] = lambda: True
         parsed = CardRules.model_validate({"rules": rules})
         self.card_configs = CardConfigSource(
-            cast("Api", self.api), NODE, parsed, changed=self._changed
+            cast("Api", self.api), NODE, parsed, on_change=self._changed
         )
         self.reconcile_loop = ReconcileLoop(
             cards=cast("CardCache", self.cards),
             card_configs=self.card_configs,
             foreign_plugins=ForeignPluginDetector(
-                cast("Api", self.node), NODE, clock=lambda: self.now
+                cast("Api", self.node),
+                NODE,
+                serving=ServingState(DRA),
+                clock=lambda: self.now,
             ),
             reconciler=Reconciler(
                 claim_manager=self.agent.preparer.claim_manager,
@@ -89,8 +98,9 @@ class Rig:
             ),
             profile_prober=world.profile_prober(self.agent),
             event_reporter=EventReporter(self.recorder, NODE),
-            changed=self._changed,
-            rebuilt=self._count,
+            on_change=self._changed,
+            completeness=self.completeness,
+            on_rebuilt=self._count,
             interval=60.0,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             wait=self._wait,
@@ -233,7 +243,7 @@ def test_what_is_taken_back_after_a_lost_journal_waits_for_the_card(world: DrsWo
     be told from one that somebody else switched on."""
     world.tool.set_card(ONE, virtualization="DRS")
     rig = Rig(world)
-    rig.reconcile_loop.mark_incomplete()
+    rig.completeness.mark_incomplete()
     lose(world)
     rig.reconcile_loop.run_once()
     assert rig.rebuilt == 0
@@ -241,7 +251,7 @@ def test_what_is_taken_back_after_a_lost_journal_waits_for_the_card(world: DrsWo
     rig.look()
     assert rig.cards.foreign == {}
     assert world.tool.card(ONE).virtualization == "Disable"
-    assert not rig.reconcile_loop.adopt
+    assert rig.completeness.is_complete
     rig.look()
     assert rig.rebuilt == 1
 
@@ -256,26 +266,26 @@ def test_what_is_lost_while_the_cards_are_looked_at_is_for_the_next_look(
 
     def damaged_meanwhile(self: Reconciler, *args: Any, **keys: Any) -> Any:
         findings = look(self, *args, **keys)
-        rig.reconcile_loop.mark_incomplete()
+        rig.completeness.mark_incomplete()
         return findings
 
     with monkeypatch.context() as patch:
         patch.setattr(Reconciler, "run", damaged_meanwhile)
         rig.look()
-    assert (rig.rebuilt, rig.reconcile_loop.adopt) == (0, True)
+    assert (rig.rebuilt, rig.completeness.is_complete) == (0, False)
     rig.look()
-    assert (rig.rebuilt, rig.reconcile_loop.adopt) == (1, False)
+    assert (rig.rebuilt, rig.completeness.is_complete) == (1, True)
     assert rig.cards.foreign == {}
 
 
 def test_what_is_taken_back_waits_until_the_cards_are_read(world: DrsWorld) -> None:
     rig = Rig(world)
     rig.cards.latest = None
-    rig.reconcile_loop.mark_incomplete()
+    rig.completeness.mark_incomplete()
     rig.reconcile_loop.run_once()
-    assert rig.reconcile_loop.adopt
+    assert not rig.completeness.is_complete
     rig.look()
-    assert not rig.reconcile_loop.adopt
+    assert rig.completeness.is_complete
 
 
 def test_an_instance_made_anew_is_told(world: DrsWorld) -> None:

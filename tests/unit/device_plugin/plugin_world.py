@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -35,7 +34,6 @@ class PluginWorld(DrsWorld):
     offering: bool = True
     injection_method: InjectionMethod = InjectionMethod.CDI_NAMES
     recorded: Collection[frozenset[str]] | None = ()
-    answers: itertools.count[int] = field(default_factory=itertools.count)
 
     def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeDriver]:
         super().modes(journal, effects)
@@ -69,15 +67,14 @@ class PluginWorld(DrsWorld):
             recorded=self.record,
             pool=POOL,
             injection_method=lambda: self.injection_method,
-            answers=lambda: str(next(self.answers)),
         )
 
     def releaser(self, agent: Agent) -> GarbageCollector:
         return GarbageCollector(
-            ledger=agent.journal.snapshot,
+            view=lambda: self.view(agent),
             claim_manager=agent.preparer.claim_manager,
-            recorded=lambda _asked: self.record(),
-            changed=lambda: None,
+            still_in_use=lambda _asked: self.record(),
+            on_change=lambda: None,
         )
 
     def record(self) -> Collection[frozenset[str]]:

@@ -67,11 +67,11 @@ def recorded(who: str) -> Recorded:
 def test_what_is_left(told: list[Any], read: list[Any], who: str, stays: bool) -> None:
     pods = NodePods(lambda: read)
     pods.on_replace(told)
-    assert list(pods.left([recorded(who)])) == [recorded(who)] * stays
+    assert list(pods.without_ended([recorded(who)])) == [recorded(who)] * stays
 
 
 def test_before_the_watch_has_told_the_kubelets_word_stands() -> None:
-    assert list(NodePods(list).left([recorded("uid-a")])) == [recorded("uid-a")]
+    assert list(NodePods(list).without_ended([recorded("uid-a")])) == [recorded("uid-a")]
 
 
 def test_without_the_api_server_the_kubelets_word_stands() -> None:
@@ -80,7 +80,7 @@ def test_without_the_api_server_the_kubelets_word_stands() -> None:
 
     pods = NodePods(away)
     pods.on_replace([])
-    assert list(pods.left([recorded("uid-a")])) == [recorded("uid-a")]
+    assert list(pods.without_ended([recorded("uid-a")])) == [recorded("uid-a")]
 
 
 def test_a_watch_tells_which_pods_wait() -> None:

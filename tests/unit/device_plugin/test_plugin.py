@@ -71,7 +71,7 @@ class Node:
             claim_manager=self.agent.preparer.claim_manager,
             hardware=self.world.cards,
             injection_method=lambda: self.world.injection_method,
-            changed=lambda: None,
+            on_change=lambda: None,
             node_name=NODE,
             kubelet_root=self.kubelet.folders.plugins.parent,
             release_interval=self.release_interval,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import Sockets, make_room
+from dra_driver.kubelet_api.sockets import Sockets, remove_stale
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import InvalidValue
 
@@ -75,16 +75,16 @@ def test_a_dead_agents_socket_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "dra.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
-    make_room(path, Effects())
+    remove_stale(path, Effects())
     assert not path.exists()
-    make_room(path, Effects())
+    remove_stale(path, Effects())
 
 
 def test_what_is_no_socket_stays(tmp_path: Path) -> None:
     path = tmp_path / "dra.sock"
     path.write_text("precious")
     with pytest.raises(SocketError, match="is no socket itself; find out who made it"):
-        make_room(path, Effects())
+        remove_stale(path, Effects())
     assert path.read_text() == "precious"
 
 
@@ -100,4 +100,4 @@ def test_what_cannot_be_removed_is_told(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
     with pytest.raises(SocketError, match=r"dra\.sock cannot be removed: Read-only file system"):
-        make_room(path, Refusing())
+        remove_stale(path, Refusing())

@@ -46,7 +46,7 @@ class Watched:
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
-            changed=self._changed,
+            on_change=self._changed,
             card_events=CardEvents(EventReporter(self.recorder, "n1"), clock=lambda: self.now),
             clock=lambda: self.now,
         )

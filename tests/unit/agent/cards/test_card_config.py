@@ -26,7 +26,7 @@ class Rig:
         self.changes = 0
         parsed = CardRules.model_validate({"rules": rules})
         self.card_configs = CardConfigSource(
-            cast("Api", self.api), "n1", parsed, changed=self._changed
+            cast("Api", self.api), "n1", parsed, on_change=self._changed
         )
 
     def known(self) -> bool:

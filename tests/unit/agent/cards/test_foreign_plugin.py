@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector, offered_resources
+from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
 from dra_driver.kube.api import Api
 from dra_driver.model.claim import Object
 from tests.unit.agent.labelled_node import LabelledNode
@@ -32,7 +33,10 @@ def test_what_the_node_has_to_give(status: Object, offered: tuple[str, ...]) -> 
 
 def test_it_asks_rarely_but_for_the_end_of_a_problem() -> None:
     now, node = [0.0], LabelledNode()
-    foreign_plugins = ForeignPluginDetector(cast("Api", node), "n", clock=lambda: now[0])
+    serving = ServingState(ServingDecision(ServingMode.DRA, "mode is set to dra", has_dra=True))
+    foreign_plugins = ForeignPluginDetector(
+        cast("Api", node), "n", serving=serving, clock=lambda: now[0]
+    )
     for now[0] in (0.0, 60.0, 540.0):
         foreign_plugins.detect()
     assert node.gets == 1

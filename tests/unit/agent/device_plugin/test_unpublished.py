@@ -110,7 +110,7 @@ def test_a_device_on_which_nothing_can_be_made_makes_nobody_leave(rig: Rig) -> N
 def test_what_a_claim_left(rig: Rig) -> None:
     [left] = orphan_records(rig.ledger, ref("a"), (hold(0),))
     rig.ledger = rig.ledger.apply(left)
-    taints = (("changing", "", "NoSchedule"), ("failing", "left", "NoSchedule"))
+    taints = (("changing", "", "NoSchedule"), ("failing", "orphaned", "NoSchedule"))
     assert rig.told() == on(0, *taints) | on(1)
 
 

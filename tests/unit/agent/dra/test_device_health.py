@@ -50,7 +50,7 @@ class World:
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
-            changed=lambda: None,
+            on_change=lambda: None,
             card_events=CardEvents(EventReporter(ListRecorder(), "node")),
             clock=lambda: self.now,
         )
@@ -188,9 +188,7 @@ def test_an_old_look_is_not_vouched_for(world: World) -> None:
     world.now += 1
     assert world.states()[ONE] is Health.UNKNOWN
     # The same words each time: the kubelet writes pods' statuses when they change.
-    assert world.message(ONE) == (
-        f"card {CARDS[0]}: the cards were last looked at more than 180 s ago"
-    )
+    assert world.message(ONE) == (f"card {CARDS[0]}: the cards were last read more than 180 s ago")
     world.cards.refresh()
     assert world.states()[ONE] is Health.HEALTHY
 

@@ -8,7 +8,7 @@ from dra_driver.agent.lifecycle.mode_handover import (
     claimed_cards,
     dra_cards,
     has_claims,
-    has_grants,
+    has_container_allocations,
     plugin_cards,
 )
 from dra_driver.device_plugin.allocator import holds_of
@@ -42,7 +42,7 @@ def ledger() -> Ledger:
 )
 def test_no_card_is_offered_in_both_ways(offering: bool, published: dict[int, list[str]]) -> None:
     cards = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
-    found = dra_cards(cards, ledger(), offering=offering)
+    found = dra_cards(cards, ledger(), active=offering)
     assert {
         CARDS.index(each.address): [problem.taint for problem in each.problems] for each in found
     } == published
@@ -62,15 +62,15 @@ def test_what_a_claim_left_is_served_in_its_way() -> None:
     left = Orphan("team", "gone", "left-1")
     found = ledger().apply(record(Kind.UNPREPARE_STARTED, left, (hold(FREE),)))
     assert claimed_cards(found) == {CARDS[CLAIMED], CARDS[FREE]}
-    published = dra_cards([card(CARDS[FREE], FREE)], found, offering=False)
+    published = dra_cards([card(CARDS[FREE], FREE)], found, active=False)
     assert [problem.taint for problem in published[0].problems] == [TAINT_CHANGING]
 
 
 def test_who_holds_something() -> None:
     assert claimed_cards(ledger()) == {CARDS[CLAIMED]}
-    assert has_grants(ledger())
+    assert has_container_allocations(ledger())
     assert has_claims(ledger())
-    assert not has_grants(Ledger())
+    assert not has_container_allocations(Ledger())
     assert not has_claims(Ledger())
 
 

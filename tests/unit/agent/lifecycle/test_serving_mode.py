@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 
 from dra_driver.agent.lifecycle.serving_mode import (
+    ModeSetting,
     ServingDecision,
     ServingMode,
     ServingModeSelector,
-    WayMode,
 )
 from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.kube.api import Api, Listing, ServerVersion
@@ -49,7 +49,7 @@ class Cluster:
             "status": {"nodeInfo": {"kubeletVersion": self.kubelet}},
         }
 
-    def choice(self, mode: WayMode = "auto") -> ServingDecision:
+    def choice(self, mode: ModeSetting = "auto") -> ServingDecision:
         return ServingModeSelector(cast("Api", self), "n1", mode).choose()
 
 
@@ -88,7 +88,7 @@ NEW, OLD = "v1.36.3", "v1.30.14"
     ],
 )
 def test_the_way_and_why(
-    cluster: Cluster, mode: WayMode, way: ServingMode, has_dra: bool, reason: str
+    cluster: Cluster, mode: ModeSetting, way: ServingMode, has_dra: bool, reason: str
 ) -> None:
     choice = cluster.choice(mode)
     assert (choice.mode, choice.has_dra) == (way, has_dra)

@@ -41,11 +41,11 @@ class Offering:
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
-            changed=lambda: None,
+            on_change=lambda: None,
             card_events=CardEvents(EventReporter(ListRecorder(), "n1")),
         )
         self.card_configs = CardConfigSource(
-            cast("Api", None), "n1", load_card_rules(None), changed=lambda: None
+            cast("Api", None), "n1", load_card_rules(None), on_change=lambda: None
         )
         self.tables = ProfileTables(root)
         self.devices = DesiredDevices(
@@ -53,7 +53,7 @@ class Offering:
             self.card_configs,
             self.tables,
             published=lambda: self.published,
-            served=lambda cards: cards,
+            select=lambda cards: cards,
             evict=settings.get("evict", ()),
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.agent.slices.device_layout import card_devices, slice_count, with_held_forms
+from dra_driver.agent.slices.device_layout import card_devices, slice_count, with_layouts_in_use
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.mode import Mode
@@ -84,7 +84,7 @@ def test_slices_are_counted_as_published() -> None:
 
 def test_a_free_card_changes_at_once() -> None:
     new = devices(offer=CardConfig(4))
-    assert with_held_forms({ADDRESS: new}, devices(), frozenset()) == sorted(
+    assert with_layouts_in_use({ADDRESS: new}, devices(), frozenset()) == sorted(
         new, key=lambda each: str(each["name"])
     )
 
@@ -100,33 +100,33 @@ def test_a_free_card_changes_at_once() -> None:
 )
 def test_a_held_card_keeps_its_form_and_lets_nothing_in(new: Devices) -> None:
     old = devices()
-    found = with_held_forms({ADDRESS: new}, old, HELD)
+    found = with_layouts_in_use({ADDRESS: new}, old, HELD)
     assert [{**each, "taints": None} for each in found] == sorted(
         ({**each, "taints": None} for each in old), key=lambda each: str(each["name"])
     )
     assert taints(found) == {(TAINT_ALLOCATED_BY, "controller"), (TAINT_CHANGING, "")}
     # and again, as the next look compares with what it published itself
-    assert with_held_forms({ADDRESS: new}, found, HELD) == found
-    assert with_held_forms({ADDRESS: new}, found, frozenset()) == sorted(
+    assert with_layouts_in_use({ADDRESS: new}, found, HELD) == found
+    assert with_layouts_in_use({ADDRESS: new}, found, frozenset()) == sorted(
         new, key=lambda each: str(each["name"])
     )
 
 
 def test_a_held_card_tells_its_health_while_its_form_waits() -> None:
     sick = card(Problem(TAINT_UNHEALTHY, "health", "health is false"))
-    found = with_held_forms({ADDRESS: devices(sick, CardConfig(4))}, devices(), HELD)
+    found = with_layouts_in_use({ADDRESS: devices(sick, CardConfig(4))}, devices(), HELD)
     assert (TAINT_UNHEALTHY, "health") in taints(found)
     assert (TAINT_CHANGING, "") in taints(found)
 
 
 def test_what_only_comes_is_published_beside_a_claim() -> None:
-    found = with_held_forms({ADDRESS: devices()}, devices(table=None), HELD)
+    found = with_layouts_in_use({ADDRESS: devices()}, devices(table=None), HELD)
     assert names(found) == ["drs", "shared", "whole"]
     assert taints(found) == {(TAINT_ALLOCATED_BY, "controller")}
 
 
 def test_a_new_version_of_the_driver_is_no_change_of_form() -> None:
-    found = with_held_forms(
+    found = with_layouts_in_use(
         {ADDRESS: devices(replace(card(), driver_version="1.6.0.1"))}, devices(), HELD
     )
     versions = [each["attributes"]["driverVersion"] for each in found]
@@ -139,18 +139,18 @@ def test_a_held_card_that_is_not_there_stays_as_lost() -> None:
     for each in old:
         for taint in each["taints"]:
             taint["timeAdded"] = "2026-01-01T00:00:00Z"
-    found = with_held_forms({}, old, HELD)
+    found = with_layouts_in_use({}, old, HELD)
     assert names(found) == ["drs", "shared", "whole"]
     assert taints(found) == {(TAINT_ALLOCATED_BY, "controller"), (TAINT_UNHEALTHY, "lost")}
     assert not any("timeAdded" in taint for each in found for taint in each["taints"])
-    assert with_held_forms({}, old, frozenset()) == []
+    assert with_layouts_in_use({}, old, frozenset()) == []
 
 
 def test_a_held_card_that_is_there_but_offers_nothing_is_not_lost() -> None:
-    found = with_held_forms({ADDRESS: []}, devices(), HELD)
+    found = with_layouts_in_use({ADDRESS: []}, devices(), HELD)
     assert taints(found) == {(TAINT_ALLOCATED_BY, "controller"), (TAINT_CHANGING, "")}
 
 
 def test_devices_that_are_no_cards_of_ours_are_dropped() -> None:
     stranger = {"name": "gcu-7", "attributes": {}}
-    assert with_held_forms({}, [stranger], HELD) == []
+    assert with_layouts_in_use({}, [stranger], HELD) == []

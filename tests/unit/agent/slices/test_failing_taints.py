@@ -118,7 +118,10 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
     }
     wanted = rig.devices()
     assert wanted is not None
-    assert {t.get("value") for each in wanted[CARDS[0]] for t in each["taints"]} == {None, "left"}
+    assert {t.get("value") for each in wanted[CARDS[0]] for t in each["taints"]} == {
+        None,
+        "orphaned",
+    }
     rig.hold("neighbour", DRS)
     assert rig.effects()[DRS.device] == ["NoSchedule"]
     assert rig.effects()[hold(0).device] == ["NoExecute"]

@@ -22,7 +22,9 @@ def calls() -> list[str]:
 
 @pytest.fixture
 def published(calls: list[str]) -> SliceCache:
-    return SliceCache(lambda: calls.append("changed"))
+    cache = SliceCache()
+    cache.on_change.subscribe(lambda: calls.append("changed"))
+    return cache
 
 
 def test_unknown_until_listed(published: SliceCache, calls: list[str]) -> None:

@@ -45,7 +45,7 @@ class Reader:
         self.record = KubeletRecord(
             kubelet.folders.pod_resources,
             kubelet.folders.checkpoint,
-            tell=self.tell,
+            send_list=self.tell,
             clock=lambda: self.now,
             wait=self.wait,
         )
@@ -55,8 +55,9 @@ class Reader:
             self.kubelet.write_checkpoint()
         return self.listens
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> bool:
         self.now += seconds
+        return False
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ def test_a_kubelet_that_gave_nothing_out() -> None:
     ids=["empty", "a list", "no entries", "a bare entry", "before 1.20", "cut", "no text"],
 )
 def test_another_form_is_not_taken_for_an_empty_one(content: bytes) -> None:
-    with pytest.raises(KubeletError, match="form that is not known"):
+    with pytest.raises(KubeletError, match="unknown format"):
         parse_checkpoint(content)
 
 
@@ -147,6 +148,6 @@ def test_a_checkpoint_that_cannot_be_read(reader: Reader) -> None:
         folder.mkdir()
         return True
 
-    record = KubeletRecord(Path("/nowhere"), folder, tell=tell)
+    record = KubeletRecord(Path("/nowhere"), folder, send_list=tell)
     with pytest.raises(KubeletError, match="cannot be read"):
         record.checkpoint()

@@ -81,7 +81,7 @@ class Plugin:
         return self.server.problem or ""
 
     def until_nobody_listens(self) -> None:
-        feed = self.server._feed
+        feed = self.server._broadcaster
         with feed._changed:
             assert feed._changed.wait_for(lambda: not self.server.is_listened_to, PATIENCE)
 

@@ -28,7 +28,7 @@ class Node:
             [Served(kind, name, self.handlers[kind]) for kind, name in NAMES.items()],
             folders=self.kubelet.folders,
             pod_uid="",
-            patience=patience,
+            register_after=patience,
             effects=Effects(),
         )
         self.made.append(made)

@@ -182,7 +182,7 @@ def test_a_kubelet_that_stands_still_holds_no_stop_up(node: Node) -> None:
     ],
 )
 def test_a_message_is_no_longer_than_the_api_takes(message: str, shown: str) -> None:
-    assert DeviceHealth(POOL, "d", Health.UNKNOWN, 0, message).shown == shown
+    assert DeviceHealth(POOL, "d", Health.UNKNOWN, 0, message).cut_message == shown
 
 
 def listening(node: Node) -> subprocess.Popen[str]:

@@ -272,9 +272,9 @@ def test_the_health_is_told_again_when_another_agent_leaves(root: Path, handler:
     for folder in ("plugins", "plugins_registry"):
         (root / folder).mkdir()
     one, other = (Sockets.of(root, uid) for uid in ("pod-one", "pod-two"))
-    plugin = KubeletPlugin(handler, list, one, Observer(), look_every=0.01)
+    plugin = KubeletPlugin(handler, list, one, Observer(), check_every=0.01)
     leaver = KubeletPlugin(handler, list, other, Observer())
-    plugin._feed._resend = None  # it does not come by itself
+    plugin._broadcaster._resend = None  # it does not come by itself
     leaver.start()
     plugin.start()
     with fake_kubelet.watch_v1alpha1(one.service) as lists:

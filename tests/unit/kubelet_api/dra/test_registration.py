@@ -33,7 +33,7 @@ def registration(clock: Clock) -> Registration:
         socket=SOCKET,
         endpoint=Path("/var/lib/kubelet/plugins/gcu.enflame.com/dra.sock"),
         services=("v1.DRAPlugin",),
-        silence=30,
+        timeout=30,
         clock=clock,
     )
 
@@ -48,13 +48,13 @@ def test_a_silent_kubelet_is_told_once_and_in_words(
 ) -> None:
     registration.wait_from_now()
     clock.now += 29
-    registration.tell_silence()
+    registration.log_timeout()
     assert registration.problem() == "waiting for the kubelet to register the driver"
     assert not caplog.records
 
     clock.now += 1
-    registration.tell_silence()
-    registration.tell_silence()
+    registration.log_timeout()
+    registration.log_timeout()
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     told = caplog.records[0].getMessage()
     assert told == registration.problem()
@@ -67,7 +67,7 @@ def test_a_refusal_is_told_with_the_kubelets_reason(
 ) -> None:
     notify(registration, registered=False, error="no supported version")
     clock.now += 60
-    registration.tell_silence()
+    registration.log_timeout()
     assert [record.getMessage() for record in caplog.records] == [
         "the kubelet refused to register gcu.enflame.com: no supported version"
     ]

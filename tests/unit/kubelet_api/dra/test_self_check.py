@@ -83,7 +83,8 @@ def test_an_answer_by_somebody_else_is_told(both: tuple[Sockets, Sockets]) -> No
     mine, others = both
     mixed = Sockets(service=mine.service, registration=others.registration)
     assert problem(mixed) == (
-        f"somebody else answers on {others.registration}, and sends the kubelet to {others.service}"
+        f"another program answers on {others.registration}, and sends the kubelet to "
+        f"{others.service}"
     )
 
 

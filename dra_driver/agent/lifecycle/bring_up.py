@@ -1,0 +1,124 @@
+"""The steps of the agent's start, from the first inventory to the first publication."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry
+
+from dra_driver.agent.context import AgentContext
+from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
+from dra_driver.agent.dra.frontend import DraFrontend
+from dra_driver.agent.events import MODE_CHOSEN, EventReporter
+from dra_driver.agent.lifecycle.journal_completeness import JournalCompleteness
+from dra_driver.agent.lifecycle.mode_handover import has_claims, has_container_allocations
+from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingModeSelector
+from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
+from dra_driver.agent.lifecycle.startup import Step
+from dra_driver.agent.metrics import NodeCollector
+from dra_driver.agent.reconcile_loop import ReconcileLoop
+from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.device_plugin.card_count import CardCount
+from dra_driver.model.errors import GcuError
+from dra_driver.node.recovery.recovery import Recovery
+
+logger = logging.getLogger(__name__)
+
+
+class BringUp:
+    """The order of `steps` matters.
+
+    Recovery needs the first inventory. No call is answered, and no metric is read from the journal,
+    before recovery has made journal, CDI files and cards agree. Nothing is published before claims
+    can be prepared. A failed inventory stops nothing: pods can end without it.
+    """
+
+    def __init__(
+        self,
+        context: AgentContext,
+        *,
+        recovery: Recovery,
+        completeness: JournalCompleteness,
+        dra: DraFrontend,
+        device_plugin: DevicePluginFrontend,
+        card_count: CardCount | None,
+        selector: ServingModeSelector,
+        watcher: ServingModeWatcher,
+        reconcile_loop: ReconcileLoop,
+        registry: CollectorRegistry,
+        event_reporter: EventReporter,
+    ) -> None:
+        """`card_count` is None if the node's cards are not counted as a resource."""
+        self._context = context
+        self._recovery = recovery
+        self._completeness = completeness
+        self._dra = dra
+        self._device_plugin = device_plugin
+        self._card_count = card_count
+        self._selector = selector
+        self._watcher = watcher
+        self._reconcile_loop = reconcile_loop
+        self._registry = registry
+        self._event_reporter = event_reporter
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        return (
+            self._context.cards.start,
+            self.recover,
+            self._export_ledger,
+            self._serve,
+            self._reconcile_loop.run_once,
+            self._reconcile_loop.start,
+            self._choose_mode,
+            self._serve,
+            self._reconcile_loop.detect_foreign_plugins,
+            self._publish,
+        )
+
+    def recover(self) -> None:
+        """Open the journal, and make it agree with the CDI files; raises JournalError, CdiError."""
+        if not self._context.journal.open().complete:
+            self._completeness.mark_incomplete()
+        self._event_reporter.recovery_failed(self._recovery.run().failed)
+
+    def _export_ledger(self) -> None:
+        """Add the metrics of the ledger, which could not be read before."""
+        ledger = self._context.journal.snapshot
+        self._registry.register(NodeCollector(devices=self._devices, ledger=ledger))
+
+    def _serve(self) -> None:
+        """Answer the kubelet in the serving mode, and for all devices that are in use. Raises
+        SocketError. The mode may be unknown without the API server; pods can end all the same."""
+        ledger, serving = self._context.journal.snapshot(), self._context.serving
+        if has_claims(ledger) or (serving.decision is not None and serving.decision.has_dra):
+            self._dra.serve()
+        if has_container_allocations(ledger) or serving.is_mode(ServingMode.DEVICE_PLUGIN):
+            self._device_plugin.serve()
+        if self._card_count is not None:
+            self._card_count.serve()
+
+    def _choose_mode(self) -> None:
+        try:
+            decision = self._context.serving.decision = self._selector.choose()
+        except GcuError:
+            self._device_plugin.announce()
+            raise
+        logger.info("%s", decision)
+        self._event_reporter.normal(MODE_CHOSEN, str(decision))
+        if self._selector.can_change:
+            self._watcher.follow(decision)
+
+    def _publish(self) -> None:
+        serving = self._context.serving
+        if serving.decision is not None and serving.decision.has_dra:
+            self._dra.publish()
+        if serving.is_mode(ServingMode.DEVICE_PLUGIN):
+            self._device_plugin.annotate()
+        self._context.on_change()  # the devices depend on the serving mode
+
+    def _devices(self) -> Devices:
+        if self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN):
+            return self._device_plugin.devices
+        return self._dra.devices
