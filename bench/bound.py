@@ -1,8 +1,8 @@
-"""What the policies are held against.
+"""An upper bound for the policies.
 
 An allocator that may move every running job at each arrival grants a job exactly if all jobs that
-run with it can be packed anew. For DRS sizes 1, 3 and 6 the least number of cards is told by
-counting (the sizes divide one another); for shared slices Martello and Toth's bound L2 is used,
+run with it can be packed anew. For DRS sizes 1, 3 and 6 the least number of cards is found
+by counting (the sizes divide one another); for shared slices Martello and Toth's bound L2 is used,
 which is never more than the least number: where it is less, the bound is only the higher.
 
 The offline optimum of the static case needs no reckoning: no card grants more than its slices, and

@@ -1,7 +1,7 @@
 """How long a real control plane takes for pods that all come at once, each with a claim for a card.
 
 Pods and claims are made while kube-scheduler and the controller are stopped (SIGSTOP); the time
-runs from when they go on to the last binding and the last allocation, as a watch tells them.
+runs from when they go on to the last binding and the last allocation, as a watch reports them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Scenario:
     """How devices are given: by our controller or by kube-scheduler itself, to pods with the gate
     or without it, with kube-scheduler at work or stopped all the time."""
 
@@ -114,30 +114,30 @@ class Bursts:
         self._api = api
         self._flags = flags
 
-    def run(self, way: Way, count: int) -> Rates:
+    def run(self, scenario: Scenario, count: int) -> Rates:
         """So many pods at once. Nothing is left of them. Raises TimeoutError."""
-        with self._controller(way.ours) as controller:
+        with self._controller(scenario.ours) as controller:
             self._signal(controller, signal.SIGSTOP)
             names = [f"user-{number}" for number in range(count)]
-            for_all(lambda name: self._start(name, way), names)
+            for_all(lambda name: self._start(name, scenario), names)
             with (
                 closing(Seen(self._api, PODS, _is_bound)) as bound,
                 closing(Seen(self._api, RESOURCE_CLAIMS, _is_allocated)) as allocated,
             ):
                 before, begun = self._cpu(controller), time.monotonic()
-                self._signal(controller, signal.SIGCONT, scheduler=way.scheduled)
+                self._signal(controller, signal.SIGCONT, scheduler=scenario.scheduled)
                 try:
                     claims = count / (allocated.last(count) - begun)
-                    pods = count / (bound.last(count) - begun) if way.scheduled else 0.0
+                    pods = count / (bound.last(count) - begun) if scenario.scheduled else 0.0
                     after = self._cpu(controller)
                 finally:
                     self._signal(controller, signal.SIGCONT)
         self._end_all()
         return Rates(claims, pods, {name: used - before[name] for name, used in after.items()})
 
-    def _start(self, name: str, way: Way) -> None:
+    def _start(self, name: str, scenario: Scenario) -> None:
         wanted = fleet.request("whole")
-        wanted["exactly"]["deviceClassName"] = way.devices.device_class
+        wanted["exactly"]["deviceClassName"] = scenario.devices.device_class
         metadata = {"name": name, "namespace": NAMESPACE}
         claim = {
             "apiVersion": RESOURCE_CLAIMS.api_version,
@@ -146,7 +146,7 @@ class Bursts:
             "spec": {"devices": {"requests": [wanted]}},
         }
         self._api.create(RESOURCE_CLAIMS, claim)
-        gates = [{"name": SCHEDULING_GATE}] if way.gated else []
+        gates = [{"name": SCHEDULING_GATE}] if scenario.gated else []
         self._api.create(PODS, pod_with(name, NAMESPACE, name, schedulingGates=gates))
 
     def _end_all(self) -> None:

@@ -1,6 +1,6 @@
 """Pods bound and claims allocated per second through a real API server, ours and kube-scheduler's.
 
-Each way has the cluster's devices for itself, in one run on one control plane without kubelets
+Each scenario has the cluster's devices for itself, in one run on one control plane without kubelets
 (root). kube-scheduler may call the API server as often as it likes: its own limit of 50 calls a
 second would be what is measured. bench/burst.py says what the time is.
 """
@@ -13,7 +13,7 @@ import sys
 import time
 from itertools import chain, pairwise
 
-from bench.burst import Bursts, Rates, Way
+from bench.burst import Bursts, Rates, Scenario
 from bench.fleet import Object
 from bench.published import COUNTED, OURS, TWINS, add_nodes, published
 from bench.report import result, table
@@ -23,13 +23,13 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 
-WAYS = {
-    "kube_scheduler": Way(TWINS, ours=False),
-    "ours": Way(OURS, ours=True, gated=True),
-    "ours_without_gate": Way(OURS, ours=True),
-    "ours_alone": Way(OURS, ours=True, scheduled=False),
+SCENARIOS = {
+    "kube_scheduler": Scenario(TWINS, ours=False),
+    "ours": Scenario(OURS, ours=True, gated=True),
+    "ours_without_gate": Scenario(OURS, ours=True),
+    "ours_alone": Scenario(OURS, ours=True, scheduled=False),
 }
-CURVE = {"counters": Way(COUNTED, ours=False), "no_counters": Way(TWINS, ours=False)}
+CURVE = {"counters": Scenario(COUNTED, ours=False), "no_counters": Scenario(TWINS, ours=False)}
 _FLAGS = {
     "kube-scheduler": ("--kube-api-qps=5000", "--kube-api-burst=5000"),
     "kube-apiserver": ("--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000"),
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--pods", type=int, default=400)
     parser.add_argument("--writes", type=int, default=32, help="our writes in flight")
-    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument(
         "--curve", type=int, nargs="*", default=[25, 50, 100], help="nodes, ascending"
     )
@@ -60,28 +60,30 @@ def main() -> None:
             if size in sizes and str(size) not in curve:
                 curve[str(size)] = _ms_per_pod(bursts, api, size, chosen.curve_pods)
         rates: dict[str, Rates] = {}
-        for name in chosen.ways:
-            way = WAYS[name]
-            with published(api, way.devices, range(chosen.nodes)):
+        for name in chosen.scenarios:
+            scenario = SCENARIOS[name]
+            with published(api, scenario.devices, range(chosen.nodes)):
                 _say(f"{name}: {chosen.pods} pods on {chosen.nodes} nodes")
-                rates[name] = bursts.run(way, chosen.pods)
+                rates[name] = bursts.run(scenario, chosen.pods)
                 _say(f"{name}: {rates[name].figures()}")
     finally:
         cluster.down()
-    _tell(chosen, rates, curve)
+    _print_tables(chosen, rates, curve)
 
 
 def _ms_per_pod(bursts: Bursts, api: Client, size: int, pods: int) -> Object:
     found = {}
-    for name, way in CURVE.items():
-        with published(api, way.devices, range(size)):
-            rate = bursts.run(way, pods).pods
+    for name, scenario in CURVE.items():
+        with published(api, scenario.devices, range(size)):
+            rate = bursts.run(scenario, pods).pods
         found[name] = round(1000 / rate, 1)
         _say(f"{name}, {size} nodes: {found[name]} ms a pod")
     return found
 
 
-def _tell(chosen: argparse.Namespace, rates: dict[str, Rates], curve: dict[str, Object]) -> None:
+def _print_tables(
+    chosen: argparse.Namespace, rates: dict[str, Rates], curve: dict[str, Object]
+) -> None:
     programs = sorted(set(chain.from_iterable(each.cpu for each in rates.values())))
     table(
         f"{chosen.pods} pods on {chosen.nodes} nodes; processor seconds",

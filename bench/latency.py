@@ -1,7 +1,7 @@
 """How many pods a second are served where the API server takes 20 ms for each write.
 
-A stand-in server, in a process of its own, lists nodes and slices; when it is told to begin, its
-watches tell of pods with a claim for a card each. Each write is answered after `--delay`, however
+A stand-in server, in a process of its own, lists nodes and slices; on a request its watches
+report pods with a claim for a card each. Each write is answered after `--delay`, however
 many are under way. The time runs from the first event to the last allocation; the processor time
 is that of the controller, a real process, in between.
 """
@@ -139,20 +139,20 @@ class StandIn:
                 self._ended = 0.0 if self._waiting else time.monotonic()
             else:
                 written.pop("status", None)  # a write of the object leaves it as it was
-            self._tell(RESOURCE_CLAIMS, "MODIFIED", written)
+            self._notify(RESOURCE_CLAIMS, "MODIFIED", written)
         return 200, written
 
     def _begin(self) -> None:
         self._began = time.monotonic()
         for claim in self._claims:
-            self._tell(RESOURCE_CLAIMS, "ADDED", claim)
+            self._notify(RESOURCE_CLAIMS, "ADDED", claim)
             name = claim["metadata"]["name"]
             pod = pod_with(f"pod-{name}", "default", name)
             pod["metadata"] |= {"uid": f"pod-{name}", "resourceVersion": "1"}
-            self._tell(PODS, "ADDED", pod | {"status": {"phase": "Pending"}})
+            self._notify(PODS, "ADDED", pod | {"status": {"phase": "Pending"}})
 
-    def _tell(self, kind: Resource, change: str, told: Object) -> None:
-        typed = {"apiVersion": kind.api_version, "kind": kind.kind} | told
+    def _notify(self, kind: Resource, change: str, obj: Object) -> None:
+        typed = {"apiVersion": kind.api_version, "kind": kind.kind} | obj
         line = json.dumps({"type": change, "object": typed}).encode() + b"\n"
         for writer in self._watches[kind.path("")]:
             writer.write(line)

@@ -1,4 +1,4 @@
-"""How much cpu, memory and pods each node has left, kept as nodes and pods come and go."""
+"""How much cpu, memory and pod slots each node has left, as nodes and pods come and go."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class NodeResources:
     """All pods of the cluster count, whatever they use: where they are bound, else where they are
     nominated, else where their claims are allocated.
 
-    Which nodes have capacity for an amount is found out once, and kept as the nodes change.
+    The nodes that have capacity for an amount are found once, and updated as the nodes change.
     """
 
     def __init__(self, numbers: NodeNumbers) -> None:

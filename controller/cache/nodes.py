@@ -1,4 +1,4 @@
-"""May a pod run on a node, as far as the pod and the node themselves say? Pure.
+"""Whether a pod may run on a node, by the fields of both. Pure.
 
 cpu and memory only rank nodes (`controller.cache.node_resources`). Ports are left to
 kube-scheduler: preemption may free them.
@@ -16,7 +16,8 @@ _PREVENTING = frozenset({"NoSchedule", "NoExecute"})
 
 
 def filter_reason(pod: Mapping[str, Any], node: Node) -> str | None:
-    """Why the pod cannot run on the node, in a few words that many nodes share; None if it can."""
+    """Why the pod cannot run on the node, in text that many nodes have in common; None if it
+    can."""
     spec = pod["spec"]
     if not _is_ready(node):
         return "not ready"

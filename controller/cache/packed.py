@@ -60,8 +60,8 @@ class PackedObject(Mapping[str, Any]):
 
 
 def packed(interner: Interner, alike: Fields, obj: Object) -> Object:
-    """`alike` are the fields that many objects have in common, which is how they are kept; they
-    are taken out of `obj`. The type is that of the watched objects, which nobody alters."""
+    """`alike` are the fields that many objects have in common: one dict of them serves all. They
+    are taken out of `obj`. The result has the type of all watched objects, which nobody alters."""
     return cast("Object", PackedObject(interner, alike, obj))
 
 
@@ -91,7 +91,7 @@ class PackedDevices:
         except (ValueError, RecursionError):
             devices = decode(text)
         for each in devices or ():
-            # Devices of all nodes have the same few names, and the inventory keeps them.
+            # Devices of all nodes have the same few names, which the inventory stores.
             each["name"] = sys.intern(each["name"])
             yield each
 

@@ -9,7 +9,7 @@ from controller.cache.keys import Key, Subject, uid_of
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
 
 Pod = Mapping[str, Any]
-_UNALLOCATED = "cannot allocate all claims"  # in kube-scheduler's words
+_UNALLOCATED = "cannot allocate all claims"  # kube-scheduler 1.36.3, plugins/dynamicresources
 
 
 def key_of(pod: Pod) -> Key:
@@ -91,7 +91,7 @@ def is_deleting(pod: Pod) -> bool:
 
 
 def gates(pod: Pod) -> frozenset[str]:
-    """Names of the gates that keep kube-scheduler from looking at the pod."""
+    """Names of the pod's scheduling gates."""
     return frozenset(each["name"] for each in pod["spec"].get("schedulingGates") or ())
 
 
@@ -105,13 +105,13 @@ def is_held_by_others(pod: Pod) -> bool:
 
 
 def is_unschedulable(pod: Pod) -> bool:
-    """Whether kube-scheduler said that it found no node."""
+    """Whether kube-scheduler found no node for the pod."""
     return verdict(pod) is not None
 
 
 def verdict(pod: Pod) -> str | None:
-    """What kube-scheduler said when it found no node, such as ``0/3 nodes are available: …``;
-    None where it has not said so."""
+    """kube-scheduler's message that it found no node, such as ``0/3 nodes are available: …``; None
+    where the pod has none."""
     for each in (pod.get("status") or {}).get("conditions") or ():
         if (each["type"], each["status"], each.get("reason")) == (
             "PodScheduled",

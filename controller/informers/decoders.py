@@ -1,8 +1,8 @@
 """Decodes what the controller watches: the fields that it reads, and equal parts once.
 
-What is written back must have all its fields: a claim that nobody uses is decoded whole, and who
-writes one in use reads it before (`controller.write.writer`). No other object is written back; a
-pod is patched.
+An object that is written back must have all its fields. So a claim that no pod has reserved is
+decoded whole. One in use is read again before it is written (`controller.write.writer`). No other
+object is written back; a pod is patched.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _OTHER_SPEC: Final = ("containers", "initContainers", "nodeName", "overhead", "r
 
 
 def decoders() -> Mapping[Resource, Decoder]:
-    """By kind, all kinds that are watched. What they give must never be altered, as parts of it
-    belong to several objects."""
+    """One for each kind that is watched. Nobody may alter what they return: several objects share
+    parts of it."""
     interner = Interner()
     return {
         PODS: Typed(models.POD, partial(_pod, interner)),
@@ -72,7 +72,7 @@ def decoders() -> Mapping[Resource, Decoder]:
 
 
 class ClaimDecoder:
-    """Decodes a claim in use to the fields that are read, and any other one whole."""
+    """Decodes the fields that are read of a claim in use, and all fields of any other claim."""
 
     def __init__(self, interner: Interner) -> None:
         self._in_use = Typed(models.CLAIM_IN_USE, partial(_claim, interner))
@@ -92,7 +92,7 @@ def _pod(interner: Interner, pod: Object) -> Object:
 
 
 def _other(pod: Object) -> Object:
-    """All that counts of a pod which has nothing to do with us (`node_resources.pod_requests`)."""
+    """A pod without claims: only what it takes of its node is read (`pod_requests`)."""
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     if not (pods.node_name(pod) or pods.nominated_node(pod)):
         spec = {}
@@ -117,7 +117,7 @@ def _slice(found: Object) -> Object:
 
 
 def _shared(interner: Interner, alike: Fields, obj: Object) -> Object:
-    """With its equal parts once."""
+    """The object, with one dict for equal parts of several objects."""
     for section, fields in alike.items():
         found = obj.get(section) or {}
         for field in fields:

@@ -1,12 +1,12 @@
-"""JSON of the API server's, whoever wrote what stands in it.
+"""JSON from the API server, hostile JSON included.
 
-The server takes what is nested 10,000 levels deep: in the ``parameters`` of a claim, say, which any
-user may write. Python's own parser gives up below 1,000, as does all that goes through an object
-afterwards, and one such claim in a list would keep all others from us. So would bytes in them that
-are no UTF-8: the server hands them on as they came.
+The server accepts JSON that is nested 10,000 levels deep: in the ``parameters`` of a claim, which
+any user may write. Python's own parser fails below 1,000, as does each function that recurses into
+an object. One such claim would make a whole list unreadable. So would bytes that are no UTF-8,
+which the server passes on.
 
-Lists and watches are decoded by a `Decoder` for each kind: `Whole`, or `Typed` for who reads few
-fields of many objects.
+A `Decoder` for each kind decodes lists and watches: `Whole`, or `Typed` for a program that reads
+few fields of many objects.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Typed:
     """Decodes the fields that `model` declares, a TypedDict, and gives plain dicts; `transform`
     gives what is handed on of each. A field that is not declared is skipped unread.
 
-    An object that differs from the model is handed on with all fields: who reads it knows its name
-    and sets it aside.
+    An object that differs from the model is returned with all fields, so that its reader can set it
+    aside by its name.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ def decode_event(line: bytes, decoder: Decoder) -> tuple[str, Object]:
 def decode(text: bytes) -> Any:
     """The value; what is nested too deep in it is None. Raises ValueError for what is no JSON."""
     try:
-        # Names recur from object to object; texts do not, and what is kept of them stays.
+        # Names of fields recur from object to object; a cache of other texts would only grow.
         return from_json(text, cache_strings="keys")
     except ValueError:  # too deep, or bytes or half a character as \ud800, which Go passes on
         return json.loads(b"".join(_cut(text)).decode(errors="replace"))

@@ -1,7 +1,7 @@
 """One object for equal values.
 
-A cluster's objects are alike: taints, tolerations, node selectors, the containers of
-replicas. Who keeps tens of thousands of them has each such part once.
+Objects of a cluster have equal parts: taints, tolerations, node selectors, the containers of
+replicas. A program that stores tens of thousands of objects stores each such part once.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import marshal
 from collections.abc import Hashable
 from typing import Any, Final
 
-_MOST_KNOWN: Final = 1 << 14  # what is unlike all others is known as well, in vain
-# Bytes, which take ten times as much as objects. A tenant's pods may have megabytes of what nobody
-# else has, and that would stay after them.
+_MOST_KNOWN: Final = 1 << 14  # values, also those that never recur
+# Bytes, which take ten times as much as objects. A tenant's pods may have megabytes that never
+# recur, and that would stay after them.
 _LONGEST: Final = 1 << 16
 _MOST_BYTES: Final = 1 << 23
 _WITHOUT_REFERENCES: Final = 2  # marshal's version: equal values have equal bytes
 
 
 class Interner:
-    """Safe for several threads. What it gives must never be altered: it is a part of several
+    """Safe for several threads. Nobody may alter what it returns: it is a part of several
     objects."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Interner:
         if len(self._known) >= _MOST_KNOWN or self._bytes > _MOST_BYTES:
             self._known.clear()
             self._bytes = 0
-        # Unlike == the bytes tell 1, 1.0 and True apart, and one order of fields from another.
+        # Unlike == the bytes differ for 1, 1.0 and True, and for another order of fields.
         key = value if type(value) is str else marshal.dumps(value, _WITHOUT_REFERENCES)
         if len(key) > _LONGEST:
             return value

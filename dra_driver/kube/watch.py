@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 _WATCH_SECONDS = 300.0
 _STREAM_SECONDS = 60.0  # for a whole list; pages take the place of a stream that lasts longer
 _NO_WATCH_LIST = frozenset({400, 422})  # HTTP; the server does not allow such a request
-_SHORT_WATCH = 1.0  # seconds; a watch that ended sooner without a word counts as a failure
+_SHORT_WATCH = 1.0  # seconds; a watch that ended sooner without an event counts as a failure
 
 
 class Handler(Protocol):
-    """Is told of every object, from one thread. Objects are handed over as they are."""
+    """Receives every object, from one thread."""
 
     def on_replace(self, items: Sequence[Object]) -> None:
         """These are all the objects there are; whatever else was known is gone."""
@@ -36,14 +36,15 @@ class Handler(Protocol):
 
 
 class Reflector(Background):
-    """Lists, then watches from there; lists again only when the server no longer keeps the
+    """Lists, then watches from there; lists again only when the server no longer has the
     resourceVersion (410). After every failure it waits, longer each time, so that a refusing
     server sees a bounded number of requests; only a watch that worked resets the delay.
 
     `synced` is set once the first list was delivered; `problem` is why nothing is followed right
     now, None while a watch is open. `wait(seconds)` sleeps, and returns True when the reflector
-    was stopped; `clock` is monotonic seconds. The handler is told objects as `decoder` gives them.
-    A `streamed` list is one stream (WatchList) where the server has that, else it comes in pages.
+    was stopped; `clock` is monotonic seconds. The handler receives objects as `decoder` returns
+    them. A `streamed` list is one stream (WatchList) where the server has that, else it comes in
+    pages.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class Reflector(Background):
         )
 
     def _follow(self) -> bool:
-        """Watch until the server ends it; False where that was at once and without a word."""
+        """Watch until the server ends it; False where that was at once and without an event."""
         begun = self._clock()
         seen = False
         self._watch = watch = self._open(self._version, _WATCH_SECONDS)

@@ -12,7 +12,7 @@ from typing import Final
 class CollectionPause:
     """No cyclic collection while anything is inside, in any thread. What was made meanwhile is
     exempt from later collections, too (`gc.freeze`): objects of the API server have no cycles, and
-    each full collection looks through all of them.
+    each full collection visits all of them.
 
     Reading the lists of 3,000 nodes takes half the processor time so (`make bench-memory`).
     """
