@@ -219,15 +219,13 @@ class Controller:
 
     def live(self) -> str | None:
         """None; or which thread ended or hangs, which only a fault of ours can cause."""
-        if not self._worker.is_alive():
-            return "the worker ended"
         seconds = self._worker.step_seconds()
         if seconds > _LONGEST_STEP:
             return f"a step of the worker has lasted {seconds:.0f} s"
-        if not self._elector.is_alive():
-            return "the leader election ended"
-        if not all(reflector.is_alive() for reflector in self._reflectors):
-            return "a watch ended"
-        if not self._recorder.is_alive():
-            return "the writer of events ended"
-        return None
+        threads = {
+            "the worker": self._worker.is_alive(),
+            "the leader election": self._elector.is_alive(),
+            "a watch": all(reflector.is_alive() for reflector in self._reflectors),
+            "the writer of events": self._recorder.is_alive(),
+        }
+        return next((f"{name} ended" for name, is_alive in threads.items() if not is_alive), None)

@@ -13,7 +13,7 @@ from dra_driver.model.packing import Packing
 
 
 class ControllerSettings(Settings):
-    """What `gcu-dra-controller` can be told."""
+    """The settings of `gcu-dra-controller`."""
 
     kubeconfig: Path | None = Field(
         None, description="Kubeconfig of the cluster; without it the pod's service account is used."

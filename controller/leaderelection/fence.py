@@ -61,7 +61,7 @@ class Fence:
 
 
 class _FencedApi:
-    """Checks the fence whenever a method other than ``get`` is looked up to be called."""
+    """Checks the fence when a method other than ``get`` is read, which is just before its call."""
 
     def __init__(self, api: ObjectApi, fence: Fence) -> None:
         self._api = api

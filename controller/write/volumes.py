@@ -13,16 +13,6 @@ from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from dra_driver.model.claim import Object
 
-# Volumes from before node affinity have labels (kube-scheduler: VolumeZone). A volume in several
-# zones has all of them in one value (k8s.io/cloud-provider/volume).
-_ZONE_LABELS: Final = (
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-)
-_SEPARATOR: Final = "__"
-
 # PersistentVolumeClaims of one pod that are read, each by two calls. A pod may name tens of
 # thousands, and to read them would delay other pods' writes: kube-scheduler checks the rest.
 MOST_READ: Final = 64
@@ -90,22 +80,14 @@ def claim_names(pod: Object) -> Iterator[str]:
 
 
 def _of_claim(api: ObjectApi, name: str, namespace: str) -> Iterator[Object]:
+    """Nothing for a claim that is missing or unbound: kube-scheduler waits for it."""
     try:
         claim = api.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace)
-        volume_name = claim["spec"].get("volumeName")
-        volume = api.get(PERSISTENT_VOLUMES, volume_name) if volume_name else None
+        if not claim["spec"].get("volumeName"):
+            return
+        volume = api.get(PERSISTENT_VOLUMES, claim["spec"]["volumeName"])
     except NotFound:
-        return  # kube-scheduler waits for it and says so
-    if volume is None:
         return
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     if required:
         yield required
-    labels = volume["metadata"].get("labels") or {}
-    expressions = [
-        {"key": key, "operator": "In", "values": labels[key].split(_SEPARATOR)}
-        for key in _ZONE_LABELS
-        if key in labels
-    ]
-    if expressions:
-        yield {"nodeSelectorTerms": [{"matchExpressions": expressions}]}

@@ -28,7 +28,6 @@ IN_B = {
 }
 BY_CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 EPHEMERAL = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]
-LABEL = "topology.kubernetes.io/zone"
 
 
 def volume(**metadata: Any) -> Object:
@@ -164,18 +163,6 @@ CASES: dict[str, tuple[list[Object], str, Object, list[Object]]] = {
         "p-scratch",
         volume() | {"spec": {"nodeAffinity": {"required": IN_B}}},
         [IN_B],
-    ),
-    "labels of old": (
-        BY_CLAIM,
-        "data",
-        volume(labels={LABEL: "x__y", "other": "z"}),
-        [
-            {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": LABEL, "operator": "In", "values": ["x", "y"]}]}
-                ]
-            }
-        ],
     ),
 }
 
