@@ -1,4 +1,4 @@
-"""Whatever an old leader still has in hand, and however late watches are: no card twice."""
+"""Whatever writes an old leader has in flight, and however late watches are: no card twice."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ def limited(device_class: str, *, where: str = "containers", **spec: object) -> 
 def test_it_is_told_with_the_remedy(device_class: str, where: str) -> None:
     world = World()
     world.put(PODS, limited(device_class, where=where))
-    assert world.settle() == []
-    [told] = world.ears.told
+    assert world.run_until_idle() == []
+    [told] = world.recorder.notes
     assert f"the limit {CLASS_LIMIT_PREFIX}{device_class} is not served" in told
     assert f"Use a ResourceClaim of the DeviceClass {device_class}" in told
 
@@ -40,5 +40,5 @@ NOT_OURS = {
 def test_others_are_left_alone(other: Object) -> None:
     world = World()
     world.put(PODS, other)
-    assert world.settle() == []
-    assert world.ears.told == []
+    assert world.run_until_idle() == []
+    assert world.recorder.notes == []

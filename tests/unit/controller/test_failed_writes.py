@@ -20,11 +20,11 @@ def test_a_conflict_reads_the_claim_again_and_tries_again() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.port.refuse = [Conflict("changed", status=409)]
+    world.api.write_errors = [Conflict("changed", status=409)]
     changed = copy.deepcopy(claim("c"))
     changed["metadata"]["labels"] = {"changed": "meanwhile"}
-    assert world.settle() == ["c"]
-    world.port.keep(RESOURCE_CLAIMS, changed)
+    assert world.run_until_idle() == ["c"]
+    world.api.store(RESOURCE_CLAIMS, changed)
     assert world.after(1.0) == ["c", "c status"]
 
 
@@ -32,19 +32,19 @@ def test_a_refusing_server_is_asked_less_and_less() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.port.refuse = [Unavailable("no answer")] * 1000
-    world.settle()
+    world.api.write_errors = [Unavailable("no answer")] * 1000
+    world.run_until_idle()
     for _ in range(600):
         world.after(1.0)
-    assert len(world.port.writes) < 40
+    assert len(world.api.writes) < 40
 
 
 def test_a_server_that_asks_for_patience_gets_it() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.port.refuse = [TooManyRequests("later", retry_after=60.0)]
-    assert world.settle() == ["c"]
+    world.api.write_errors = [TooManyRequests("later", retry_after=60.0)]
+    assert world.run_until_idle() == ["c"]
     assert world.after(59.0) == []
     assert world.after(1.0) == ["c", "c status"]
 
@@ -54,8 +54,8 @@ def test_what_the_server_sends_and_nobody_understands_ends_no_thread() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.port.refuse = [InvalidValue("the API server sent no protobuf")]
-    assert world.settle() == ["c"]
+    world.api.write_errors = [InvalidValue("the API server sent no protobuf")]
+    assert world.run_until_idle() == ["c"]
     assert world.after(0.1) == ["c", "c status"]
 
 
@@ -67,12 +67,12 @@ def test_a_webhook_that_answers_with_conflicts_is_asked_less_and_less() -> None:
     world.put(RESOURCE_CLAIMS, protected)
     world.put(PODS, pod("p", "c"))
     denied = Conflict("an admission webhook denied the request", status=409)
-    world.port.refuse = [Unavailable("no answer"), *[denied] * 1000]
+    world.api.write_errors = [Unavailable("no answer"), *[denied] * 1000]
     for _ in range(600):
         world.after(1.0)
-    assert world.port.writes[:2] == ["c status", "c"]
-    assert len(world.port.writes) < 40
-    world.port.refuse = []
+    assert world.api.writes[:2] == ["c status", "c"]
+    assert len(world.api.writes) < 40
+    world.api.write_errors = []
     world.after(60.0)
     assert world.node_of("c") == "a"
 
@@ -81,7 +81,7 @@ def test_nothing_is_planned_at_rest() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     bound = pod("p", "c", nodeName="a")
     world.put(PODS, bound)
     world.after(3600.0)
@@ -95,18 +95,18 @@ def test_a_claim_that_went_before_its_write_was_heard_of_holds_nothing() -> None
     made["metadata"]["ownerReferences"] = [{"kind": "Pod", "controller": True, "uid": "uid-p"}]
     world.put(RESOURCE_CLAIMS, made)
     world.put(PODS, pod("p", "made"))
-    world.hands.tied = True
-    world.settle()
-    world.hands.untie()
-    late = world.inbox.take(0)
+    world.pool.is_paused = True
+    world.run_until_idle()
+    world.pool.resume()
+    late = world.events.take(0)
     assert late
     world.remove(PODS, "p")
     world.remove(RESOURCE_CLAIMS, "made")
     world.put(RESOURCE_CLAIMS, claim("c"))
     for news in late:
-        world.inbox.put(news)
+        world.events.put(news)
     world.put(PODS, pod("q", "c"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
 
 
@@ -116,12 +116,12 @@ def test_pods_that_share_a_claim_do_not_try_in_turn_what_is_refused() -> None:
     world.put(RESOURCE_CLAIMS, claim("c"))
     for name in "pq":
         world.put(PODS, pod(name, "c"))
-    world.port.refuse = [Forbidden("a policy says no", status=403)] * 1000
-    tries = len(world.settle())
+    world.api.write_errors = [Forbidden("a policy says no", status=403)] * 1000
+    tries = len(world.run_until_idle())
     for _ in range(120):
         tries += len(world.after(0.5))
     assert 1 <= tries <= 24  # in a minute, of both
-    world.port.refuse = []
+    world.api.write_errors = []
     world.after(60.0)
     assert world.node_of("c") == "a"
 
@@ -129,14 +129,14 @@ def test_pods_that_share_a_claim_do_not_try_in_turn_what_is_refused() -> None:
 def test_what_a_pod_may_not_be_given_goes_to_one_that_waits() -> None:
     """It looked when the card seemed to be taken."""
     world = World(pool("a", [device("whole", 0)]))
-    world.hands.tied = True
+    world.pool.is_paused = True
     for name in "cd":
         world.put(RESOURCE_CLAIMS, claim(name))
         world.put(PODS, pod(f"of-{name}", name))
-        world.settle()
-    world.port.refuse = [Forbidden("a policy says no", status=403)]
-    world.port.meanwhile = lambda: world.remove(PODS, "of-c")
-    world.hands.untie()
-    world.settle()
+        world.run_until_idle()
+    world.api.write_errors = [Forbidden("a policy says no", status=403)]
+    world.api.before_error = lambda: world.remove(PODS, "of-c")
+    world.pool.resume()
+    world.run_until_idle()
     world.after(30.0)
     assert world.node_of("d") == "a"

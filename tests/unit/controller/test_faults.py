@@ -56,7 +56,7 @@ def bad_slice() -> Object:
 def serve(world: World, name: str) -> None:
     world.put(RESOURCE_CLAIMS, claim(name))
     world.put(PODS, pod(f"of-{name}", name))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of(name) is not None
 
 
@@ -77,22 +77,22 @@ def test_an_event_that_fails_is_told_of_and_the_next_is_taken_in(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
-    stored = world.hide(resource, bad)
+    stored = world.put_unseen(resource, bad)
     if listed:
-        others = [each for (kind, _), each in world.port.live.items() if kind is resource]
-        world.inbox.put(Replaced(resource, others))
+        others = [each for (kind, _), each in world.api.live.items() if kind is resource]
+        world.events.put(Replaced(resource, others))
     else:
-        world.inbox.put(ResourceEvent(resource, Change.ADDED, stored))
+        world.events.put(ResourceEvent(resource, Change.ADDED, stored))
     serve(world, "d")
     assert "poison is set aside" in caplog.text
     assert "Traceback" in caplog.text
-    assert any(f"{resource.kind} poison: the controller failed" in e for e in world.ears.told)
+    assert any(f"{resource.kind} poison: the controller failed" in e for e in world.recorder.notes)
     assert (world.metric(FAULTS), world.metric(SET_ASIDE)) == (1, 1)
     good = copy.deepcopy(good)
     good["metadata"]["name"] = "poison"
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(resource, good)
-    world.settle()
+    world.run_until_idle()
     assert world.metric(SET_ASIDE) == 0
     if resource is PODS:
         assert world.node_of("c") is not None
@@ -101,9 +101,9 @@ def test_an_event_that_fails_is_told_of_and_the_next_is_taken_in(
 def test_the_deletion_of_what_could_not_be_read_is_taken_in() -> None:
     world = World()
     world.put(PODS, bad_pod())
-    world.settle()
+    world.run_until_idle()
     world.remove(PODS, "poison")
-    world.settle()
+    world.run_until_idle()
     assert world.metric(SET_ASIDE) == 0
 
 
@@ -113,18 +113,18 @@ def test_a_step_that_fails_is_left_alone_for_a_while(
     world = World()
     world.put(RESOURCE_CLAIMS, bad_claim("c"))
     world.put(PODS, pod("poison", "c"))
-    world.settle()
+    world.run_until_idle()
     assert "pod default/poison is set aside" in caplog.text
-    assert any("Pod poison: the controller failed" in told for told in world.ears.told)
+    assert any("Pod poison: the controller failed" in told for told in world.recorder.notes)
     assert (world.metric(FAULTS), world.metric(SET_ASIDE)) == (1, 1)
     for name in "de":
         serve(world, name)
         world.remove(PODS, f"of-{name}")
         world.remove(RESOURCE_CLAIMS, name)  # which wakes all that wait
-        world.settle()
+        world.run_until_idle()
     assert world.metric(FAULTS) == 1, "it is left alone, whatever is freed"
     world.put(RESOURCE_CLAIMS, claim("c"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") is None
     world.after(1.0)
     assert world.node_of("c") is not None
@@ -136,7 +136,7 @@ def test_a_step_that_fails_is_tried_again_ever_later() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, bad_claim("c"))
     world.put(PODS, pod("poison", "c"))
-    world.settle()
+    world.run_until_idle()
     pauses = []
     for number in range(2, 12):
         pause = world.worker.next_wakeup()
@@ -161,7 +161,7 @@ def test_what_is_set_aside_keeps_no_node_from_others() -> None:
     world.put(RESOURCE_CLAIMS, allocated("held", "a", "whole-0000-00-00-0"))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("poison", "c"))
-    world.settle()
+    world.run_until_idle()
     world.after(FAIRNESS)  # the node is kept for it
     world.put(RESOURCE_CLAIMS, bad_claim("c"))
     world.remove(RESOURCE_CLAIMS, "held")
@@ -172,11 +172,11 @@ def test_a_write_that_fails_by_a_fault_is_held_until_it_is_known_what_became_of_
     world = World(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.port.refuse = [KeyError("metadata")]
-    world.settle()
+    world.api.write_errors = [KeyError("metadata")]
+    world.run_until_idle()
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d", priority=9))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("d") is None
     world.after(1.0)
     assert world.claim("c")["metadata"]["annotations"][ANNOTATION_TERM] == "1.1"
@@ -189,17 +189,17 @@ def test_writes_that_fail_by_a_fault_are_tried_less_and_less(
     """What became of each is found out by a write that changes the claim."""
     world = World()
     failures = []
-    replace = world.port.replace
+    replace = world.api.replace
 
     def fail(resource: Resource, body: Object, *, subresource: str = "") -> Object:
         if subresource:
             failures.append(world.time)
             raise KeyError("metadata")
         stored = replace(resource, {**body, "status": {}})  # of which this PUT writes nothing
-        world.inbox.put(ResourceEvent(resource, Change.MODIFIED, stored))
+        world.events.put(ResourceEvent(resource, Change.MODIFIED, stored))
         return stored
 
-    monkeypatch.setattr(world.port, "replace", fail)
+    monkeypatch.setattr(world.api, "replace", fail)
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
     for _ in range(1200):
@@ -212,9 +212,9 @@ def test_a_claim_that_cannot_be_read_does_not_keep_a_leader_from_its_term() -> N
     world.fence.close()
     world.put(RESOURCE_CLAIMS, {**claim("poison"), "spec": {"devices": {"requests": ["gcu"]}}})
     world.put(RESOURCE_CLAIMS, claim("c"))
-    world.settle()
+    world.run_until_idle()
     world.lead("2")
-    world.settle()
+    world.run_until_idle()
     assert world.claim("c")["metadata"]["annotations"][ANNOTATION_TERM] == "2"
     serve(world, "d")
 
@@ -226,10 +226,10 @@ def test_shares_beyond_all_that_a_device_has_hold_all_of_it() -> None:
     world.put(RESOURCE_CLAIMS, allocated("c", "a", card, consumed={"slices": "1e120"}))
     world.put(RESOURCE_CLAIMS, claim("d", [request(cls=SHARED, capacity={"slices": "1"})]))
     world.put(PODS, pod("p", "d"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("d") is None
     world.remove(RESOURCE_CLAIMS, "c")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("d") == "a"
 
 
@@ -252,13 +252,13 @@ def test_no_fault_ends_the_thread(running: World, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(running.queue, "pop", fail_once)
     written = threading.Event()
-    replace = running.port.replace
+    replace = running.api.replace
 
     def tell(*args: object, **kwargs: object) -> Object:
         written.set()
         return replace(*args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(running.port, "replace", tell)
+    monkeypatch.setattr(running.api, "replace", tell)
     running.put(RESOURCE_CLAIMS, claim("c"))
     running.put(PODS, pod("p", "c"))
     assert written.wait(60)

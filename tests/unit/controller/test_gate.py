@@ -17,7 +17,7 @@ def gated(*claims: str, others: tuple[str, ...] = ()) -> Object:
 
 
 def gates(world: World) -> list[str]:
-    found = world.port.live[PODS, "p"]
+    found = world.api.live[PODS, "p"]
     return [each["name"] for each in found["spec"]["schedulingGates"]]
 
 
@@ -26,7 +26,7 @@ def test_lifted_when_all_claims_are_allocated() -> None:
     for name in ("c", "theirs"):
         world.put(RESOURCE_CLAIMS, claim(name, [request(cls="gpu.example.com")] * (name != "c")))
     world.put(PODS, gated("c", "theirs"))
-    assert world.settle() == ["c", "c status", "p patch"]
+    assert world.run_until_idle() == ["c", "c status", "p patch"]
     assert gates(world) == []
 
 
@@ -43,7 +43,7 @@ def test_lifted_at_once_where_nothing_of_ours_is_awaited(claims: list[Object]) -
     for each in claims:
         world.put(RESOURCE_CLAIMS, each)
     world.put(PODS, gated(*(each["metadata"]["name"] for each in claims)))
-    assert world.settle() == ["p patch"]
+    assert world.run_until_idle() == ["p patch"]
     assert world.after(3600.0) == []
 
 
@@ -51,25 +51,25 @@ def test_not_lifted_before_there_are_devices() -> None:
     world = World([])
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, gated("c"))
-    assert world.settle() == []
-    assert world.ears.told[0].startswith("Pod p: no ResourceSlice")
+    assert world.run_until_idle() == []
+    assert world.recorder.notes[0].startswith("Pod p: no ResourceSlice")
 
 
 def test_not_lifted_before_its_claim_exists() -> None:
     world = World()
     world.put(PODS, gated("c"))
-    assert world.settle() == []
+    assert world.run_until_idle() == []
     world.put(RESOURCE_CLAIMS, claim("c"))
-    assert world.settle() == ["c", "c status", "p patch"]
+    assert world.run_until_idle() == ["c", "c status", "p patch"]
 
 
 def test_a_pod_that_others_hold_too_is_left_alone_until_they_let_go() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, gated("c", others=("example.com/quota",)))
-    assert world.settle() == []
+    assert world.run_until_idle() == []
     world.put(PODS, gated("c"))
-    assert world.settle() == ["c", "c status", "p patch"]
+    assert world.run_until_idle() == ["c", "c status", "p patch"]
 
 
 def test_a_new_leader_catches_up() -> None:
@@ -77,17 +77,17 @@ def test_a_new_leader_catches_up() -> None:
     world.fence.close()
     world.put(RESOURCE_CLAIMS, allocated("c", "a", "whole-0000-00-00-0"))
     world.put(PODS, gated("c"))
-    assert world.settle() == []
+    assert world.run_until_idle() == []
     world.lead("2")
-    assert world.settle() == ["p patch"]
+    assert world.run_until_idle() == ["p patch"]
 
 
 def test_a_lift_that_failed_is_tried_again() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, allocated("c", "a", "whole-0000-00-00-0"))
     world.put(PODS, gated("c"))
-    world.port.refuse = [Unavailable("no answer")]
-    world.settle()
+    world.api.write_errors = [Unavailable("no answer")]
+    world.run_until_idle()
     assert gates(world) == [SCHEDULING_GATE]
     world.after(1.0)
     assert gates(world) == []
@@ -99,8 +99,8 @@ def test_a_pod_of_the_same_name_keeps_its_own() -> None:
     world.put(PODS, gated("c"))
     other = gated("c")
     other["metadata"]["uid"] = "another"
-    world.hide(PODS, other)
-    world.settle()
+    world.put_unseen(PODS, other)
+    world.run_until_idle()
     assert gates(world) == [SCHEDULING_GATE]
 
 
@@ -108,15 +108,15 @@ def test_what_the_scheduler_says_before_the_answer_to_the_lifting_is_not_lost() 
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
-    world.hands.tied = True
+    world.run_until_idle()
+    world.pool.is_paused = True
     world.put(PODS, pod("q", "c", schedulingGates=[{"name": SCHEDULING_GATE}]))
-    while not world.hands.given:
+    while not world.pool.submitted:
         world.worker.run_once(0)
     world.remove(PODS, "p")
     world.put(PODS, pod("q", "c", schedulingGates=[], status=unschedulable()))
     for _ in range(10):
         world.worker.run_once(0)
-    world.hands.untie()
-    world.settle()
+    world.pool.resume()
+    world.run_until_idle()
     assert world.after(4 * PATIENCE) == ["c status"]

@@ -32,7 +32,7 @@ def test_finalizer_first_then_the_allocation_and_no_reservation() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    assert world.settle() == ["c", "c status"]
+    assert world.run_until_idle() == ["c", "c status"]
     stored = world.claim("c")
     assert stored["metadata"]["finalizers"] == [FINALIZER]
     assert "reservedFor" not in stored["status"]
@@ -46,7 +46,7 @@ def test_a_finalizer_that_stands_is_not_written_again() -> None:
     protected["metadata"]["finalizers"] = ["other", FINALIZER]
     world.put(RESOURCE_CLAIMS, protected)
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     assert world.after(5.0) == ["c status"]  # once allocated before, perhaps: the quiet time first
 
 
@@ -57,7 +57,7 @@ def test_a_claim_with_opaque_parameters_is_protected_without_sending_them_back()
     configured["spec"]["devices"]["config"] = [{"opaque": opaque}]
     world.put(RESOURCE_CLAIMS, configured)
     world.put(PODS, pod("p", "c"))
-    assert world.settle() == ["c exactly", "c status"]
+    assert world.run_until_idle() == ["c exactly", "c status"]
     assert world.claim("c")["metadata"]["finalizers"] == [FINALIZER]
 
 
@@ -67,9 +67,13 @@ def test_nothing_is_written_before_everything_was_listed() -> None:
     world.put(PODS, pod("p", "c"))
     world.worker.run_once(0)
     assert not world.worker.is_synced()
-    assert world.port.writes == []
-    world.inbox.put(Replaced(PODS, [world.port.live[PODS, "p"]]))
-    assert world.settle() == ["c", "c", "c status"]  # the term, the finalizer, the allocation
+    assert world.api.writes == []
+    world.events.put(Replaced(PODS, [world.api.live[PODS, "p"]]))
+    assert world.run_until_idle() == [
+        "c",
+        "c",
+        "c status",
+    ]  # the term, the finalizer, the allocation
 
 
 def test_a_follower_learns_and_waits_for_its_turn() -> None:
@@ -78,9 +82,9 @@ def test_a_follower_learns_and_waits_for_its_turn() -> None:
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
     world.worker.run_once(0)
-    assert world.port.writes == []
+    assert world.api.writes == []
     world.lead()
-    assert world.settle() == ["c", "c status"]
+    assert world.run_until_idle() == ["c", "c status"]
 
 
 def test_a_follower_plans_nothing_for_what_is_gone() -> None:
@@ -97,7 +101,7 @@ def test_a_follower_plans_nothing_for_what_is_gone() -> None:
         world.worker.run_once(0)
     assert (world.queue.next_wakeup(), world.queue._changes) == (None, [])
     world.lead()
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("stays") == "a"
 
 
@@ -114,22 +118,22 @@ def test_left_alone(still: Object) -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, still)
-    assert world.settle() == []
-    assert world.ears.told == []
+    assert world.run_until_idle() == []
+    assert world.recorder.notes == []
 
 
 def test_a_claim_without_a_pod_is_left_alone() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
-    assert world.settle() == []
+    assert world.run_until_idle() == []
 
 
 def test_another_drivers_claim_is_left_alone() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c", [request(cls="gpu.example.com")]))
     world.put(PODS, pod("p", "c"))
-    assert world.settle() == []
-    assert world.ears.told == []
+    assert world.run_until_idle() == []
+    assert world.recorder.notes == []
 
 
 def test_a_claim_made_for_another_pod_is_left_alone() -> None:
@@ -138,22 +142,22 @@ def test_a_claim_made_for_another_pod_is_left_alone() -> None:
     made["metadata"]["ownerReferences"] = [{"kind": "Pod", "controller": True, "uid": "other"}]
     world.put(RESOURCE_CLAIMS, made)
     world.put(PODS, pod("p", "c"))
-    assert world.settle() == []
+    assert world.run_until_idle() == []
 
 
 def test_a_claim_that_comes_after_its_pod() -> None:
     world = World()
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     world.put(RESOURCE_CLAIMS, claim("c"))
-    assert world.settle() == ["c", "c status"]
+    assert world.run_until_idle() == ["c", "c status"]
 
 
 def test_a_bound_pod_is_served_on_its_node() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", nodeName="b"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "b"
 
 
@@ -161,7 +165,7 @@ def test_the_nominated_node_comes_first() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "b"
 
 
@@ -171,7 +175,7 @@ def test_a_claim_that_the_pod_names_twice_is_allocated_once() -> None:
     twice = pod("p", "c")
     twice["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c"})
     world.put(PODS, twice)
-    assert world.settle() == ["c", "c status"]
+    assert world.run_until_idle() == ["c", "c status"]
 
 
 @pytest.mark.parametrize("change", ["labels", "taints", "unschedulable", "Ready", "gone"])
@@ -184,7 +188,7 @@ def test_a_node_that_changes_is_seen_anew(change: str) -> None:
     for name in ("c", "d"):
         world.put(RESOURCE_CLAIMS, claim(name))
     world.put(PODS, pod("p", "c", nodeSelector={"zone": "x"}))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "b"
     changed = copy.deepcopy(labelled)
     match change:
@@ -201,7 +205,7 @@ def test_a_node_that_changes_is_seen_anew(change: str) -> None:
     else:
         world.put(NODES, changed)
     world.put(PODS, pod("q", "d", nodeSelector={"zone": "x"}))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("d") is None
 
 
@@ -210,7 +214,7 @@ def test_a_nominated_node_without_a_card_is_passed_by() -> None:
     world.put(RESOURCE_CLAIMS, allocated("x", "b", "whole-0000-00-00-0", "whole-0000-01-00-0"))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
 
 
@@ -223,7 +227,7 @@ def test_another_claims_node_is_followed() -> None:
     world.put(RESOURCE_CLAIMS, theirs)
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", "theirs"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "b"
 
 
@@ -232,14 +236,14 @@ def test_no_card_is_given_twice_before_the_watch_tells() -> None:
     for name in ("one", "two", "three", "four"):
         world.put(RESOURCE_CLAIMS, claim(name))
         world.put(PODS, pod(name, name))
-    world.settle()
+    world.run_until_idle()
     results = [
         (each["pool"], each["device"])
         for name in ("one", "two", "three")
         for each in world.claim(name)["status"]["allocation"]["devices"]["results"]
     ]
     assert len(set(results)) == 3
-    assert "Pod four: 3 cards: 3 held; 1 requested" in world.ears.told
+    assert "Pod four: 3 cards: 3 held; 1 requested" in world.recorder.notes
 
 
 TOLD = {
@@ -277,20 +281,20 @@ def test_told_on_pod_and_claim(slices: list[Object], requests: list[Object], wor
     world = World(slices)
     world.put(RESOURCE_CLAIMS, claim("c", requests))
     world.put(PODS, pod("p", "c"))
-    assert world.settle() == []
-    assert world.ears.told == [f"Pod p: {words}", f"ResourceClaim c: {words}"]
+    assert world.run_until_idle() == []
+    assert world.recorder.notes == [f"Pod p: {words}", f"ResourceClaim c: {words}"]
 
 
 def test_what_came_too_soon_is_told_later() -> None:
     world = World([])
-    world.ears.deaf_for = 20.0
+    world.recorder.blocked_for = 20.0
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
-    assert world.ears.told == []
-    world.ears.deaf_for = 0.0
+    world.run_until_idle()
+    assert world.recorder.notes == []
+    world.recorder.blocked_for = 0.0
     world.after(20.0)
-    assert world.ears.told[0] == "Pod p: no ResourceSlice of gcu.enflame.com is published"
+    assert world.recorder.notes[0] == "Pod p: no ResourceSlice of gcu.enflame.com is published"
 
 
 def test_no_node_fits_is_told_with_the_reasons() -> None:
@@ -298,8 +302,8 @@ def test_no_node_fits_is_told_with_the_reasons() -> None:
     world.put(NODES, node("b") | {"status": {}})
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", nodeSelector={"zone": "x"}))
-    world.settle()
-    assert world.ears.told[0] == (
+    world.run_until_idle()
+    assert world.recorder.notes[0] == (
         "Pod p: no node fits the pod: 2 nodes: 1 excluded by the pod's nodeSelector, 1 not ready"
     )
 
@@ -313,8 +317,8 @@ def test_containers_that_share_some_requests_are_refused() -> None:
         {"name": "part", "resources": {"claims": [{"name": "c", "request": "x"}]}},
     ]
     world.put(PODS, overlapping)
-    assert world.settle() == []
-    assert "containers 'all' and 'part'" in world.ears.told[0]
+    assert world.run_until_idle() == []
+    assert "containers 'all' and 'part'" in world.recorder.notes[0]
 
 
 def test_a_new_slice_brings_waiting_pods_up_by_urgency() -> None:
@@ -322,10 +326,10 @@ def test_a_new_slice_brings_waiting_pods_up_by_urgency() -> None:
     for name, priority in (("low", 1), ("high", 9)):
         world.put(RESOURCE_CLAIMS, claim(name))
         world.put(PODS, pod(name, name, priority=priority))
-    world.settle()
+    world.run_until_idle()
     [published] = pool("a", [device("whole", 0)])
     world.put(RESOURCE_SLICES, published)
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("high") == "a"
     assert world.node_of("low") is None
 
@@ -335,22 +339,22 @@ def test_a_freed_card_goes_to_the_next() -> None:
     world.put(RESOURCE_CLAIMS, allocated("x", "a", "whole-0000-00-00-0"))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     world.remove(RESOURCE_CLAIMS, "x")
-    assert world.settle() == ["c", "c status"]
+    assert world.run_until_idle() == ["c", "c status"]
 
 
 def test_a_heartbeat_wakes_nobody() -> None:
     world = World([])
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
-    told = len(world.ears.told)
+    world.run_until_idle()
+    told = len(world.recorder.notes)
     beating = node("a")
     beating["status"]["conditions"][0]["lastHeartbeatTime"] = "later"
     world.put(NODES, beating)
-    world.settle()
-    assert len(world.ears.told) == told
+    world.run_until_idle()
+    assert len(world.recorder.notes) == told
 
 
 def test_labels_and_annotations_bring_no_waiting_pod_up() -> None:
@@ -360,15 +364,15 @@ def test_labels_and_annotations_bring_no_waiting_pod_up() -> None:
     world.put(RESOURCE_CLAIMS, asked)
     for number in range(5):
         world.put(PODS, pod(f"p{number}", "c"))
-    world.settle()
+    world.run_until_idle()
     before = world.metric("gcu_controller_unsatisfied_total")
     for number in range(5):
         noted = {"annotations": {"note": str(number)}, "labels": {"nth": str(number)}}
         world.put(RESOURCE_CLAIMS, asked | {"metadata": asked["metadata"] | noted})
         user = pod("p1", "c")
         world.put(PODS, user | {"metadata": user["metadata"] | noted})
-        world.settle()
+        world.run_until_idle()
     assert world.metric("gcu_controller_unsatisfied_total") == before == 5
     world.put(RESOURCE_CLAIMS, asked | {"spec": claim("c")["spec"]})
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"

@@ -21,22 +21,22 @@ def released(slices: list[Object] | None = None, users: str = "p") -> World:
     world.put(RESOURCE_CLAIMS, claim("c"))
     for name in users:
         world.put(PODS, pod(name, "c"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
-    world.port.reads.clear()
+    world.api.reads.clear()
     world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    world.settle()
+    world.run_until_idle()
     return world
 
 
 def test_the_deciding_thread_does_not_wait_for_it() -> None:
     world = released()
-    world.hands.tied = True
+    world.pool.is_paused = True
     world.after(QUIET)
-    assert world.port.reads == []
-    world.hands.untie()
-    assert world.port.reads == ["pods p"]
-    world.settle()
+    assert world.api.reads == []
+    world.pool.resume()
+    assert world.api.reads == ["pods p"]
+    world.run_until_idle()
     assert world.node_of("c") == "b"
 
 
@@ -44,14 +44,14 @@ def test_what_it_would_get_is_nobody_elses_meanwhile() -> None:
     world = released()
     for name, on in (("x", "a"), ("y", "b")):
         world.put(RESOURCE_CLAIMS, allocated(name, on, CARD))
-    world.settle()
-    world.hands.tied = True
+    world.run_until_idle()
+    world.pool.is_paused = True
     world.after(QUIET)
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d"))
-    world.settle()
-    world.hands.untie()
-    world.settle()
+    world.run_until_idle()
+    world.pool.resume()
+    world.run_until_idle()
     assert (world.node_of("c"), world.node_of("d")) == ("b", None)
 
 
@@ -61,28 +61,28 @@ def test_it_is_not_read_while_nothing_can_be_had() -> None:
     world.after(QUIET)
     for number in range(10):
         world.put(NODES, node(f"new-{number}"))
-        world.settle()
-    assert world.port.reads == []
+        world.run_until_idle()
+    assert world.api.reads == []
 
 
 def test_a_pod_that_was_bound_meanwhile_is_served_on_its_node() -> None:
     world = released()
-    world.port.keep(PODS, pod("p", "c", nodeName="a"))  # the watch has not told yet
+    world.api.store(PODS, pod("p", "c", nodeName="a"))  # the watch has not delivered it yet
     world.after(QUIET)
     assert world.node_of("c") == "a"
 
 
 def test_what_was_read_counts_until_the_watch_tells() -> None:
     world = released()
-    bound = world.hide(PODS, pod("p", "c", nodeName="a"))
+    bound = world.put_unseen(PODS, pod("p", "c", nodeName="a"))
     world.put(RESOURCE_CLAIMS, allocated("other", "a", CARD))
     world.after(QUIET)
     world.put(NODES, node("new"))
-    assert world.settle() == []
-    assert world.port.reads == ["pods p"]
-    world.inbox.put(ResourceEvent(PODS, Change.MODIFIED, bound))
+    assert world.run_until_idle() == []
+    assert world.api.reads == ["pods p"]
+    world.events.put(ResourceEvent(PODS, Change.MODIFIED, bound))
     world.remove(RESOURCE_CLAIMS, "other")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
 
 
@@ -93,23 +93,23 @@ def test_a_pod_that_went_meanwhile_gets_nothing(how: str) -> None:
     for name in "pq":
         other = pod(name, "c")
         other["metadata"]["uid"] = f"another-{name}"
-        world.port.keep(PODS, other)
+        world.api.store(PODS, other)
         if how == "deleted":
-            del world.port.live[PODS, name]
+            del world.api.live[PODS, name]
     assert world.after(QUIET) == []
-    assert sorted(world.port.reads) == ["pods p", "pods q"]
+    assert sorted(world.api.reads) == ["pods p", "pods q"]
 
 
 def test_others_may_have_what_a_pod_that_went_would_have_got() -> None:
     world = released(pool("a", [device("whole", 0)]))
-    world.hands.tied = True
+    world.pool.is_paused = True
     world.after(600.0)
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d"))
-    world.settle()
-    del world.port.live[PODS, "p"]
-    world.hands.untie()
-    world.settle()
+    world.run_until_idle()
+    del world.api.live[PODS, "p"]
+    world.pool.resume()
+    world.run_until_idle()
     assert world.node_of("d") == "a"
 
 
@@ -119,19 +119,19 @@ def test_a_pod_that_was_first_read_to_have_failed_waits_no_longer() -> None:
     world.put(RESOURCE_CLAIMS, allocated("other", "a", CARD))
     world.after(600.0)
     assert world.metric("gcu_controller_waiting_pods") == 1
-    failed = world.hide(PODS, pod("p", "c", status={"phase": "Failed"}))
+    failed = world.put_unseen(PODS, pod("p", "c", status={"phase": "Failed"}))
     world.remove(RESOURCE_CLAIMS, "other")
-    assert world.settle() == []
-    assert world.port.reads == ["pods p"]
-    world.inbox.put(ResourceEvent(PODS, Change.MODIFIED, failed))
-    world.settle()
+    assert world.run_until_idle() == []
+    assert world.api.reads == ["pods p"]
+    world.events.put(ResourceEvent(PODS, Change.MODIFIED, failed))
+    world.run_until_idle()
     assert world.metric("gcu_controller_waiting_pods") == 0
 
 
 def test_it_is_read_before_each_try() -> None:
     world = released()
-    world.port.refuse = [Conflict("changed", status=409)]
+    world.api.write_errors = [Conflict("changed", status=409)]
     assert world.after(QUIET) == ["c status"]
-    world.port.keep(PODS, pod("p", "c", nodeName="a"))  # the watch has not told yet
+    world.api.store(PODS, pod("p", "c", nodeName="a"))  # the watch has not delivered it yet
     world.after(1.0)
     assert world.node_of("c") == "a"

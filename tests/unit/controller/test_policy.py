@@ -26,7 +26,7 @@ def test_the_policy_chooses_the_node(policy: Policy, nodes: set[str]) -> None:
     world = World(policy=policy)
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     assert {world.node_of("c")} == nodes
 
 
@@ -39,7 +39,7 @@ def test_a_claim_chooses_for_itself() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, configured("c", nodes="spread"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "b"
     [entry] = world.claim("c")["status"]["allocation"]["devices"]["config"]
     assert entry["source"] == "FromClaim"
@@ -49,9 +49,9 @@ def test_wrong_configuration_is_told_and_nothing_is_written() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, configured("c", node="spread"))
     world.put(PODS, pod("p", "c"))
-    assert world.settle() == []
-    assert [each.partition(":")[0] for each in world.ears.told] == ["Pod p", "ResourceClaim c"]
-    assert all("the field packing.node is unknown" in each for each in world.ears.told)
+    assert world.run_until_idle() == []
+    assert [each.partition(":")[0] for each in world.recorder.notes] == ["Pod p", "ResourceClaim c"]
+    assert all("the field packing.node is unknown" in each for each in world.recorder.notes)
 
 
 def of(name: str, places: int) -> Object:
@@ -75,7 +75,7 @@ def test_a_node_without_room_comes_last(places: tuple[int, int], chosen: str) ->
         world.put(NODES, of(name, count))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == chosen
 
 
@@ -87,7 +87,7 @@ def test_a_pod_that_waits_for_its_binding_takes_room() -> None:
     for name in ("one", "two"):
         world.put(RESOURCE_CLAIMS, claim(name))
         world.put(PODS, pod(name, name))
-    world.settle()
+    world.run_until_idle()
     assert (world.node_of("one"), world.node_of("two")) == ("a", "b")
 
 
@@ -97,5 +97,5 @@ def test_the_nominated_node_is_tried_though_it_has_no_room() -> None:
     world.put(NODES, of("a", 1))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "b"

@@ -29,14 +29,14 @@ def granted(*names: str, slices: list[Object] | None = None) -> World:
     for name in names or ("c",):
         world.put(RESOURCE_CLAIMS, claim(name))
     world.put(PODS, pod("p", *(names or ("c",))))
-    world.settle()
+    world.run_until_idle()
     return world
 
 
 def test_an_orphan_is_released() -> None:
     world = granted()
     world.remove(PODS, "p")
-    assert world.settle() == ["c status"]
+    assert world.run_until_idle() == ["c status"]
     assert allocation(world.claim("c")) is None
 
 
@@ -58,41 +58,41 @@ def test_not_an_orphan(change: str) -> None:
             found["metadata"]["ownerReferences"] = [owner]
     world.put(RESOURCE_CLAIMS, found)
     world.remove(PODS, "p")
-    assert world.settle() == []
+    assert world.run_until_idle() == []
 
 
 def test_a_reservation_in_the_meantime_is_a_conflict_and_wins() -> None:
     world = granted()
     world.remove(PODS, "p")
-    world.port.refuse = [Conflict("reserved", status=409)]
+    world.api.write_errors = [Conflict("reserved", status=409)]
     live = reserved(world.claim("c"), "q")
-    world.port.keep(RESOURCE_CLAIMS, live)
-    world.settle()
+    world.api.store(RESOURCE_CLAIMS, live)
+    world.run_until_idle()
     world.after(60.0)
     assert allocation(world.claim("c")) is not None
-    assert world.port.writes[-1] == "c status"
-    assert len(world.port.writes) == 3  # finalizer, allocation, the one that met the conflict
+    assert world.api.writes[-1] == "c status"
+    assert len(world.api.writes) == 3  # finalizer, allocation, the one that met the conflict
 
 
 def test_the_scheduler_cleared_it_quiet_live_read_then_another_node() -> None:
     world = granted()
     assert world.node_of("c") == "a"
     world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    assert world.settle() == []
+    assert world.run_until_idle() == []
     assert world.after(QUIET - 0.1) == []
-    assert world.port.reads == []
+    assert world.api.reads == []
     assert world.after(0.1) == ["c status"]
-    assert world.port.reads == ["pods p"]
+    assert world.api.reads == ["pods p"]
     assert world.node_of("c") == "b"
 
 
 def test_nodes_that_all_failed_are_told_and_tried_again() -> None:
     world = granted(slices=pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    world.settle()
+    world.run_until_idle()
     world.after(QUIET)
     assert world.node_of("c") is None
-    assert "1 refused by the scheduler lately" in world.ears.told[-1]
+    assert "1 refused by the scheduler lately" in world.recorder.notes[-1]
     world.after(RETRY)
     assert world.node_of("c") == "a"
 
@@ -101,7 +101,7 @@ def test_a_node_that_failed_long_ago_comes_after_those_that_were_not_tried() -> 
     world = granted()
     assert world.node_of("c") == "a"
     world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    world.settle()
+    world.run_until_idle()
     world.after(RETRY * 10)
     assert world.node_of("c") == "b"
 
@@ -111,7 +111,7 @@ def test_an_unschedulable_pod_gives_all_its_claims_back_together() -> None:
     first = world.node_of("c")
     assert world.node_of("d") == first
     world.put(PODS, pod("p", "c", "d", status=unschedulable()))
-    assert world.settle() == []
+    assert world.run_until_idle() == []
     assert world.after(PATIENCE - 1) == []
     assert world.after(1.0) == ["c status", "d status"]
     assert world.after(QUIET) == ["c status", "d status"]
@@ -128,9 +128,9 @@ def test_what_the_scheduler_said_before_the_allocation_counts_later() -> None:
     world = World([])
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", status=unschedulable()))
-    world.settle()
+    world.run_until_idle()
     world.put(RESOURCE_SLICES, pool("a", [device("whole", 0)])[0])
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
     assert world.after(PATIENCE) == []
     assert world.after(PATIENCE * 3) == ["c status"]
@@ -144,7 +144,7 @@ def test_a_pod_whose_preemption_wanted_its_claims_is_waited_for_until_it_is_trie
     message = words.format("Insufficient cpu", "cannot allocate all claims")
     said["conditions"][0]["message"] = message
     world.put(PODS, pod("p", "c", status=said))
-    world.settle()
+    world.run_until_idle()
     assert world.after(329.0) == []
     assert world.after(1.0) == ["c status"]
 
@@ -153,10 +153,10 @@ def test_a_pod_that_the_scheduler_is_binding_keeps_its_claims() -> None:
     """Its condition is from before; the nominated node says what goes on now."""
     world = granted()
     world.put(PODS, pod("p", "c", status=unschedulable() | {"nominatedNodeName": "a"}))
-    world.settle()
+    world.run_until_idle()
     assert world.after(PATIENCE * 3) == []
     world.put(PODS, pod("p", "c", status=unschedulable()))
-    world.settle()
+    world.run_until_idle()
     assert world.after(PATIENCE) == ["c status"]
 
 
@@ -164,7 +164,7 @@ def test_a_reserved_claim_is_never_taken_back() -> None:
     world = granted()
     world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
     world.put(PODS, pod("p", "c", status=unschedulable()))
-    world.settle()
+    world.run_until_idle()
     assert world.after(PATIENCE * 3) == []
 
 
@@ -172,7 +172,7 @@ def test_a_claim_that_others_wait_for_too_is_not_taken_back() -> None:
     world = granted()
     world.put(PODS, pod("q", "c"))
     world.put(PODS, pod("p", "c", status=unschedulable()))
-    world.settle()
+    world.run_until_idle()
     assert world.after(PATIENCE * 3) == []
 
 
@@ -180,7 +180,7 @@ def test_a_claim_that_no_user_can_be_placed_with_is_taken_back() -> None:
     world = granted()
     world.put(PODS, pod("p", "c", status=unschedulable()))
     world.put(PODS, pod("q", "c", status=unschedulable()))
-    world.settle()
+    world.run_until_idle()
     assert world.after(PATIENCE) == ["c status"]
 
 
@@ -189,7 +189,7 @@ def test_a_claim_that_another_pod_waited_for_is_taken_back_when_that_is_over(ove
     world = granted()
     world.put(PODS, pod("q", "c"))
     world.put(PODS, pod("p", "c", status=unschedulable()))
-    world.settle()
+    world.run_until_idle()
     assert world.after(PATIENCE * 3) == []
     if over == "deleted":
         world.remove(PODS, "q")
@@ -208,7 +208,7 @@ def test_a_claim_is_taken_back_beside_a_pod_that_the_scheduler_does_not_look_at(
         other["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     world.put(PODS, other)
     world.put(PODS, pod("p", "c", status=unschedulable()))
-    world.settle()
+    world.run_until_idle()
     assert world.after(PATIENCE) == ["c status"]
 
 
@@ -217,14 +217,14 @@ def test_half_of_a_pods_claims_is_given_back_when_the_rest_cannot_follow() -> No
     world = World(_two_nodes_of_two())
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     node = world.node_of("c")
     assert node is not None
     world.put(RESOURCE_CLAIMS, allocated("x", node, "whole-0000-01-00-0"))
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.remove(PODS, "p")
     world.put(PODS, pod("p", "c", "d"))
-    world.settle()
+    world.run_until_idle()
     world.after(QUIET)
     assert world.node_of("c") == world.node_of("d") != node
 
@@ -236,7 +236,7 @@ def test_the_last_users_end_is_no_failure_of_the_node() -> None:
     world.put(PODS, pod("p", "c", nodeName="a", status={"phase": "Succeeded"}))
     world.put(PODS, pod("q", "c"))
     world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    world.settle()
+    world.run_until_idle()
     world.after(QUIET)
     assert world.node_of("c") == "a"
 
@@ -247,7 +247,7 @@ def test_a_claim_whose_pod_was_bound_elsewhere_follows_it() -> None:
     assert world.node_of("c") == "a"
     world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
     world.put(PODS, pod("p", "c", nodeName="b"))
-    assert world.settle() == ["c status"]
+    assert world.run_until_idle() == ["c status"]
     assert "reservedFor" not in world.claim("c")["status"]
     assert world.after(QUIET) == ["c status"]
     assert world.node_of("c") == "b"
@@ -261,7 +261,7 @@ def test_of_a_claim_in_use_all_is_written() -> None:
     found["spec"]["devices"]["constraints"] = [{"matchAttribute": "gcu.enflame.com/model"}]
     world.put(RESOURCE_CLAIMS, found)
     world.put(PODS, pod("p", "c", nodeName="b"))
-    assert world.settle() == ["c status"]
+    assert world.run_until_idle() == ["c status"]
     for part in ("metadata", "spec"):
         written = {k: v for k, v in world.claim("c")[part].items() if k != "resourceVersion"}
         assert written == {k: v for k, v in found[part].items() if k != "resourceVersion"}
@@ -273,8 +273,8 @@ def test_a_claim_in_use_that_has_changed_is_not_released() -> None:
     world.put(RESOURCE_CLAIMS, found)
     found["status"]["reservedFor"].append({"resource": "pods", "name": "q", "uid": "uid-q"})
     world.put(PODS, pod("p", "c", nodeName="b"))
-    world.hide(RESOURCE_CLAIMS, found)
-    assert world.settle() == []
+    world.put_unseen(RESOURCE_CLAIMS, found)
+    assert world.run_until_idle() == []
     assert world.node_of("c") == "a"
 
 
@@ -302,7 +302,7 @@ def test_a_claim_that_does_not_follow_its_pod(change: str) -> None:
             found["metadata"]["managedFields"] = written_by("kube-scheduler")
     world.put(RESOURCE_CLAIMS, found)
     world.put(PODS, pod("p", "c", nodeName=where))
-    assert world.settle() == []
+    assert world.run_until_idle() == []
     assert world.after(QUIET) == []
 
 
@@ -310,9 +310,9 @@ def test_a_waiting_pod_gets_what_an_orphan_gave_back() -> None:
     world = granted(slices=pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("d", [request()]))
     world.put(PODS, pod("q", "d"))
-    world.settle()
+    world.run_until_idle()
     world.remove(PODS, "p")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("d") == "a"
 
 

@@ -10,7 +10,7 @@ from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object, allocation, results
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
-from tests.unit.controller.world import FAIRNESS, Port, World, pod
+from tests.unit.controller.world import FAIRNESS, FakeApi, World, pod
 
 
 def again(obj: Object) -> Object:
@@ -20,44 +20,44 @@ def again(obj: Object) -> Object:
 
 def replace_while_written(world: World) -> None:
     """c and its pod are replaced while c is being written, and the new c is being written, too."""
-    world.hands.tied = True
+    world.pool.is_paused = True
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     world.remove(PODS, "p")
     world.remove(RESOURCE_CLAIMS, "c")
     world.put(RESOURCE_CLAIMS, again(claim("c")))
     world.put(PODS, again(pod("p", "c")))
-    world.settle()
-    assert len(world.hands.given) == 2
+    world.run_until_idle()
+    assert len(world.pool.submitted) == 2
 
 
 def end_first_write(world: World) -> None:
-    world.hands.given.pop(0)()
-    world.settle()
+    world.pool.submitted.pop(0)()
+    world.run_until_idle()
 
 
 def cards(world: World) -> Counter[str]:
-    claims = [each for (kind, _), each in world.port.live.items() if kind is RESOURCE_CLAIMS]
+    claims = [each for (kind, _), each in world.api.live.items() if kind is RESOURCE_CLAIMS]
     return Counter(each.device for claim in claims for each in results(claim))
 
 
 def test_a_failed_write_frees_nothing_of_the_claim_that_has_its_name_now() -> None:
     world = World(pool("a", [device("whole", 0), device("whole", 1)]))
     replace_while_written(world)
-    world.port.refuse = [Forbidden("it is another one", status=403)]
+    world.api.write_errors = [Forbidden("it is another one", status=403)]
     end_first_write(world)
     for name in "de":
         world.put(RESOURCE_CLAIMS, claim(name))
         world.put(PODS, pod(f"of-{name}", name))
-    world.settle()
-    world.hands.untie()
-    world.settle()
+    world.run_until_idle()
+    world.pool.resume()
+    world.run_until_idle()
     assert cards(world).most_common(1)[0][1] == 1, "a card was given to two claims"
     assert len(cards(world)) == 2
 
 
-class Mute(Port):
+class Mute(FakeApi):
     """Answers no write of an allocation, nor what became of it, while `is_mute`."""
 
     def __init__(self) -> None:
@@ -80,15 +80,17 @@ class Mute(Port):
 
 def test_unanswered_writes_to_claims_of_one_name_are_settled_one_by_one() -> None:
     port = Mute()
-    world = World(pool("a", [device("whole", 0), device("whole", 1)]), port=port)
+    world = World(pool("a", [device("whole", 0), device("whole", 1)]), api=port)
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     world.remove(PODS, "p")
     world.remove(RESOURCE_CLAIMS, "c")
     world.put(RESOURCE_CLAIMS, again(claim("c")))
     world.put(PODS, again(pod("p", "c")))
-    assert world.settle() == ["c"], "it does not wait until it is known what became of the other"
+    assert world.run_until_idle() == ["c"], (
+        "it does not wait until it is known what became of the other"
+    )
     port.is_mute = False
     world.remove(PODS, "p")
     world.remove(RESOURCE_CLAIMS, "c")
@@ -96,16 +98,16 @@ def test_unanswered_writes_to_claims_of_one_name_are_settled_one_by_one() -> Non
     for name in "de":
         world.put(RESOURCE_CLAIMS, claim(name))
         world.put(PODS, pod(f"of-{name}", name))
-    world.settle()
+    world.run_until_idle()
     assert [world.node_of("d"), world.node_of("e")] == ["a", "a"]
 
 
 def test_a_claim_that_was_never_written_is_not_marked_for_its_namesake() -> None:
     port = Mute()
-    world = World(port=port)
+    world = World(api=port)
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     world.remove(PODS, "p")
     world.remove(RESOURCE_CLAIMS, "c")
     world.put(RESOURCE_CLAIMS, again(claim("c")))
@@ -117,15 +119,15 @@ def test_a_late_word_of_the_old_claim_does_not_free_what_the_new_one_holds() -> 
     """A read that follows a conflict finds the new claim before the watch has told of it."""
     world = World(pool("a", [device("whole", 0)]))
     old = world.put(RESOURCE_CLAIMS, claim("c"))
-    world.settle()
-    changed = world.hide(RESOURCE_CLAIMS, claim("c"))
-    del world.port.live[RESOURCE_CLAIMS, "c"]
-    new = world.hide(RESOURCE_CLAIMS, again(allocated("c", "a", "whole-0000-00-00-0")))
-    world.inbox.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, new))
-    world.inbox.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, changed))
+    world.run_until_idle()
+    changed = world.put_unseen(RESOURCE_CLAIMS, claim("c"))
+    del world.api.live[RESOURCE_CLAIMS, "c"]
+    new = world.put_unseen(RESOURCE_CLAIMS, again(allocated("c", "a", "whole-0000-00-00-0")))
+    world.events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, new))
+    world.events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, changed))
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d"))
-    world.settle()
+    world.run_until_idle()
     assert old["metadata"]["uid"] != new["metadata"]["uid"]
     assert allocation(world.claim("d")) is None
 
@@ -133,10 +135,10 @@ def test_a_late_word_of_the_old_claim_does_not_free_what_the_new_one_holds() -> 
 def test_a_new_claim_has_no_quiet_time_of_the_one_before() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, allocated("c", "a", "whole-0000-00-00-0"))
-    world.settle()
+    world.run_until_idle()
     world.put(RESOURCE_CLAIMS, again(claim("c")))
     world.put(PODS, pod("p", "c"))
-    assert world.settle() == ["c", "c status"]
+    assert world.run_until_idle() == ["c", "c status"]
     assert world.backoff._released == {}
 
 
@@ -147,14 +149,14 @@ def test_a_new_pod_has_not_waited_for_as_long_as_the_one_before() -> None:
     for name in "xy":
         world.put(RESOURCE_CLAIMS, claim(name))
     world.put(PODS, pod("p", "x"))
-    world.settle()
+    world.run_until_idle()
     world.time += FAIRNESS - 1
     world.remove(PODS, "p")
     world.put(PODS, again(pod("p", "x")))
-    world.settle()
+    world.run_until_idle()
     world.after(2.0)
     world.put(PODS, pod("q", "y"))
-    world.settle()
-    assert not any("reserved for" in told for told in world.ears.told)
+    world.run_until_idle()
+    assert not any("reserved for" in told for told in world.recorder.notes)
     world.after(FAIRNESS)
-    assert any("reserved for" in told for told in world.ears.told)
+    assert any("reserved for" in told for told in world.recorder.notes)

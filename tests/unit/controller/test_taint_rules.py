@@ -32,18 +32,18 @@ def test_nothing_of_the_driver_is_given_out_while_a_rule_taints_all(taint: Objec
     world = World()
     world.put(DEVICE_TAINT_RULES, rule(taint=taint))
     wanted(world)
-    assert world.settle() == []
+    assert world.run_until_idle() == []
     text = "3 cards: 3 tainted example.com/drain by DeviceTaintRule drain; 1 requested"
-    assert f"Pod c-pod: {text}" in world.ears.told
+    assert f"Pod c-pod: {text}" in world.recorder.notes
     world.remove(DEVICE_TAINT_RULES, "drain")
-    assert world.settle() == ["c", "c status"]
+    assert world.run_until_idle() == ["c", "c status"]
 
 
 def test_a_claim_goes_to_a_device_that_the_rule_leaves() -> None:
     world = World()
     world.put(DEVICE_TAINT_RULES, rule({"pool": f"{DRIVER}/a"}))
     wanted(world)
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "b"
 
 
@@ -51,7 +51,7 @@ def test_a_claim_that_tolerates_the_taint_is_served() -> None:
     world = World()
     world.put(DEVICE_TAINT_RULES, rule())
     wanted(world, tolerations=({"key": DRAIN["key"], "operator": "Exists"},))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
 
 
@@ -67,7 +67,7 @@ def test_rules_that_keep_nobody_off_our_devices(other: Object) -> None:
     world = World()
     world.put(DEVICE_TAINT_RULES, other)
     wanted(world)
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
 
 
@@ -76,16 +76,16 @@ def test_an_evicted_pod_does_not_come_back_to_the_device() -> None:
     makes another one, for the same claim."""
     world = World()
     wanted(world)
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
     device = allocation(world.claim("c"))["devices"]["results"][0]  # type: ignore[index]
     one = {"driver": DRIVER, "pool": device["pool"], "device": device["device"]}
     world.put(DEVICE_TAINT_RULES, rule(one, EVICT))
-    assert world.settle() == [], "an allocation is left to who evicts its pod"
+    assert world.run_until_idle() == [], "an allocation is left to who evicts its pod"
     world.remove(PODS, "c-pod")
     world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
     world.put(PODS, pod("c-pod-2", "c"))
-    assert world.settle() == []  # the quiet time
+    assert world.run_until_idle() == []  # the quiet time
     world.after(60.0)
     assert world.node_of("c") == "b"
 
@@ -94,16 +94,16 @@ def test_what_is_written_into_a_rule_while_pods_are_evicted_wakes_nobody() -> No
     world = World()
     drain = world.put(DEVICE_TAINT_RULES, rule(taint=EVICT))
     wanted(world)
-    world.settle()
+    world.run_until_idle()
     looks = world.metric("gcu_controller_unsatisfied_total")
     for message in ("2 pods need to be evicted", "1 pod needs to be evicted"):
         status = {"conditions": [{"type": "EvictionInProgress", "message": message}]}
         world.put(DEVICE_TAINT_RULES, copy.deepcopy(drain) | {"status": status})
-        world.settle()
+        world.run_until_idle()
     assert world.metric("gcu_controller_unsatisfied_total") == looks
 
 
 def test_nothing_is_decided_before_the_rules_are_known() -> None:
     world = World(listed=[each for each in WATCHED if each is not DEVICE_TAINT_RULES])
     wanted(world)
-    assert world.settle() == []
+    assert world.run_until_idle() == []

@@ -20,10 +20,10 @@ def test_the_histories_have_writes_in_hand() -> None:
     """So that the test above cannot pass by never being in danger."""
     server = Server()
     old = Replica(server)
-    old.hands.tied = True
+    old.pool.is_paused = True
     for number in range(PODS_IN_ALL):
-        old.hide(RESOURCE_CLAIMS, claim(f"c{number}"))
-        old.hide(PODS, pod(f"p{number}", f"c{number}"))
-    old.hear(len(server.log))
-    old.settle()
-    assert len(old.hands.given) == min(CARDS, LIMIT)
+        old.put_unseen(RESOURCE_CLAIMS, claim(f"c{number}"))
+        old.put_unseen(PODS, pod(f"p{number}", f"c{number}"))
+    old.receive(len(server.log))
+    old.run_until_idle()
+    assert len(old.pool.submitted) == min(CARDS, LIMIT)

@@ -83,13 +83,13 @@ def trace() -> Trace:
     world.put(RESOURCE_CLAIMS, claim("first"))
     world.put(RESOURCE_CLAIMS, claim("second"))
     world.put(PODS, pod("first", "first"))
-    world.settle()
+    world.run_until_idle()
     world.put(PODS, pod("second", "second"))
-    world.hands.tied = True
+    world.pool.is_paused = True
     found = Trace()
-    found.run(world.settle)
-    found.run(world.hands.untie)
-    assert world.port.writes[-1] == "second status"
+    found.run(world.run_until_idle)
+    found.run(world.pool.resume)
+    assert world.api.writes[-1] == "second status"
     return found
 
 

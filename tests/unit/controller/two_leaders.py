@@ -1,8 +1,8 @@
-"""Whatever an old leader still has in hand, and however late watches are: no card twice.
+"""Whatever writes an old leader has in flight, and however late watches are: no card twice.
 
 Two controllers share a server that knows resourceVersions. The worst old leader is one whose
-fence never shuts: it was stopped after it had looked, and everything that it had decided is
-written only after another one has taken over.
+fence never closes: it was suspended after the check, and everything that it had decided is
+written only after the other one has taken over.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claim import Object, results
 from tests.unit.controller.allocator.build import claim, device, pool
-from tests.unit.controller.world import Port, World, pod
+from tests.unit.controller.world import FakeApi, World, pod
 
 CARDS, PODS_IN_ALL = 3, 8
 
 
-class Server(Port):
-    """Refuses a write over another version than the present one, and tells every change."""
+class Server(FakeApi):
+    """Refuses a write over another version than the present one, and logs every change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,8 +40,8 @@ class Server(Port):
             merged |= {"metadata": body["metadata"]}
         return super().replace(resource, merged, subresource=subresource)
 
-    def keep(self, resource: Resource, obj: Object) -> Object:
-        stored = super().keep(resource, copy.deepcopy(obj))
+    def store(self, resource: Resource, obj: Object) -> Object:
+        stored = super().store(resource, copy.deepcopy(obj))
         self.log.append(ResourceEvent(resource, Change.MODIFIED, copy.deepcopy(stored)))
         return stored
 
@@ -51,21 +51,21 @@ class Server(Port):
 
 
 class Replica(World):
-    """One of the two, whose watch tells when the test says so."""
+    """One of the two, whose watch delivers when the test says so."""
 
     def __init__(self, server: Server) -> None:
-        super().__init__(pool("a", [device("whole", bus) for bus in range(CARDS)]), port=server)
+        super().__init__(pool("a", [device("whole", bus) for bus in range(CARDS)]), api=server)
         self._server = server
-        self._told = 0
+        self._delivered = 0
 
     def has_listed(self) -> None:
-        """What was told up to now stands in its first lists."""
-        self._told = len(self._server.log)
+        """All events up to now are in its first lists."""
+        self._delivered = len(self._server.log)
 
-    def hear(self, count: int) -> None:
-        for event in self._server.log[self._told :][:count]:
-            self.inbox.put(event)
-            self._told += 1
+    def receive(self, count: int) -> None:
+        for event in self._server.log[self._delivered :][:count]:
+            self.events.put(event)
+            self._delivered += 1
 
 
 def history(seed: int) -> tuple[Server, Replica, Replica]:
@@ -77,23 +77,23 @@ def history(seed: int) -> tuple[Server, Replica, Replica]:
     for replica in (old, new):
         replica.has_listed()
     for number in range(PODS_IN_ALL):
-        new.hide(RESOURCE_CLAIMS, claim(f"c{number}"))
-        new.hide(PODS, pod(f"p{number}", f"c{number}"))
-        old.hear(chance.randrange(8))
-        new.hear(chance.randrange(4))
-        old.hands.tied = chance.random() < 0.7
-        old.settle()
-        new.settle()
+        new.put_unseen(RESOURCE_CLAIMS, claim(f"c{number}"))
+        new.put_unseen(PODS, pod(f"p{number}", f"c{number}"))
+        old.receive(chance.randrange(8))
+        new.receive(chance.randrange(4))
+        old.pool.is_paused = chance.random() < 0.7
+        old.run_until_idle()
+        new.run_until_idle()
     for number in chance.sample(range(PODS_IN_ALL), 3):
         server.delete_pod(f"p{number}")
     if chance.random() < 0.5:
-        new.hear(len(server.log))
+        new.receive(len(server.log))
     new.lead("2")
-    new.settle()
-    while old.hands.given:
-        old.hands.given.pop(chance.randrange(len(old.hands.given)))()
-        new.hear(chance.randrange(6))
-        new.settle()
+    new.run_until_idle()
+    while old.pool.submitted:
+        old.pool.submitted.pop(chance.randrange(len(old.pool.submitted)))()
+        new.receive(chance.randrange(6))
+        new.run_until_idle()
     return server, old, new
 
 
@@ -107,11 +107,11 @@ def held(server: Server) -> list[tuple[str, str]]:
 
 
 def play(seed: int) -> None:
-    """One history, and what must hold at its end and once everything has been told."""
+    """One history, and what must hold at its end and once all events were delivered."""
     server, _, new = history(seed)
     assert len(held(server)) == len(set(held(server)))
-    new.hear(len(server.log))
+    new.receive(len(server.log))
     new.after(60.0)
-    new.hear(len(server.log))
+    new.receive(len(server.log))
     new.after(60.0)
     assert len(held(server)) == len(set(held(server))) == CARDS

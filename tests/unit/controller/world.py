@@ -1,7 +1,7 @@
-"""A controller without threads: objects are told, time is set, writes are looked at.
+"""A controller without threads: tests put objects, set the time, and read the writes.
 
-The port below it answers a write with the next resourceVersion, or with the error that a test put
-in; what an API server would make of the write is left to the control-plane tests.
+Its API answers a write with the next resourceVersion, or with an error that a test has set. What a
+real API server does with the write is shown by the control-plane tests.
 """
 
 from __future__ import annotations
@@ -59,27 +59,27 @@ SETTINGS = ControllerSettings(
 _SELECTORS = Selectors()
 
 
-class Port:
-    """Keeps what was written; `refuse` holds errors for the next writes, one each, and
-    `meanwhile` happens at the server just before such an error, `after_list` after each list.
-    `refuse_reads` and `refuse_lists` are likewise for reads of one object and for lists."""
+class FakeApi:
+    """Stores what was written. `write_errors` are for the next writes, one each; `read_errors` for
+    reads of one object, `list_errors` for lists. `before_error` is called before an error of a
+    write, `after_list` after each list."""
 
     def __init__(self) -> None:
         self.live: dict[tuple[Resource, str], Object] = {}
         self.writes: list[str] = []
         self.reads: list[str] = []
-        self.refuse: list[Exception] = []
-        self.meanwhile: Callable[[], object] = lambda: None
-        self.refuse_reads: list[Exception] = []
-        self.refuse_lists: list[KubeError] = []
+        self.write_errors: list[Exception] = []
+        self.before_error: Callable[[], object] = lambda: None
+        self.read_errors: list[Exception] = []
+        self.list_errors: list[KubeError] = []
         self.after_list: Callable[[], object] = lambda: None
         self.lists: list[str] = []
         self.version = 100
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         self.reads.append(f"{resource.plural} {name}")
-        if self.refuse_reads:
-            raise self.refuse_reads.pop(0)
+        if self.read_errors:
+            raise self.read_errors.pop(0)
         found = self.live.get((resource, name))
         if found is None:
             raise NotFound("gone", status=404)
@@ -88,24 +88,24 @@ class Port:
     def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         name = body["metadata"]["name"]
         self.writes.append(f"{name} {subresource}".strip())
-        if self.refuse:
-            self.meanwhile()
-            raise self.refuse.pop(0)
+        if self.write_errors:
+            self.before_error()
+            raise self.write_errors.pop(0)
         stored = copy.deepcopy(body)
         if subresource == "status" and allocation(stored) is not None:
             stored["metadata"]["managedFields"] = written_by(MANAGER)
-        return self.keep(resource, stored)
+        return self.store(resource, stored)
 
     def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
         name = body["metadata"]["name"]
         self.writes.append(f"{name} create")
-        if self.refuse:
-            raise self.refuse.pop(0)
+        if self.write_errors:
+            raise self.write_errors.pop(0)
         if (resource, name) in self.live:
             raise AlreadyExists("there is one", status=409)
         # Not that of one of the same name before it.
         made = body | {"metadata": body["metadata"] | {"uid": f"uid-{name}-{self.version}"}}
-        return self.keep(resource, copy.deepcopy(made))
+        return self.store(resource, copy.deepcopy(made))
 
     def delete(
         self, resource: Resource, name: str, *, namespace: str, uid: str, resource_version: str
@@ -130,7 +130,7 @@ class Port:
             "finalizers": [*metadata.get("finalizers", ()), *finalizers],
             "annotations": {**metadata.get("annotations", {}), **annotations},
         }
-        return self.keep(resource, obj | {"metadata": changed})
+        return self.store(resource, obj | {"metadata": changed})
 
     def list(self, resource: Resource, *, decoder: Decoder = WHOLE, **_: str) -> Listing:
         self.lists.append(resource.plural)
@@ -143,8 +143,8 @@ class Port:
         )
 
     def _listed(self, resource: Resource, decode: Callable[[Object], Object]) -> Listing:
-        if self.refuse_lists:
-            raise self.refuse_lists.pop(0)
+        if self.list_errors:
+            raise self.list_errors.pop(0)
         found = [decode(obj) for (kind, _), obj in self.live.items() if kind is resource]
         listing = Listing(tuple(found), str(self.version))
         self.after_list()
@@ -152,30 +152,30 @@ class Port:
 
     def patch(self, resource: Resource, name: str, body: Object, **_: Any) -> Object:
         self.writes.append(f"{name} patch")
-        if self.refuse:
-            self.meanwhile()
-            raise self.refuse.pop(0)
+        if self.write_errors:
+            self.before_error()
+            raise self.write_errors.pop(0)
         found = copy.deepcopy(self.get(resource, name))
         if found["metadata"]["uid"] != body["metadata"]["uid"]:
             raise Conflict("another object", status=409)
         gone = {each["name"] for each in body["spec"]["schedulingGates"]}
         gates = [each for each in found["spec"]["schedulingGates"] if each["name"] not in gone]
         found["spec"]["schedulingGates"] = gates
-        return self.keep(resource, found)
+        return self.store(resource, found)
 
-    def keep(self, resource: Resource, obj: Object) -> Object:
+    def store(self, resource: Resource, obj: Object) -> Object:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         self.live[resource, obj["metadata"]["name"]] = obj
         return obj
 
 
-class Hands(Executor):
-    """Does at once what it is given; while `tied`, only when `untie` is called."""
+class ManualExecutor(Executor):
+    """Executes at once what is submitted; while `is_paused`, only when `resume` is called."""
 
     def __init__(self) -> None:
-        self.tied = False
-        self.given: list[Callable[[], None]] = []
+        self.is_paused = False
+        self.submitted: list[Callable[[], None]] = []
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -186,65 +186,65 @@ class Hands(Executor):
             except Exception as error:  # noqa: BLE001 - as an executor of threads does it
                 future.set_exception(error)
 
-        self.given.append(work)
-        if not self.tied:
-            self.untie()
+        self.submitted.append(work)
+        if not self.is_paused:
+            self.resume()
         return future
 
-    def untie(self) -> None:
-        """Do all that was given."""
-        self.tied = False
-        given, self.given = self.given, []
-        for work in given:
+    def resume(self) -> None:
+        """Execute all that was submitted."""
+        self.is_paused = False
+        submitted, self.submitted = self.submitted, []
+        for work in submitted:
             work()
 
 
-class Ears:
-    """Writes down the events; while deaf, says for how many seconds more."""
+class FakeRecorder:
+    """Notes the events; with `blocked_for` it sends none, and returns these seconds."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
-        self.deaf_for = 0.0
+        self.notes: list[str] = []
+        self.blocked_for = 0.0
 
     def record(
         self, regarding: Object, *, kind: EventType, reason: str, note: Note, action: str
     ) -> float:
-        if self.deaf_for:
-            return self.deaf_for
+        if self.blocked_for:
+            return self.blocked_for
         text = note if isinstance(note, str) else note()
-        self.told.append(f"{regarding['kind']} {regarding['metadata']['name']}: {text}")
+        self.notes.append(f"{regarding['kind']} {regarding['metadata']['name']}: {text}")
         return 0.0
 
 
 class World:
-    """Two nodes, `a` with one card and `b` with two, unless told otherwise."""
+    """Two nodes, `a` with one card and `b` with two, unless `slices` are given."""
 
     def __init__(
         self,
         slices: Sequence[Object] | None = None,
         *,
         listed: Sequence[Resource] = WATCHED,
-        port: Port | None = None,
+        api: FakeApi | None = None,
         policy: Policy = POLICY,
     ) -> None:
         self.time = 1000.0
-        self.look_takes = 0.0  # seconds that pass with each look at the clock within a decision
-        self.port = port or Port()
-        self.ears = Ears()
+        self.check_seconds = 0.0  # seconds that pass with each check of a decision's allowance
+        self.api = api or FakeApi()
+        self.recorder = FakeRecorder()
         self._decoders = decoders()
-        self.inbox = EventQueue(self.clock)
+        self.events = EventQueue(self.clock)
         self.fence = Fence(self.clock)
         self.lead()
         self._registry = CollectorRegistry()
-        self.hands = Hands()
-        _SELECTORS.allowance = Allowance(self.look)
+        self.pool = ManualExecutor()
+        _SELECTORS.allowance = Allowance(self.decision_clock)
         self.worker, context = new_worker(
             SETTINGS.model_copy(update={"pack_nodes": policy.nodes, "pack_cards": policy.cards}),
-            cast("Api", self.port),
+            cast("Api", self.api),
             self._registry,
-            recorder=self.ears,
-            pool=self.hands,
-            events=self.inbox,
+            recorder=self.recorder,
+            pool=self.pool,
+            events=self.events,
             fence=self.fence,
             selectors=_SELECTORS,
             clock=self.clock,
@@ -267,16 +267,16 @@ class World:
             (PODS, []),
         ):
             if resource in listed:
-                listed_ones = [self.port.keep(resource, _with_uid(each)) for each in items]
-                self.inbox.put(Replaced(resource, [self._seen(resource, e) for e in listed_ones]))
+                listed_ones = [self.api.store(resource, _with_uid(each)) for each in items]
+                self.events.put(Replaced(resource, [self._seen(resource, e) for e in listed_ones]))
         self.worker.run_once(0)  # it leads, and begins its term
 
     def clock(self) -> float:
         return self.time
 
-    def look(self) -> float:
-        """A decision looks at the clock."""
-        self.time += self.look_takes
+    def decision_clock(self) -> float:
+        """The clock of the allowance of decisions."""
+        self.time += self.check_seconds
         return self.time
 
     def lead(self, term: str = "1") -> None:
@@ -284,20 +284,20 @@ class World:
         self.fence.open_until(float("inf"), term)
 
     def put(self, resource: Resource, obj: Object) -> Object:
-        """Someone created or changed the object, and the watch tells."""
-        known = (resource, obj["metadata"]["name"]) in self.port.live
-        stored = self.hide(resource, obj)
+        """Someone created or changed the object, and the watch delivers it."""
+        known = (resource, obj["metadata"]["name"]) in self.api.live
+        stored = self.put_unseen(resource, obj)
         change = Change.MODIFIED if known else Change.ADDED
-        self.inbox.put(ResourceEvent(resource, change, self._seen(resource, stored)))
+        self.events.put(ResourceEvent(resource, change, self._seen(resource, stored)))
         return stored
 
-    def hide(self, resource: Resource, obj: Object) -> Object:
-        """Someone created or changed the object, and the watch has not told yet."""
-        return self.port.keep(resource, _with_uid(obj))
+    def put_unseen(self, resource: Resource, obj: Object) -> Object:
+        """Someone created or changed the object, and the watch has not delivered it yet."""
+        return self.api.store(resource, _with_uid(obj))
 
     def remove(self, resource: Resource, name: str) -> None:
-        gone = self.port.live.pop((resource, name))
-        self.inbox.put(ResourceEvent(resource, Change.DELETED, self._seen(resource, gone)))
+        gone = self.api.live.pop((resource, name))
+        self.events.put(ResourceEvent(resource, Change.DELETED, self._seen(resource, gone)))
 
     def _seen(self, resource: Resource, obj: Object) -> Object:
         """The object as a watch decodes it."""
@@ -309,26 +309,26 @@ class World:
         return found
 
     def claim(self, name: str) -> Object:
-        return self.port.live[RESOURCE_CLAIMS, name]
+        return self.api.live[RESOURCE_CLAIMS, name]
 
     def node_of(self, name: str) -> str | None:
         """The node that the claim is allocated on, by its only result's pool."""
         found = allocation(self.claim(name))
         return None if found is None else found["devices"]["results"][0]["pool"].split("/")[1]
 
-    def settle(self) -> list[str]:
-        """Let the controller do all that is due; gives its writes."""
-        before = len(self.port.writes)
+    def run_until_idle(self) -> list[str]:
+        """Let the controller do all that is due; returns its writes."""
+        before = len(self.api.writes)
         for _ in range(100):
             self.worker.run_once(0)
             patience = self.worker.next_wakeup()
-            if (patience is None or patience > 0) and not len(self.inbox):
-                return self.port.writes[before:]
-        raise AssertionError("the controller never comes to rest")
+            if (patience is None or patience > 0) and not len(self.events):
+                return self.api.writes[before:]
+        raise AssertionError("the controller is never idle")
 
     def after(self, seconds: float) -> list[str]:
         self.time += seconds
-        return self.settle()
+        return self.run_until_idle()
 
 
 def written_by(manager: str) -> list[Object]:

@@ -68,18 +68,18 @@ def test_four_replicas(policy: Policy, places: list[str]) -> None:
     found = world(policy)
     for number in range(4):
         replica(found, f"c{number}")
-        found.settle()
+        found.run_until_idle()
     assert [place(found, f"c{number}") for number in range(4)] == places
 
 
 def test_all_at_once_while_nothing_is_written_yet() -> None:
     found = world(BOTH)
-    found.hands.tied = True
+    found.pool.is_paused = True
     for number in range(4):
         replica(found, f"c{number}")
-    found.settle()
-    found.hands.untie()
-    found.settle()
+    found.run_until_idle()
+    found.pool.resume()
+    found.run_until_idle()
     assert {place(found, f"c{number}") for number in range(4)} == {"a0", "b0", "a1", "b1"}
 
 
@@ -88,7 +88,7 @@ def test_only_replicas_keep_apart(workload: str | None) -> None:
     found = world(BOTH)
     replica(found, "one", workload)
     replica(found, "two")
-    found.settle()
+    found.run_until_idle()
     assert (place(found, "one")[0], place(found, "two")[0]) == ("a", "a")
 
 
@@ -96,17 +96,17 @@ def test_pods_by_hand_are_no_replicas_of_each_other() -> None:
     found = world(BOTH)
     replica(found, "one", None)
     replica(found, "two", None)
-    found.settle()
+    found.run_until_idle()
     assert (place(found, "one"), place(found, "two")) == ("a0", "a1")
 
 
 def test_a_replica_that_has_ended_keeps_nobody_away() -> None:
     found = world(BOTH)
     replica(found, "one")
-    found.settle()
+    found.run_until_idle()
     found.remove(PODS, "pod-one")
     replica(found, "two")
-    found.settle()
+    found.run_until_idle()
     assert place(found, "two")[0] == "a"
 
 
@@ -115,12 +115,12 @@ def test_a_replica_of_before_a_new_template_keeps_nobody_away() -> None:
     found = world(BOTH)
     replica(found, "one")
     replica(found, "two")
-    found.settle()
-    adopted = found.port.live[PODS, "pod-one"]
+    found.run_until_idle()
+    adopted = found.api.live[PODS, "pod-one"]
     adopted["metadata"]["ownerReferences"] = [{"uid": "other", "controller": True}]
     found.put(PODS, adopted)
     replica(found, "three", "other")
-    found.settle()
+    found.run_until_idle()
     assert [place(found, name)[0] for name in ("one", "two", "three")] == ["a", "b", "b"]
 
 
@@ -142,10 +142,10 @@ def test_a_look_costs_no_more_with_more_replicas(
         found = world(BOTH)
         for number in range(count):
             replica(found, f"c{number}")
-            found.settle()
+            found.run_until_idle()
         looks.clear()
         replica(found, "last")
-        found.settle()
+        found.run_until_idle()
         return len(looks)
 
     assert cost_among(60) == cost_among(30)
@@ -157,20 +157,20 @@ def test_a_claim_that_says_so_itself() -> None:
     found = world(Policy())
     replica(found, "one", config=config)
     replica(found, "two", config=config)
-    found.settle()
+    found.run_until_idle()
     assert {place(found, "one"), place(found, "two")} == {"a0", "b0"}
 
 
 def test_a_device_that_vanished_from_its_slice_is_still_the_replicas() -> None:
     found = world(NODES)
     replica(found, "one")
-    found.settle()
-    published = found.port.live[RESOURCE_SLICES, "a-1-0"]
+    found.run_until_idle()
+    published = found.api.live[RESOURCE_SLICES, "a-1-0"]
     held = names("shared", 0)[0]
     left = [each for each in published["spec"]["devices"] if each["name"] != held]
     found.put(RESOURCE_SLICES, {**published, "spec": {**published["spec"], "devices": left}})
     replica(found, "two")
-    found.settle()
+    found.run_until_idle()
     assert (place(found, "one"), place(found, "two")) == ("a0", "b0")
 
 
@@ -182,7 +182,7 @@ def test_what_the_pod_itself_holds_keeps_it_from_nothing() -> None:
     owned = pod("p", "x", "more")
     owned["metadata"]["ownerReferences"] = [{"uid": "rs", "controller": True}]
     found.put(PODS, owned)
-    found.settle()
+    found.run_until_idle()
     assert place(found, "more") == "a0"
 
 

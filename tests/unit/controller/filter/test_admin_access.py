@@ -29,7 +29,7 @@ def one_card() -> World:
 def ask(world: World, asked: Object, name: str = "c") -> list[str]:
     world.put(RESOURCE_CLAIMS, claim(name, [asked]))
     world.put(PODS, pod(f"pod-{name}", name))
-    return world.settle()
+    return world.run_until_idle()
 
 
 HOLDERS: dict[str, Object] = {
@@ -72,18 +72,18 @@ def test_what_it_is_not_for_is_refused_before_anything_is_written(
     world = one_card()
     assert ask(world, asked) == []
     told = f"claim default/c, request gcu: adminAccess is for whole cards, and {words}; request"
-    assert {each.partition(": ")[0] for each in world.ears.told} == {
+    assert {each.partition(": ")[0] for each in world.recorder.notes} == {
         "Pod pod-c",
         "ResourceClaim c",
     }
-    assert all(told in each for each in world.ears.told)
+    assert all(told in each for each in world.recorder.notes)
 
 
 def test_a_namespace_that_lost_its_label_is_told() -> None:
     world = one_card()
-    world.port.refuse = [Invalid("admin access to devices requires the label", status=422)]
+    world.api.write_errors = [Invalid("admin access to devices requires the label", status=422)]
     ask(world, request(adminAccess=True))
-    assert world.ears.told == [
+    assert world.recorder.notes == [
         f"{each}: admin access to devices requires the label"
         for each in ("Pod pod-c", "ResourceClaim c")
     ]

@@ -59,8 +59,8 @@ REFUSED = {
 @pytest.mark.parametrize(("requests", "containers", "words"), REFUSED.values(), ids=REFUSED)
 def test_refused(requests: list[Object], containers: list[Object], words: str) -> None:
     world = served(requests, containers)
-    assert world.port.writes == []
-    told = next(each for each in world.ears.told if each.startswith("Pod p: "))
+    assert world.api.writes == []
+    told = next(each for each in world.recorder.notes if each.startswith("Pod p: "))
     assert words in told
     assert "let " in told  # the remedy
 
@@ -69,8 +69,8 @@ def test_refused_though_there_are_no_devices_yet() -> None:
     world = World([])
     world.put(RESOURCE_CLAIMS, claim("c", [request("x", cls=DRS, count=2)]))
     world.put(PODS, pod("p", "c"))
-    world.settle()
-    assert "container 'main' of pod default/p would have 2 GCU devices" in world.ears.told[0]
+    world.run_until_idle()
+    assert "container 'main' of pod default/p would have 2 GCU devices" in world.recorder.notes[0]
 
 
 ALLOWED = {
@@ -96,9 +96,9 @@ def test_claims_allocated_before_count_too() -> None:
     world.put(RESOURCE_CLAIMS, claim("d"))
     both = pod("q", "c", "d")
     world.put(PODS, both)
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("d") is None
-    assert "container 'main' of pod default/q would have 2 GCU devices" in world.ears.told[0]
+    assert "container 'main' of pod default/q would have 2 GCU devices" in world.recorder.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -112,16 +112,17 @@ def test_a_later_pod_that_uses_the_claim_otherwise_is_told(
     containers: list[Object], told: bool
 ) -> None:
     world = served([request("x"), request("y")], [used("one", "x"), used("two", "y")])
-    first = copy.deepcopy(world.port.live[PODS, "p"])
+    first = copy.deepcopy(world.api.live[PODS, "p"])
     first["spec"]["nodeName"] = "a"
     world.put(PODS, first)
     world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
     later = pod("q", "c")
     later["spec"]["containers"] = containers
     world.put(PODS, later)
-    world.settle()
+    world.run_until_idle()
     assert (
-        any("claim default/c ('c' here) is in use by pod p" in e for e in world.ears.told) is told
+        any("claim default/c ('c' here) is in use by pod p" in e for e in world.recorder.notes)
+        is told
     )
 
 
@@ -134,7 +135,7 @@ def served(requests: list[Object], containers: list[Object]) -> World:
     using["spec"]["initContainers"] = first
     using["spec"]["containers"] = [each for each in containers if each not in first]
     world.put(PODS, using)
-    world.settle()
+    world.run_until_idle()
     return world
 
 

@@ -1,4 +1,4 @@
-"""Where a key stands in the scheduling queue."""
+"""In which part of the scheduling queue a key is."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def endless(number: int) -> str:
 def world() -> World:
     """One card; an evaluation takes a second for each 50,000 steps."""
     found = World([*pool("a", [device("whole", 0)])])
-    found.look_takes = 0.01
+    found.check_seconds = 0.01
     return found
 
 
@@ -52,7 +52,7 @@ def test_fifty_costly_pods_cost_a_neighbour_one_step(world: World) -> None:
 
 def test_whoever_is_stopped_is_told_and_waits_longer_each_time(world: World) -> None:
     start(world, "costly", "p", endless(100))
-    world.settle()
+    world.run_until_idle()
     pauses = []
     for _ in range(5):
         pause = world.worker.next_wakeup()
@@ -61,31 +61,31 @@ def test_whoever_is_stopped_is_told_and_waits_longer_each_time(world: World) -> 
         world.after(pause)
     assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0]
     stopped = "the decision was stopped after 1 s, at the selector '100 > -1"
-    assert all(stopped in each for each in world.ears.told)
-    assert {each.split(":")[0] for each in world.ears.told} == {"Pod p", "ResourceClaim p"}
+    assert all(stopped in each for each in world.recorder.notes)
+    assert {each.split(":")[0] for each in world.recorder.notes} == {"Pod p", "ResourceClaim p"}
     assert world.metric("gcu_controller_waiting_pods") == 1
 
 
 def test_a_change_of_its_own_does_not_shorten_the_pause(world: World) -> None:
     start(world, "costly", "p", endless(200))
-    world.settle()
-    assert world.ears.told
-    told = len(world.ears.told)
+    world.run_until_idle()
+    assert world.recorder.notes
+    told = len(world.recorder.notes)
     for number in range(20):
         changed = pod("p", "p")
         changed["metadata"] |= {"namespace": "costly", "labels": {"n": str(number)}}
         world.put(PODS, changed)
         world.worker.run_once(0)
-    assert len(world.ears.told) == told
+    assert len(world.recorder.notes) == told
 
 
 def test_a_pod_of_the_same_name_begins_anew(world: World) -> None:
     start(world, "costly", "p", endless(300))
-    world.settle()
+    world.run_until_idle()
     world.remove(PODS, "p")
     world.remove(RESOURCE_CLAIMS, "p")
     start(world, "costly", "p")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("p") == "a"
 
 
@@ -108,11 +108,11 @@ def test_a_search_that_is_stopped_names_the_search() -> None:
     large = World(slices)
     for n in range(400):
         large.put(NODES, node(f"n{n}"))
-    large.look_takes = 0.003
+    large.check_seconds = 0.003
     large.put(RESOURCE_CLAIMS, claim("p", [request("one"), request("two")]))
     large.put(PODS, pod("p", "p"))
-    large.settle()
-    assert any("in the search for devices" in each for each in large.ears.told)
+    large.run_until_idle()
+    assert any("in the search for devices" in each for each in large.recorder.notes)
     assert large.node_of("p") is None
     for _ in range(10):
         large.after(10.0)
@@ -123,13 +123,13 @@ def test_a_search_that_is_stopped_names_the_search() -> None:
 def test_to_find_who_gets_a_freed_device_is_many_steps(world: World) -> None:
     """Fifty pods wait, each for something else that is hard to find on the device: between two
     questions the news are taken in, and a neighbour who comes meanwhile is served."""
-    world.look_takes = 0.0
+    world.check_seconds = 0.0
     start(world, "costly", "holder")
-    world.settle()
+    world.run_until_idle()
     for number in range(50):
         start(world, "costly", f"p{number}", f"{number} > 49 && {TWO_LOOPS}", f"{number} > 500")
-    world.settle()
-    world.look_takes = 0.2
+    world.run_until_idle()
+    world.check_seconds = 0.2
     world.remove(PODS, "holder")
     world.remove(RESOURCE_CLAIMS, "holder")
     before = world.time
@@ -143,16 +143,16 @@ def test_to_find_who_gets_a_freed_device_is_many_steps(world: World) -> None:
 class WatchedWorld(World):
     """As another thread sees it while a step is under way."""
 
-    def look(self) -> float:
+    def decision_clock(self) -> float:
         self.lasted = self.worker.step_seconds()
-        return super().look()
+        return super().decision_clock()
 
 
 def test_how_long_the_present_step_lasts_is_seen_from_outside() -> None:
     world = WatchedWorld()
-    world.look_takes = 0.25
+    world.check_seconds = 0.25
     start(world, "costly", "p", endless(400))
-    world.settle()
+    world.run_until_idle()
     assert world.lasted == 1.0  # then it was stopped
     assert world.worker.step_seconds() == 0.0
 
@@ -162,8 +162,8 @@ def test_a_pod_may_not_look_at_nodes_for_longer_than_a_decision_may_last() -> No
     world = World()
     for number in range(200):
         world.put(NODES, node(f"n{number}"))
-    world.look_takes = 0.1
+    world.check_seconds = 0.1
     start(world, "costly", "p")
-    world.settle()
-    assert any("the decision was stopped after 1 s" in told for told in world.ears.told)
+    world.run_until_idle()
+    assert any("the decision was stopped after 1 s" in told for told in world.recorder.notes)
     assert world.metric("gcu_controller_decision_wait_seconds_count") == 1

@@ -80,7 +80,7 @@ OLD_PODS = (
 def release_of_ours(world: World, _: int) -> None:
     """A card becomes free and is taken at once, now and then."""
     held = allocated("held", "b", "whole-0000-01-00-0")
-    if (RESOURCE_CLAIMS, "held") in world.port.live:
+    if (RESOURCE_CLAIMS, "held") in world.api.live:
         world.remove(RESOURCE_CLAIMS, "held")
     else:
         world.put(RESOURCE_CLAIMS, held)
@@ -90,7 +90,7 @@ def release_of_another_driver(world: World, _: int) -> None:
     other = allocated("other", "b", "gpu-0")
     for result in other["status"]["allocation"]["devices"]["results"]:
         result |= {"driver": OTHER, "pool": "b"}
-    if (RESOURCE_CLAIMS, "other") in world.port.live:
+    if (RESOURCE_CLAIMS, "other") in world.api.live:
         world.remove(RESOURCE_CLAIMS, "other")
     else:
         world.put(RESOURCE_CLAIMS, other)
@@ -136,7 +136,7 @@ def with_old_pods(kind: Callable[[World, str, int], None]) -> World:
     for number in range(OLD):
         kind(world, f"old{number}", number)
     for _ in range(4):
-        world.settle()
+        world.run_until_idle()
     return world
 
 
@@ -177,7 +177,7 @@ def test_what_helps_no_pod_costs_no_look(
     before = decisions(world)
     for number in range(10):
         change(world, number)
-        world.settle()
+        world.run_until_idle()
     assert decisions(world) == before
 
 
@@ -187,10 +187,10 @@ def test_a_freed_card_costs_the_look_at_the_pod_that_gets_it() -> None:
     for number in range(OLD):
         start(world, f"old{number}", [request()], number)
     for _ in range(4):
-        world.settle()
+        world.run_until_idle()
     before = decisions(world)
     world.remove(RESOURCE_CLAIMS, "held")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("old0") == "b"
     assert decisions(world) == before
 
@@ -202,42 +202,42 @@ def test_of_several_freed_cards_each_gets_a_pod_in_order() -> None:
     start(world, "large", [request(count=4)])
     for number in range(5):
         start(world, f"p{number}", [request()], 10 - number)
-    world.settle()
+    world.run_until_idle()
     for bus in range(3):
         world.remove(RESOURCE_CLAIMS, f"held{bus}")
-    world.settle()
+    world.run_until_idle()
     assert [n for n in range(5) if world.node_of(f"p{n}")] == [2, 3, 4]
 
 
 def test_a_slice_that_helps_serves_at_once_whatever_was_in_vain_before() -> None:
     world = World(pool("b", [device("whole", 0)]))
     start(world, "p", [request(count=2)])
-    world.settle()
+    world.run_until_idle()
     for numa in (0, 1, 0, 1):
         for each in pool("b", [device("whole", 0, numa=numa)]):
             world.put(RESOURCE_SLICES, each)
-        world.settle()
+        world.run_until_idle()
     for each in pool("b", [device("whole", 0), device("whole", 1)]):
         world.put(RESOURCE_SLICES, each)
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("p") == "b"
 
 
 def test_a_class_that_is_made_serves_a_pod_that_was_refused() -> None:
     world = World()
     start(world, "p", [request(), request("y", cls="mine")])
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("p") is None
     selector = {"cel": {"expression": 'device.driver == "gcu.enflame.com"'}}
     made = {"metadata": {"name": "mine"}, "spec": {"selectors": [selector]}}
     world.put(DEVICE_CLASSES, made)
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("p") is not None
 
 
 def rest(world: World) -> None:
     """Let it do all that is due, however much that is."""
-    while world.worker.next_wakeup() == 0 or len(world.inbox):
+    while world.worker.next_wakeup() == 0 or len(world.events):
         world.worker.run_once(0)
 
 
@@ -248,8 +248,8 @@ def test_a_pod_that_was_refused_is_served_when_its_requests_prove_to_be_ours() -
     any_of_vendor = {"metadata": {"name": "any"}, "spec": {"selectors": [selector]}}
     world.put(DEVICE_CLASSES, any_of_vendor)
     start(world, "p", [request(), request("y", cls="any")])
-    world.settle()
-    assert any("other drivers" in told or "mix" in told for told in world.ears.told)
+    world.run_until_idle()
+    assert any("other drivers" in told or "mix" in told for told in world.recorder.notes)
     for each in pool("b", [device("whole", 0), device("whole", 1)]):
         world.put(RESOURCE_SLICES, each)
     world.after(FAIRNESS)
@@ -267,7 +267,7 @@ def test_node_labels_that_flap_cost_no_look_where_they_help_nobody() -> None:
     world = World()
     start(world, "too-many", [request(count=8)], nodeSelector={"zone": "x"})
     start(world, "elsewhere", [request()], nodeSelector={"zone": "z"})
-    world.settle()
+    world.run_until_idle()
     before = decisions(world)
     for second in range(60):
         flap(world, second)
@@ -281,7 +281,7 @@ def either_or() -> World:
     world = World(pool("b", [device(mode, bus) for bus in (0, 1) for mode in ("whole", "drs")]))
     either = first_available("x", request("small", cls="drs-gcu.enflame.com"), request("large"))
     start(world, "p", [either, request("y")], nodeSelector={"zone": "x"})
-    world.settle()
+    world.run_until_idle()
     return world
 
 
@@ -289,7 +289,7 @@ def test_one_event_wakes_a_pod_once() -> None:
     world = either_or()
     before = decisions(world)
     flap(world, 1)
-    world.settle()
+    world.run_until_idle()
     world.after(20.0)
     assert decisions(world) == before + 1
 
@@ -308,9 +308,9 @@ def test_where_they_seem_to_help_the_pod_comes_up_more_and_more_rarely() -> None
 def test_where_they_help_the_pod_is_served_at_once() -> None:
     world = World()
     start(world, "p", [request()], nodeSelector={"zone": "x"})
-    world.settle()
+    world.run_until_idle()
     flap(world, 1)
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("p") == "b"
 
 
@@ -396,7 +396,7 @@ def test_a_release_costs_the_same_however_many_wait(
     rest(world)
     calls = counted(monkeypatch)
     world.remove(RESOURCE_CLAIMS, "held")
-    world.settle()
+    world.run_until_idle()
     assert calls == Calls(decisions=0, hints=2)
     world.put(RESOURCE_CLAIMS, claim("new"))
     world.put(PODS, pod("new", "new"))

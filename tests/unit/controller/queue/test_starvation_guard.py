@@ -40,7 +40,7 @@ def start(world: World, name: str, *asked: Object, count: int = 1, priority: int
     made = pod(name, name, priority=priority)
     made["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{int(world.time) % 60:02}Z"
     world.put(PODS, made)
-    world.settle()
+    world.run_until_idle()
 
 
 def test_a_freed_card_goes_by_priority_then_age() -> None:
@@ -51,7 +51,7 @@ def test_a_freed_card_goes_by_priority_then_age() -> None:
     order = []
     for freed in ("a0", "a1", "b0"):
         world.remove(RESOURCE_CLAIMS, freed)
-        world.settle()
+        world.run_until_idle()
         order += [n for n in ("old", "urgent", "young") if world.node_of(n) and n not in order]
     assert order == ["urgent", "old", "young"]
 
@@ -62,7 +62,7 @@ def test_a_pod_that_comes_with_the_freed_card_does_not_jump_the_line() -> None:
     world.put(RESOURCE_CLAIMS, claim("late"))
     world.put(PODS, pod("late", "late"))
     world.remove(RESOURCE_CLAIMS, "a0")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("urgent") == "a"
     assert world.node_of("late") is None
 
@@ -72,7 +72,7 @@ def test_small_pods_take_what_the_large_one_cannot_use_for_a_while() -> None:
     start(world, "large", count=2)
     start(world, "small")
     world.remove(RESOURCE_CLAIMS, "a0")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("small") == "a"
 
 
@@ -83,7 +83,7 @@ def starving() -> World:
     world.time += 1.0
     world.after(FAIRNESS - 2.0)
     world.remove(RESOURCE_CLAIMS, "a0")
-    world.settle()
+    world.run_until_idle()
     world.after(1.0)
     return world
 
@@ -92,9 +92,9 @@ def test_after_that_a_node_is_kept_for_it() -> None:
     world = starving()
     start(world, "small")
     assert world.node_of("small") is None
-    assert "1 reserved for pod default/large" in world.ears.told[-1]
+    assert "1 reserved for pod default/large" in world.recorder.notes[-1]
     world.remove(RESOURCE_CLAIMS, "a1")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("large") == "a"
 
 
@@ -102,7 +102,7 @@ def test_other_nodes_are_open_to_all() -> None:
     world = starving()
     start(world, "small")
     world.remove(RESOURCE_CLAIMS, "b0")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("small") == "b"
 
 
@@ -116,7 +116,7 @@ def test_what_was_kept_is_free_when_the_pod_is_gone() -> None:
     world = starving()
     start(world, "small")
     world.remove(PODS, "large")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("small") == "a"
 
 
@@ -125,7 +125,7 @@ def test_what_was_kept_is_free_when_the_pods_claim_is_gone() -> None:
     world = starving()
     start(world, "small")
     world.remove(RESOURCE_CLAIMS, "large")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("small") == "a"
 
 
@@ -136,7 +136,7 @@ def test_what_was_kept_is_free_when_no_node_could_serve_the_pod_any_more() -> No
     for node in "ab":
         for each in pool(node, [device("whole", 0)]):
             world.put(RESOURCE_SLICES, each)
-    world.settle()
+    world.run_until_idle()
     world.after(FAIRNESS)
     assert world.node_of("small") == "a"
 
@@ -149,12 +149,12 @@ def test_what_was_kept_is_free_when_the_pod_may_not_have_what_is_found_for_it() 
     world.after(FAIRNESS)
     start(world, "small")
     world.remove(RESOURCE_CLAIMS, "a0")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("small") is None
-    assert "1 reserved for pod default/refused" in world.ears.told[-1]
+    assert "1 reserved for pod default/refused" in world.recorder.notes[-1]
     world.remove(RESOURCE_CLAIMS, "a1")
-    world.settle()
-    assert any("would have 2 GCU devices" in each for each in world.ears.told)
+    world.run_until_idle()
+    assert any("would have 2 GCU devices" in each for each in world.recorder.notes)
     assert world.node_of("small") == "a"
 
 
@@ -164,7 +164,7 @@ def test_nothing_is_kept_for_what_no_node_could_serve() -> None:
     world.after(FAIRNESS)
     start(world, "small")
     world.remove(RESOURCE_CLAIMS, "a0")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("small") == "a"
 
 
@@ -190,5 +190,5 @@ def test_the_node_is_found_once_for_a_class_and_a_state(monkeypatch: pytest.Monk
     assert len(found) <= 4
     start(world, "small")
     world.remove(RESOURCE_CLAIMS, "a0")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("small") is None, "the node is reserved now that it could serve them"

@@ -20,15 +20,15 @@ def past_us(world: World) -> Object:
 def test_told_once_with_who_and_what() -> None:
     world = World()
     found = past_us(world)
-    world.settle()
-    [told] = world.ears.told
+    world.run_until_idle()
+    [told] = world.recorder.notes
     assert told.startswith(
         "ResourceClaim x: gcu.enflame.com/a/whole-0000-00-00-0 was allocated by kube-scheduler, "
         "past the controller"
     )
     assert world.metric("gcu_controller_foreign_allocations") == 1
     world.remove(RESOURCE_CLAIMS, found["metadata"]["name"])
-    world.settle()
+    world.run_until_idle()
     assert world.metric("gcu_controller_foreign_allocations") == 0
 
 
@@ -37,7 +37,7 @@ def test_counted_as_used() -> None:
     past_us(world)
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") is None
 
 
@@ -50,6 +50,6 @@ def test_ours_and_other_drivers_are_not_told() -> None:
     theirs = copy.deepcopy(allocated("y", "a", "gpu-0"))
     theirs["status"]["allocation"]["devices"]["results"][0]["driver"] = "gpu.example.com"
     world.put(RESOURCE_CLAIMS, theirs)
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
-    assert world.ears.told == []
+    assert world.recorder.notes == []

@@ -52,7 +52,7 @@ def test_unallocated_claims_of_ours_get_the_term(found: Object, writes: list[str
     world = following()
     world.put(RESOURCE_CLAIMS, found)
     world.lead("2")
-    assert world.settle() == writes
+    assert world.run_until_idle() == writes
     assert term_of(world, "c") == ("2" if writes else None)
 
 
@@ -60,7 +60,7 @@ def test_a_write_over_the_version_read_before_would_meet_a_conflict() -> None:
     world = following()
     before = world.put(RESOURCE_CLAIMS, claim("c"))["metadata"]["resourceVersion"]
     world.lead("2")
-    world.settle()
+    world.run_until_idle()
     assert world.claim("c")["metadata"]["resourceVersion"] != before
 
 
@@ -68,9 +68,9 @@ def test_what_the_watch_has_not_told_is_known_before_the_first_grant() -> None:
     world = following(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.hide(RESOURCE_CLAIMS, allocated("x", "a", "whole-0000-00-00-0"))
+    world.put_unseen(RESOURCE_CLAIMS, allocated("x", "a", "whole-0000-00-00-0"))
     world.lead("2")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") is None
 
 
@@ -80,9 +80,9 @@ def test_what_was_deleted_since_the_list_holds_nothing() -> None:
     world.put(RESOURCE_CLAIMS, allocated("old", "a", "whole-0000-00-00-0"))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.port.after_list = lambda: world.remove(RESOURCE_CLAIMS, "old")
+    world.api.after_list = lambda: world.remove(RESOURCE_CLAIMS, "old")
     world.lead("2")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
 
 
@@ -91,8 +91,8 @@ def test_each_term_begins_anew_and_only_once() -> None:
     world.put(RESOURCE_CLAIMS, claim("c"))
     for term in ("2", "3"):
         world.lead(term)
-        assert world.settle() == ["c"]
-        assert world.settle() == []
+        assert world.run_until_idle() == ["c"]
+        assert world.run_until_idle() == []
         assert term_of(world, "c") == term
 
 
@@ -101,12 +101,12 @@ def test_a_conflict_reads_the_claim_and_marks_it_unless_it_is_allocated() -> Non
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.port.refuse = [Conflict("changed", status=409)]
-    world.port.meanwhile = lambda: world.hide(
+    world.api.write_errors = [Conflict("changed", status=409)]
+    world.api.before_error = lambda: world.put_unseen(
         RESOURCE_CLAIMS, allocated("d", "a", "whole-0000-00-00-0")
     )
     world.lead("2")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") is None
     assert term_of(world, "c") == "2"
 
@@ -126,12 +126,12 @@ def test_a_conflict_reads_the_claim_and_marks_it_unless_it_is_allocated() -> Non
 def test_a_claim_that_can_carry_no_term_keeps_nobody_waiting(error: KubeError) -> None:
     world = following()
     world.put(RESOURCE_CLAIMS, claim("full"))
-    world.port.refuse = [error]
+    world.api.write_errors = [error]
     world.lead("2")
-    world.settle()
+    world.run_until_idle()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
 
 
@@ -139,13 +139,15 @@ def test_a_conflict_with_nothing_is_a_refusal() -> None:
     """An admission webhook chooses what it answers: the claim is as it was read."""
     world = following()
     world.put(RESOURCE_CLAIMS, claim("full"))
-    world.port.refuse = [Conflict("an admission webhook denied the request", status=409)] * 1000
+    world.api.write_errors = [
+        Conflict("an admission webhook denied the request", status=409)
+    ] * 1000
     world.lead("2")
-    assert world.settle() == ["full"]
-    world.port.refuse = []
+    assert world.run_until_idle() == ["full"]
+    world.api.write_errors = []
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") == "a"
 
 
@@ -155,14 +157,14 @@ def test_nothing_is_granted_before_all_are_marked(of: str) -> None:
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
     if of == "list":
-        world.port.refuse_lists = [Unavailable("no answer")]
+        world.api.list_errors = [Unavailable("no answer")]
     elif of == "read":
-        world.hide(RESOURCE_CLAIMS, claim("late"))
-        world.port.refuse_reads = [Unavailable("no answer")]
+        world.put_unseen(RESOURCE_CLAIMS, claim("late"))
+        world.api.read_errors = [Unavailable("no answer")]
     else:
-        world.port.refuse = [Unavailable("no answer")]
+        world.api.write_errors = [Unavailable("no answer")]
     world.lead("2")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c") is None
     world.after(1.0)
     assert world.node_of("c") == "a"
@@ -178,23 +180,23 @@ def test_of_many_claims_only_those_are_read_that_differ_from_the_cache() -> None
     held = allocated("x", "a", "whole-0000-00-00-0")
     for number in range(MANY):
         named = {"name": f"x{number}", "uid": f"uid-x{number}"}
-        world.port.keep(RESOURCE_CLAIMS, held | {"metadata": held["metadata"] | named})
-    listed = [each for (kind, _), each in world.port.live.items() if kind is RESOURCE_CLAIMS]
-    world.inbox.put(Replaced(RESOURCE_CLAIMS, listed))
+        world.api.store(RESOURCE_CLAIMS, held | {"metadata": held["metadata"] | named})
+    listed = [each for (kind, _), each in world.api.live.items() if kind is RESOURCE_CLAIMS]
+    world.events.put(Replaced(RESOURCE_CLAIMS, listed))
     for name in ("known", "replaced"):
         world.put(RESOURCE_CLAIMS, claim(name))
     world.worker.run_once(0)
     # The watch has not delivered these:
-    world.hide(RESOURCE_CLAIMS, allocated("x7", "b", "whole-0000-00-00-0"))
-    world.hide(RESOURCE_CLAIMS, claim("new"))
+    world.put_unseen(RESOURCE_CLAIMS, allocated("x7", "b", "whole-0000-00-00-0"))
+    world.put_unseen(RESOURCE_CLAIMS, claim("new"))
     another = claim("replaced")
     another["metadata"]["uid"] = "another"
-    world.hide(RESOURCE_CLAIMS, another)
-    world.port.lists.clear()
+    world.put_unseen(RESOURCE_CLAIMS, another)
+    world.api.lists.clear()
     world.lead("2")
     world.worker.run_once(0)
-    assert world.port.lists == ["resourceclaims metadata"]
+    assert world.api.lists == ["resourceclaims metadata"]
     differ = ["new", "replaced", "x7"]
-    assert sorted(world.port.reads) == [f"resourceclaims {each}" for each in differ]
-    assert sorted(world.port.writes) == ["known", "new", "replaced"]
+    assert sorted(world.api.reads) == [f"resourceclaims {each}" for each in differ]
+    assert sorted(world.api.writes) == ["known", "new", "replaced"]
     assert [term_of(world, each) for each in ("known", "new", "replaced")] == ["2"] * 3

@@ -25,24 +25,24 @@ def theirs() -> Object:
 
 
 def stored(world: World) -> Object | None:
-    return world.port.live.get((RESOURCE_CLAIM_TEMPLATES, NAME))
+    return world.api.live.get((RESOURCE_CLAIM_TEMPLATES, NAME))
 
 
 def made_and_unused(world: World) -> None:
     """The template was made, and its only pod is gone."""
     world.put(PODS, user())
-    assert world.settle() == [f"{NAME} create"]
+    assert world.run_until_idle() == [f"{NAME} create"]
     world.remove(PODS, "p")
-    assert world.settle() == []
+    assert world.run_until_idle() == []
 
 
 def test_made_once_for_all_pods_that_wait() -> None:
     world = World()
     for name in ("p", "q"):
         world.put(PODS, user(name))
-    assert world.settle() == [f"{NAME} create"]
+    assert world.run_until_idle() == [f"{NAME} create"]
     world.put(PODS, user("r"))
-    assert world.settle() == []
+    assert world.run_until_idle() == []
 
 
 NEEDLESS = {
@@ -59,7 +59,7 @@ NEEDLESS = {
 def test_not_made_where_nobody_waits_for_it(needless: Object) -> None:
     world = World()
     world.put(PODS, needless)
-    assert world.settle() == []
+    assert world.run_until_idle() == []
 
 
 def test_deleted_some_time_after_the_last_pod() -> None:
@@ -77,7 +77,7 @@ def test_kept_while_pods_come_and_go() -> None:
     world.put(PODS, user("q", claim="q-1"))
     assert world.after(RETENTION) == []
     world.remove(PODS, "q")
-    assert world.settle() == []
+    assert world.run_until_idle() == []
     assert world.after(RETENTION - 1) == []
     assert world.after(1) == [f"{NAME} delete"]
 
@@ -85,28 +85,28 @@ def test_kept_while_pods_come_and_go() -> None:
 def test_a_new_leader_clears_up_after_the_old_one() -> None:
     world = World()
     made_and_unused(world)
-    second = World(port=world.port)
+    second = World(api=world.api)
     found = stored(world)
     assert found is not None
     second.put(RESOURCE_CLAIM_TEMPLATES, found)
-    assert second.settle() == []
+    assert second.run_until_idle() == []
     assert second.after(RETENTION) == [f"{NAME} delete"]
 
 
 def test_made_again_where_somebody_deleted_it() -> None:
     world = World()
     world.put(PODS, user())
-    world.settle()
+    world.run_until_idle()
     world.remove(RESOURCE_CLAIM_TEMPLATES, NAME)
-    assert world.settle() == [f"{NAME} create"]
+    assert world.run_until_idle() == [f"{NAME} create"]
 
 
 def test_somebody_elses_is_never_touched() -> None:
     world = World()
-    world.hide(RESOURCE_CLAIM_TEMPLATES, theirs())
+    world.put_unseen(RESOURCE_CLAIM_TEMPLATES, theirs())
     world.put(PODS, user())
-    assert world.settle() == [f"{NAME} create"]
-    [told] = world.ears.told
+    assert world.run_until_idle() == [f"{NAME} create"]
+    [told] = world.recorder.notes
     assert told.startswith(f"Pod p: ResourceClaimTemplate {NAME} was created by somebody else:")
     world.put(PODS, user(claim="p-1"))
     world.after(RETENTION)
@@ -118,7 +118,7 @@ def test_somebody_elses_is_never_touched() -> None:
 def test_whoever_takes_the_label_off_keeps_it() -> None:
     world = World()
     made_and_unused(world)
-    taken = world.hide(RESOURCE_CLAIM_TEMPLATES, theirs())
+    taken = world.put_unseen(RESOURCE_CLAIM_TEMPLATES, theirs())
     assert world.after(RETENTION) == [f"{NAME} delete"]
     assert stored(world) == taken
 
@@ -127,28 +127,28 @@ def test_what_a_template_made_earlier_is_learnt_from_the_refusal() -> None:
     """The watch is late: another replica made it a moment ago."""
     world = World()
     made = {"gcu.enflame.com/made-for-limits": "true"}
-    world.hide(
+    world.put_unseen(
         RESOURCE_CLAIM_TEMPLATES, {"metadata": theirs()["metadata"] | {"labels": made}, "spec": {}}
     )
     world.put(PODS, user())
-    assert world.settle() == [f"{NAME} create"]
-    assert world.ears.told == []
-    assert world.settle() == []
+    assert world.run_until_idle() == [f"{NAME} create"]
+    assert world.recorder.notes == []
+    assert world.run_until_idle() == []
 
 
 def test_a_refusal_is_told_and_tried_again() -> None:
     world = World()
-    world.port.refuse.append(Forbidden("exceeded quota: templates", status=403))
+    world.api.write_errors.append(Forbidden("exceeded quota: templates", status=403))
     world.put(PODS, user())
-    assert world.settle() == [f"{NAME} create"]
-    assert "cannot be created: exceeded quota" in world.ears.told[0]
+    assert world.run_until_idle() == [f"{NAME} create"]
+    assert "cannot be created: exceeded quota" in world.recorder.notes[0]
     assert world.after(60.0) == [f"{NAME} create"]
     assert stored(world) is not None
 
 
 def test_no_answer_is_tried_again() -> None:
     world = World()
-    world.port.refuse.append(Unavailable("no answer"))
+    world.api.write_errors.append(Unavailable("no answer"))
     world.put(PODS, user())
-    assert world.settle() == [f"{NAME} create"]
+    assert world.run_until_idle() == [f"{NAME} create"]
     assert world.after(10.0) == [f"{NAME} create"]

@@ -25,7 +25,7 @@ from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import (
     LIMIT,
     PATIENCE,
-    Port,
+    FakeApi,
     World,
     pod,
     unschedulable,
@@ -36,75 +36,75 @@ from tests.unit.controller.world import (
 def crowd(count: int) -> World:
     """So many pods as there are cards, and nobody's hands free."""
     world = World(pool("a", [device("whole", bus) for bus in range(count)]))
-    world.hands.tied = True
+    world.pool.is_paused = True
     for number in range(count):
         world.put(RESOURCE_CLAIMS, claim(f"c{number}"))
         world.put(PODS, pod(f"p{number}", f"c{number}"))
-    world.settle()
+    world.run_until_idle()
     return world
 
 
 def test_decisions_go_on_while_writes_are_under_way() -> None:
     world = crowd(3)
-    assert len(world.hands.given) == 3
-    world.hands.untie()
-    world.settle()
+    assert len(world.pool.submitted) == 3
+    world.pool.resume()
+    world.run_until_idle()
     devices = [each.device for n in range(3) for each in results(world.claim(f"c{n}"))]
     assert len(set(devices)) == 3
 
 
 def test_not_more_than_the_limit() -> None:
     world = crowd(LIMIT + 2)
-    assert len(world.hands.given) == LIMIT
-    world.hands.untie()
-    world.settle()
+    assert len(world.pool.submitted) == LIMIT
+    world.pool.resume()
+    world.run_until_idle()
     assert all(world.node_of(f"c{number}") for number in range(LIMIT + 2))
 
 
 def test_what_is_being_written_is_held_whatever_the_watch_tells() -> None:
     world = World(pool("a", [device("whole", 0)]))
-    world.hands.tied = True
+    world.pool.is_paused = True
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     changed = claim("c")
     changed["metadata"]["labels"] = {"changed": "meanwhile"}
     world.put(RESOURCE_CLAIMS, changed)
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d"))
-    world.settle()
-    assert len(world.hands.given) == 1
-    assert "Pod q: 1 card: 1 held; 1 requested" in world.ears.told
+    world.run_until_idle()
+    assert len(world.pool.submitted) == 1
+    assert "Pod q: 1 card: 1 held; 1 requested" in world.recorder.notes
 
 
 def test_never_two_writes_for_one_claim() -> None:
     world = World()
-    world.hands.tied = True
+    world.pool.is_paused = True
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
     world.put(PODS, pod("q", "c"))
-    world.settle()
+    world.run_until_idle()
     world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
-    world.settle()
-    assert len(world.hands.given) == 1
-    world.hands.untie()
-    assert world.settle() == []
-    assert world.port.writes == ["c", "c status"]
+    world.run_until_idle()
+    assert len(world.pool.submitted) == 1
+    world.pool.resume()
+    assert world.run_until_idle() == []
+    assert world.api.writes == ["c", "c status"]
 
 
 def test_a_claim_deleted_while_it_is_written_frees_its_card() -> None:
     world = World(pool("a", [device("whole", 0)]))
-    world.hands.tied = True
+    world.pool.is_paused = True
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.settle()
+    world.run_until_idle()
     world.remove(RESOURCE_CLAIMS, "c")
     world.remove(PODS, "p")
-    world.port.refuse = [Forbidden("gone", status=403)]
-    world.hands.untie()
+    world.api.write_errors = [Forbidden("gone", status=403)]
+    world.pool.resume()
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d"))
-    world.settle()
+    world.run_until_idle()
     world.after(1.0)
     assert world.node_of("d") == "a"
 
@@ -113,41 +113,41 @@ def test_a_claim_whose_pod_goes_while_it_is_written_is_released() -> None:
     """The watch tells of the write what is known already, so nothing else brings it up."""
     world = crowd(1)
     world.remove(PODS, "p0")
-    world.settle()
-    world.hands.untie()
-    world.settle()
-    assert world.port.writes == ["c0", "c0 status", "c0 status"]
+    world.run_until_idle()
+    world.pool.resume()
+    world.run_until_idle()
+    assert world.api.writes == ["c0", "c0 status", "c0 status"]
     assert world.node_of("c0") is None
     assert world.backoff._pods == {}, "nobody would ever forget what is remembered of it"
 
 
 def test_nothing_is_remembered_of_a_pod_that_goes_while_its_claim_is_released() -> None:
     world = crowd(1)
-    world.hands.untie()
+    world.pool.resume()
     world.put(PODS, pod("p0", "c0", status=unschedulable()))
-    world.settle()
-    world.hands.tied = True
+    world.run_until_idle()
+    world.pool.is_paused = True
     world.after(PATIENCE)
-    assert len(world.hands.given) == 1
+    assert len(world.pool.submitted) == 1
     world.remove(PODS, "p0")
-    world.settle()
-    world.hands.untie()
-    world.settle()
+    world.run_until_idle()
+    world.pool.resume()
+    world.run_until_idle()
     assert world.backoff._pods == {}
 
 
 def test_a_claim_whose_pod_goes_while_its_release_fails_is_released() -> None:
     world = crowd(1)
-    world.hands.untie()
+    world.pool.resume()
     world.put(PODS, pod("p0", "c0", status=unschedulable()))
-    world.settle()
-    world.hands.tied = True
+    world.run_until_idle()
+    world.pool.is_paused = True
     world.after(PATIENCE)
     world.remove(PODS, "p0")
-    world.settle()
-    world.port.refuse = [Unavailable("no answer")]
-    world.hands.untie()
-    world.settle()
+    world.run_until_idle()
+    world.api.write_errors = [Unavailable("no answer")]
+    world.pool.resume()
+    world.run_until_idle()
     world.after(1.0)
     assert world.node_of("c0") is None
 
@@ -159,11 +159,11 @@ def test_what_was_surely_not_written_is_free_again(error: GcuError) -> None:
     world = World(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.port.refuse = [error]
-    world.settle()
+    world.api.write_errors = [error]
+    world.run_until_idle()
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d", priority=1))
-    world.settle()
+    world.run_until_idle()
     assert [world.node_of("c"), world.node_of("d")].count("a") == 1
 
 
@@ -174,15 +174,15 @@ def uncertain(*errors: GcuError) -> World:
     protected["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
     world.put(RESOURCE_CLAIMS, protected)
     world.put(PODS, pod("p", "c"))
-    world.settle()
-    world.port.refuse = [Unavailable("no answer"), *errors]
+    world.run_until_idle()
+    world.api.write_errors = [Unavailable("no answer"), *errors]
     world.after(5.0)
     return world
 
 
 def test_an_unanswered_write_is_fenced_before_the_card_is_free() -> None:
     world = uncertain()
-    assert world.port.writes == ["c status", "c"]
+    assert world.api.writes == ["c status", "c"]
     assert world.claim("c")["metadata"]["annotations"][ANNOTATION_TERM] == "1.1"
     world.after(1.0)
     assert world.node_of("c") == "a"
@@ -192,16 +192,16 @@ def test_a_card_stays_held_until_it_is_known_what_became_of_the_write() -> None:
     world = uncertain(Unavailable("no answer"))
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d", priority=9))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("d") is None
-    assert world.ears.told[-2] == "Pod q: 1 card: 1 held; 1 requested"
+    assert world.recorder.notes[-2] == "Pod q: 1 card: 1 held; 1 requested"
     world.after(1.0)
     assert world.node_of("d") == "a"
 
 
 def test_an_unanswered_write_that_arrived_is_found() -> None:
     world = uncertain(Unavailable("no answer"))
-    world.hide(RESOURCE_CLAIMS, allocated("c", "a", "whole-0000-00-00-0"))
+    world.put_unseen(RESOURCE_CLAIMS, allocated("c", "a", "whole-0000-00-00-0"))
     writes = world.after(1.0)
     assert writes == []
     assert allocation(world.claim("c")) is not None
@@ -211,7 +211,7 @@ def test_an_unanswered_write_that_arrived_for_nobody_is_taken_back() -> None:
     world = uncertain(Unavailable("no answer"))
     arrived = allocated("c", "a", "whole-0000-00-00-0")
     arrived["metadata"]["managedFields"] = written_by(MANAGER)
-    world.hide(RESOURCE_CLAIMS, arrived)
+    world.put_unseen(RESOURCE_CLAIMS, arrived)
     world.remove(PODS, "p")
     world.after(1.0)
     assert allocation(world.claim("c")) is None
@@ -219,16 +219,16 @@ def test_an_unanswered_write_that_arrived_for_nobody_is_taken_back() -> None:
 
 def test_a_claim_that_is_deleted_while_uncertain() -> None:
     world = uncertain(Unavailable("no answer"), Unavailable("still none"))
-    world.hands.tied = True
+    world.pool.is_paused = True
     world.time += 1.0
-    world.settle()
+    world.run_until_idle()
     world.remove(RESOURCE_CLAIMS, "c")
     world.remove(PODS, "p")
-    world.settle()
-    world.hands.untie()
+    world.run_until_idle()
+    world.pool.resume()
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d"))
-    world.settle()
+    world.run_until_idle()
     world.after(2.0)
     assert world.node_of("d") == "a"
 
@@ -238,12 +238,12 @@ def test_what_ends_a_write_in_no_way_that_was_foreseen_leaves_its_claims_uncerta
     world = World(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
-    world.port.refuse = [Conflict("changed", status=409)]
-    world.port.refuse_reads = [InvalidValue("the API server sent no JSON")]
-    world.settle()
+    world.api.write_errors = [Conflict("changed", status=409)]
+    world.api.read_errors = [InvalidValue("the API server sent no JSON")]
+    world.run_until_idle()
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d", priority=9))
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("d") is None
     world.after(1.0)
     assert world.claim("c")["metadata"]["annotations"][ANNOTATION_TERM] == "1.1"
@@ -253,11 +253,11 @@ def test_what_ends_a_write_in_no_way_that_was_foreseen_leaves_its_claims_uncerta
 def test_the_end_waits_for_what_is_under_way_but_not_for_ever() -> None:
     answer = threading.Event()
     found = claim("c")
-    api = Port()
+    api = FakeApi()
     found["metadata"]["uid"] = "uid"
-    api.keep(RESOURCE_CLAIMS, found)
-    api.meanwhile = answer.wait
-    api.refuse = [Unavailable("no answer")]
+    api.store(RESOURCE_CLAIMS, found)
+    api.before_error = answer.wait
+    api.write_errors = [Unavailable("no answer")]
     events = EventQueue()
     fence = Fence(lambda: 0.0)
     fence.open_until(1.0, "1")

@@ -41,8 +41,8 @@ def zoned(volumes: int = 1) -> World:
         made = node(name)
         made["metadata"]["labels"] = {"zone": name}
         world.put(NODES, made)
-    world.hide(PERSISTENT_VOLUMES, volume() | {"spec": {"nodeAffinity": {"required": IN_B}}})
-    world.hide(PERSISTENT_VOLUME_CLAIMS, volume(name="data") | {"spec": {"volumeName": "v"}})
+    world.put_unseen(PERSISTENT_VOLUMES, volume() | {"spec": {"nodeAffinity": {"required": IN_B}}})
+    world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume(name="data") | {"spec": {"volumeName": "v"}})
     for number in range(volumes):
         world.put(RESOURCE_CLAIMS, claim(f"c{number}"))
         world.put(PODS, pod(f"p{number}", f"c{number}", volumes=BY_CLAIM))
@@ -51,7 +51,7 @@ def zoned(volumes: int = 1) -> World:
 
 def test_a_pod_follows_its_bound_volume() -> None:
     world = zoned()
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c0") == "b"
 
 
@@ -59,26 +59,26 @@ def test_nothing_is_read_in_the_deciding_thread() -> None:
     world = zoned()
     world.put(RESOURCE_CLAIMS, claim("other"))
     world.put(PODS, pod("other", "other"))
-    world.hands.tied = True
-    world.settle()
-    assert world.port.reads == []
-    world.hands.untie()
-    world.settle()
+    world.pool.is_paused = True
+    world.run_until_idle()
+    assert world.api.reads == []
+    world.pool.resume()
+    world.run_until_idle()
     assert (world.node_of("c0"), world.node_of("other")) == ("b", "a")
 
 
 def test_what_was_read_holds_for_a_while() -> None:
     """Three pods and two cards in the zone: one waits, and is looked at again and again."""
     world = zoned(3)
-    world.settle()
-    assert len(world.port.reads) == 2 * 3
-    world.port.reads.clear()
+    world.run_until_idle()
+    assert len(world.api.reads) == 2 * 3
+    world.api.reads.clear()
     waiting = next(name for name in ("c0", "c1", "c2") if world.node_of(name) is None)
-    user = world.port.live[PODS, waiting.replace("c", "p")]
+    user = world.api.live[PODS, waiting.replace("c", "p")]
     for number, reads in ((1, 0), (2, 2)):
         world.put(PODS, user | {"status": {"nominatedNodeName": f"n{number}"}})
         world.after(LIFE / 2)
-        assert len(world.port.reads) == reads
+        assert len(world.api.reads) == reads
     assert world.node_of(waiting) is None
 
 
@@ -89,13 +89,13 @@ def test_what_is_freed_elsewhere_is_not_for_a_pod_with_a_volume() -> None:
         for bus in devices:
             held = allocated(f"{name}{bus}", name, f"whole-0000-{bus}-00-0")
             world.put(RESOURCE_CLAIMS, held)
-    world.settle()
+    world.run_until_idle()
     world.put(RESOURCE_CLAIMS, claim("z"))
     world.put(PODS, pod("z", "z"))
-    world.settle()
+    world.run_until_idle()
     before = world.metric("gcu_controller_unsatisfied_total")
     world.remove(RESOURCE_CLAIMS, "a00")
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("z") == "a"
     assert world.metric("gcu_controller_unsatisfied_total") == before
 
@@ -103,7 +103,7 @@ def test_what_is_freed_elsewhere_is_not_for_a_pod_with_a_volume() -> None:
 def test_what_was_read_serves_however_long_the_backlog_is() -> None:
     """More urgent pods come up for longer than what was read holds."""
     world = zoned()
-    while not world.port.reads:
+    while not world.api.reads:
         world.worker.run_once(0)
     for name in ("urgent0", "urgent1", "urgent2"):
         world.put(RESOURCE_CLAIMS, claim(name, [request(count=3)]))
@@ -111,9 +111,9 @@ def test_what_was_read_serves_however_long_the_backlog_is() -> None:
         world.worker.run_once(0)
         world.time += 2 * LIFE
     assert world.node_of("c0") is None
-    world.settle()
+    world.run_until_idle()
     assert world.node_of("c0") == "b"
-    assert len(world.port.reads) == 2
+    assert len(world.api.reads) == 2
 
 
 def test_what_was_read_for_a_pod_is_not_kept_for_its_successor() -> None:
@@ -121,33 +121,33 @@ def test_what_was_read_for_a_pod_is_not_kept_for_its_successor() -> None:
     world.put(RESOURCE_CLAIMS, claim("c", [request(count=3)]))
     made = pod("p", "c", volumes=BY_CLAIM)
     world.put(PODS, made)
-    world.settle()
+    world.run_until_idle()
     world.remove(PODS, "p")
     world.put(PODS, made | {"metadata": made["metadata"] | {"uid": "another"}})
-    world.settle()
-    assert len(world.port.reads) == 2 * 2
+    world.run_until_idle()
+    assert len(world.api.reads) == 2 * 2
 
 
 def test_a_bound_pod_needs_no_look_at_its_volumes() -> None:
     world = zoned(0)
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", volumes=BY_CLAIM, nodeName="a"))
-    world.settle()
-    assert (world.node_of("c"), world.port.reads) == ("a", [])
+    world.run_until_idle()
+    assert (world.node_of("c"), world.api.reads) == ("a", [])
 
 
 def test_a_read_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = zoned()
     refused = [Unavailable("no answer")]
-    get = world.port.get
+    get = world.api.get
 
     def failing(resource: Resource, name: str, *, namespace: str = "") -> Object:
         if refused and resource is PERSISTENT_VOLUME_CLAIMS:
             raise refused.pop()
         return get(resource, name, namespace=namespace)
 
-    monkeypatch.setattr(world.port, "get", failing)
-    world.settle()
+    monkeypatch.setattr(world.api, "get", failing)
+    world.run_until_idle()
     assert world.node_of("c0") is None
     world.after(1.0)
     assert world.node_of("c0") == "b"
@@ -172,16 +172,16 @@ def test_selectors(
     volumes: list[Object], name: str, bound: Object, selectors: list[Object]
 ) -> None:
     world = World()
-    world.hide(PERSISTENT_VOLUMES, bound)
-    world.hide(PERSISTENT_VOLUME_CLAIMS, volume(name=name) | {"spec": {"volumeName": "v"}})
-    found = node_selectors(cast("Api", world.port), pod("p", volumes=volumes))
+    world.put_unseen(PERSISTENT_VOLUMES, bound)
+    world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume(name=name) | {"spec": {"volumeName": "v"}})
+    found = node_selectors(cast("Api", world.api), pod("p", volumes=volumes))
     assert found == selectors
 
 
 def test_an_unbound_claim_ties_to_nothing() -> None:
     world = World()
-    world.hide(PERSISTENT_VOLUME_CLAIMS, volume(name="data"))
-    assert node_selectors(cast("Api", world.port), pod("p", volumes=BY_CLAIM)) == []
+    world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume(name="data"))
+    assert node_selectors(cast("Api", world.api), pod("p", volumes=BY_CLAIM)) == []
 
 
 def test_of_a_pod_with_thousands_of_volumes_a_few_are_read() -> None:
@@ -192,6 +192,6 @@ def test_of_a_pod_with_thousands_of_volumes_a_few_are_read() -> None:
     twice = [{"name": f"again-{n}", "persistentVolumeClaim": {"claimName": n}} for n in names]
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", volumes=[*twice[:1], *volumes]))
-    world.settle()
-    assert world.port.reads == [f"persistentvolumeclaims {n}" for n in names[:MOST_READ]]
+    world.run_until_idle()
+    assert world.api.reads == [f"persistentvolumeclaims {n}" for n in names[:MOST_READ]]
     assert world.node_of("c") is not None
