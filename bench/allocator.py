@@ -90,7 +90,7 @@ class Cluster:
         """The claim as it is written."""
         allocation = allocation_status(
             wanted,
-            outcome.grants[0],
+            outcome.assignments[0],
             outcome.node,
             self.state.classes,
             timestamp="2026-01-01T00:00:00Z",
@@ -167,7 +167,7 @@ def _one(cluster: Cluster, claim: Object) -> float:
     decided = time.thread_time_ns()
     if found is not None:
         cluster.hold(cluster.allocated(*found))
-        if len(found[1].grants[0]) == 1:
+        if len(found[1].assignments[0]) == 1:
             cluster.release_any()
         else:  # the load would grow with each
             cluster.release()

@@ -108,7 +108,7 @@ class Looks:
             wanted = parse_claim(claim, self._cluster.state.classes)
             found = self._filter.feasible_nodes(waiting, (), excluded=excluded, volumes=volumes)
             roomy = self._rooms.nodes_with_capacity(waiting)
-            outcome = allocate(self._cluster.state, [wanted], found.feasible, roomy=roomy)
+            outcome = allocate(self._cluster.state, [wanted], found.feasible, with_capacity=roomy)
             if isinstance(outcome, FitError):
                 outcome.explain()
             times.append((time.thread_time_ns() - started) / 1_000)

@@ -36,7 +36,7 @@ class Ours:
         outcome = allocate(self._state, [wanted], self._nodes, policy=self._policy)
         if not isinstance(outcome, Allocation):
             return False
-        [[grant]] = outcome.grants
+        [[grant]] = outcome.assignments
         consumed = grant.consumed
         hold = DeviceAllocation(
             grant.device.id,

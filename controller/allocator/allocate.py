@@ -14,7 +14,7 @@ from typing import Final
 from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.device import CardKey
 from controller.allocator.diagnosis import diagnose
-from controller.allocator.matching import CardQuery, MatchingCards
+from controller.allocator.matching import COMPARED, CardQuery, MatchingCards
 from controller.allocator.node_info import NodeInfo
 from controller.allocator.node_set import NodeSet, numbers
 from controller.allocator.order import Order, Policy, Score
@@ -22,19 +22,17 @@ from controller.allocator.results import DeviceAssignments
 from controller.allocator.search import NodeSearch
 from controller.allocator.state import Budget, SearchedNodes, SearchLimitReached, State
 from dra_driver.model.packing import Packing
-from dra_driver.model.topology import bits
 
 MOST_STEPS: Final = 100_000
 NO_PEERS: Final[Mapping[CardKey, int]] = MappingProxyType({})
-_COMPARED: Final = 16  # nodes that are compared, of which the best is taken
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """All claims on one node; `grants` has one tuple for each claim, in the order given."""
+    """All claims on one node; `assignments` has one tuple for each claim, in the order given."""
 
     node: str
-    grants: DeviceAssignments
+    assignments: DeviceAssignments
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def allocate(
     *,
     policy: Policy | None = None,
     peers: Mapping[CardKey, int] = NO_PEERS,
-    roomy: NodeSet = 0,
+    with_capacity: NodeSet = 0,
     steps: int = MOST_STEPS,
 ) -> Allocation | FitError:
     """Devices for all of `wanted` on one of `nodes`, or the reason why there are none.
@@ -70,10 +68,10 @@ def allocate(
 
     `policy` holds where the claims themselves say nothing. `peers` has the cards that replicas of
     the same workload use, each with the number of them: what spreads avoids those cards and their
-    nodes. `roomy` nodes come before all others. Sets of nodes are those of `state.numbers`.
+    nodes. `with_capacity` nodes come before all others. Sets of nodes are those of `state.numbers`.
     """
     decision = _Decision(state, wanted, policy, steps)
-    for part in filter(None, (nodes & roomy, nodes & ~roomy)):
+    for part in filter(None, (nodes & with_capacity, nodes & ~with_capacity)):
         for node in decision.apart_from(peers, part):
             found = decision.search(node, peers)
             if found is not None:
@@ -144,16 +142,9 @@ class _Decision:
     def ordered(self, nodes: NodeSet) -> Iterator[NodeInfo]:
         """Those of `nodes` that serve the claims, the best first."""
         if self._exact is None:
-            yield from self._searched(nodes & self._fleet.everywhere)
+            yield from self._searched(nodes & self._fleet.all_nodes)
             return
-        [request] = self._wanted[0].requests
-        count = request.alternatives[0].demand.count or 1
-        for tie in self._exact.ties(self._fleet, nodes, self._policy):
-            found = map(self._fleet.at, numbers(tie))
-            if count > 1:  # how near the cards are, is compared for the first few
-                few = islice(found, _COMPARED)
-                yield from sorted(few, key=lambda node: self._spread(node, count))
-            yield from found
+        yield from self._exact.ordered(self._fleet, nodes, self._policy)
 
     def apart_from(self, peers: Mapping[CardKey, int], nodes: NodeSet) -> Iterator[NodeInfo]:
         """The same; with a policy that spreads, the nodes with the fewest peers first."""
@@ -186,7 +177,7 @@ class _Decision:
         if len(self._wanted) != 1 or len(self._wanted[0].requests) != 1:
             return None
         exact, *others = self._wanted[0].requests[0].alternatives
-        if others or exact.demand.count is None or exact.demand.admin_access:
+        if others or exact.device_request.count is None or exact.device_request.admin_access:
             return None
         found = self._matching(self._wanted[0], exact)
         return found if found.exact else None
@@ -195,15 +186,9 @@ class _Decision:
         applying = [each for each in wanted.constraints if each.applies(exact.name)]
         attributes = tuple(sorted({each.attribute for each in applying}))
         alike = not any(each.distinct for each in applying)
-        packing = self._policy.cards_for(exact.demand)
-        return self._state.matching(CardQuery(exact.demand, attributes, alike, packing))
-
-    def _spread(self, node: NodeInfo, count: int) -> tuple[int, int]:
-        """How far apart the cards are that the node would give to the only request."""
-        assert self._exact is not None
-        available = filter(None, self._exact.cards_on(node))
-        cards = node.topology.nearest(count, *available, free=node.free_cards) or ()
-        return node.topology.spread(bits(cards))
+        packing = self._policy.cards_for(exact.device_request)
+        query = CardQuery(exact.device_request, attributes, alike, packing)
+        return self._state.index(MatchingCards, query)
 
     def _searched(self, nodes: NodeSet) -> Iterator[NodeInfo]:
         """By searches, a few at a time: of those that serve the claims, the best first."""
@@ -213,19 +198,19 @@ class _Decision:
         rest = 0
         if any(len(each.alternatives) > 1 for claim in self._wanted for each in claim.requests):
             rest = self._possible(nodes & ~first, only_first=False)
-        if (first | rest).bit_count() <= _COMPARED:
+        if (first | rest).bit_count() <= COMPARED:
             first, rest = first | rest, 0
         for part in (first, rest):
             levels = self._fleet.levels(self._policy.nodes)
             walked = levels.walk(part & ~known.failed & ~known.stopped)
             scored = (each for level in walked for each in self._scored(known, level))
-            while few := sorted(islice(scored, _COMPARED)):
+            while few := sorted(islice(scored, COMPARED)):
                 yield from [self._fleet.at(number) for _, number in few]
 
     def _scored(self, known: SearchedNodes, nodes: NodeSet) -> Iterator[tuple[Score, int]]:
         for number in numbers(nodes):
             score = known.scores.get(number)
-            if score is None and not (self._stopped and self._budget.exhausted):
+            if score is None and not (self._stopped and not self._budget.left):
                 found = self.search(self._fleet.at(number))
                 if found is not None:
                     score = known.scores[number] = found.score()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controller.allocator.device_request import Constraint, DeviceRequest, demand
+from controller.allocator.device_request import Constraint, DeviceRequest, device_request
 from dra_driver.config.device_config import read_config
 from dra_driver.model.amounts import config_applies, requested_amount
 from dra_driver.model.claim import ClaimRef, Object
@@ -26,7 +26,7 @@ class ExactRequest:
 
     name: str
     class_name: str
-    demand: DeviceRequest
+    device_request: DeviceRequest
     tolerations: tuple[Object, ...]
 
 
@@ -51,7 +51,9 @@ class ClaimRequest:
     def shape(self) -> tuple[object, ...]:
         """Equal for claims that ask the same, as those made from one template do."""
         return (
-            tuple((each.name, each.class_name, each.demand) for each in self.exact_requests()),
+            tuple(
+                (each.name, each.class_name, each.device_request) for each in self.exact_requests()
+            ),
             self.constraints,
         )
 
@@ -107,7 +109,7 @@ class _Parser:
         return ExactRequest(
             name=name,
             class_name=class_name,
-            demand=demand(
+            device_request=device_request(
                 tuple(self._expression(name, selector) for selector in selectors),
                 self._count(name, entry),
                 tuple(sorted(capacity.items())),
@@ -183,7 +185,9 @@ class _Parser:
 
     def _check_limits(self, requests: Sequence[Request]) -> None:
         # A request for all devices takes at least one.
-        asked = sum(min(each.demand.count or 1 for each in r.alternatives) for r in requests)
+        asked = sum(
+            min(each.device_request.count or 1 for each in r.alternatives) for r in requests
+        )
         if asked > MOST_RESULTS:
             raise Refused(
                 f"claim {self.ref} requests {asked} devices, and a claim can hold {MOST_RESULTS}",

@@ -1,7 +1,7 @@
 """A published device, as the allocator needs it.
 
-What devices of one make have in common stands in one `DeviceKind`, of which there are few in a
-cluster. What tells a card from all others (its address, its UUID, its place) stands in the device.
+What devices of one make have in common is in one `DeviceKind`, of which a cluster has few. What
+distinguishes a card from all others (its address, its UUID, its place) is in the device.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IDENTITY: Final = frozenset(
         names.ATTR_NUMA_NODE,
     }
 )
-"""Attributes that are a device's own, all others being its kind's."""
+"""Attributes that are a device's own; all others are its kind's."""
 
 
 class DeviceId(NamedTuple):
@@ -104,8 +104,8 @@ class DeviceKind:
     own_names: tuple[str, ...]
 
     def position(self, name: str) -> int | None:
-        """Where the values of devices have the attribute of that fully qualified name; in the
-        driver's own domain the qualified name comes first (upstream: lookupAttribute)."""
+        """The position of the attribute of that fully qualified name in the values of devices; in
+        the driver's own domain the qualified name comes first (upstream: lookupAttribute)."""
         return _positions(self.common.shape).get(name)
 
     def has(self, name: str) -> bool:

@@ -41,9 +41,9 @@ class Shortfall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceRequest:
-    """One object for all requests that ask the same (see `demand`), so that what is computed for
-    one serves the others. `selectors` are the class's and then the request's own. `count` is None
-    if all devices that match are requested; `packing` is what the claim itself says."""
+    """One object for all requests that ask the same (see `device_request`), so that what is
+    computed for one serves the others. `selectors` are the class's and then the request's own.
+    `count` is None if all devices that match are requested; `packing` is what the claim says."""
 
     selectors: tuple[str, ...]
     count: int | None
@@ -51,13 +51,13 @@ class DeviceRequest:
     tolerations: str  # JSON
     admin_access: bool
     packing: PackingChoice
-    _offers: dict[DeviceKind, CapacityFit | None] = field(default_factory=dict, repr=False)
+    _capacity_fits: dict[DeviceKind, CapacityFit | None] = field(default_factory=dict, repr=False)
 
-    def offer(self, kind: DeviceKind) -> CapacityFit | None:
+    def capacity_fit(self, kind: DeviceKind) -> CapacityFit | None:
         """What a device of the kind would give; None if it can never serve the request."""
-        if kind not in self._offers:
-            self._offers[kind] = self._offer(kind)
-        return self._offers[kind]
+        if kind not in self._capacity_fits:
+            self._capacity_fits[kind] = self._capacity_fit(kind)
+        return self._capacity_fits[kind]
 
     def shortfalls(self, kind: DeviceKind) -> Iterator[Shortfall]:
         """The capacities of which a device of the kind never gives the requested amount."""
@@ -70,7 +70,7 @@ class DeviceRequest:
             if amount is None or amount.value > capacity.total.value:
                 yield Shortfall(name, capacity.most)
 
-    def _offer(self, kind: DeviceKind) -> CapacityFit | None:
+    def _capacity_fit(self, kind: DeviceKind) -> CapacityFit | None:
         if self.capacity.keys() - kind.capacity.keys():
             return None
         consumed: dict[str, Amount] = {}
@@ -88,7 +88,7 @@ class DeviceRequest:
 
 
 @lru_cache(1024)
-def demand(
+def device_request(
     selectors: tuple[str, ...],
     count: int | None,
     capacity: tuple[tuple[str, str], ...],

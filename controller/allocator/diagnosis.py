@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final, NamedTuple
 
-from controller.allocator.card_words import MODES, CardWords, card_words
 from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, ExactRequest
 from controller.allocator.device_request import DeviceRequest, Shortfall
 from controller.allocator.node_set import NodeCounter, NodeSet, numbers
-from controller.allocator.signature import Verdict
-from controller.allocator.state import State
-from dra_driver.model.names import ATTR_PROFILES, CAPACITY_SLICES, CLASS_DRS, DRIVER
+from controller.allocator.signature import CardFit, CardSignature, Verdict
+from controller.allocator.state import SignatureIndex, State
+from dra_driver.model.names import (
+    ATTR_PROFILES,
+    ATTR_TYPE,
+    CAPACITY_SLICES,
+    CLASS_DRS,
+    DRIVER,
+    TAINT_UNHEALTHY,
+)
 from dra_driver.selector.allowance import AllowanceSpent
+from dra_driver.selector.selector import Selectors
+
+_MODES: Final = {"whole": "held as a whole", "shared": "in shared mode", "drs": "in DRS mode"}
+
+
+class CardWords(NamedTuple):
+    """The word and the type of each selected device, what those that are too small lack, the
+    number of free devices, and of all devices of the card; why a selector failed, if one did."""
+
+    devices: tuple[tuple[str, str], ...]
+    shortfalls: tuple[Shortfall, ...]
+    free: int
+    all: int
+    error: str
+
+
+class CardsByWords(SignatureIndex):
+    """Signatures of cards by what is said about them for a request; `own` has those of which a
+    selector reads what is a card's own."""
+
+    def __init__(self, device_request: DeviceRequest) -> None:
+        super().__init__()
+        self.groups: defaultdict[CardWords, list[CardSignature]] = defaultdict(list)
+        self.own: list[CardSignature] = []
+        self._device_request = device_request
+
+    def _examine(self, signature: CardSignature, selectors: Selectors) -> None:
+        fit = signature.fit(self._device_request, selectors)
+        if fit is None:
+            self.own.append(signature)
+        else:
+            self.groups[_card_words(self._device_request, signature, fit)].append(signature)
 
 
 @dataclass(slots=True)
@@ -61,16 +101,16 @@ def diagnose_nodes(
 ) -> Iterator[tuple[NodeSet, str]]:
     """What `diagnose` says about each of the nodes alone, with all nodes about which it says
     that."""
-    parts = [nodes & state.fleet.everywhere]
-    demands = [exact.demand for each in wanted for exact in each.exact_requests()]
-    for demand in dict.fromkeys(demands):
-        by_words = state.words(demand)
+    parts = [nodes & state.fleet.all_nodes]
+    device_requests = [exact.device_request for each in wanted for exact in each.exact_requests()]
+    for device_request in dict.fromkeys(device_requests):
+        by_words = state.index(CardsByWords, device_request)
         if any(map(state.fleet.nodes_with, by_words.own)):
             parts = [1 << number for part in parts for number in numbers(part)]
         for signatures in by_words.groups.values():
             counter = NodeCounter(n for each in signatures for n in state.fleet.with_cards[each])
             parts = [each for part in parts for each in counter.split(part)]
-    for part in filter(None, (*parts, nodes & ~state.fleet.everywhere)):
+    for part in filter(None, (*parts, nodes & ~state.fleet.all_nodes)):
         yield part, diagnose(state, wanted, part & -part, "")
 
 
@@ -79,7 +119,7 @@ def _about_requests(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet
         if not state.inventory.problems:
             yield f"no ResourceSlice of {DRIVER} is published"
         return
-    if not nodes & state.fleet.everywhere:
+    if not nodes & state.fleet.all_nodes:
         yield (
             f"none of the {nodes.bit_count()} nodes that fit the pod publishes a device of {DRIVER}"
         )
@@ -94,7 +134,7 @@ def _about_requests(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet
 def _about(
     state: State, wanted: ClaimRequest, exact: ExactRequest, nodes: NodeSet, *, several: bool
 ) -> str:
-    found = _count(state, exact.demand, nodes)
+    found = _count(state, exact.device_request, nodes)
     selected = found.words.total()
     if not selected:
         return found.error or (
@@ -108,10 +148,10 @@ def _about(
     return f"{text}; {found.error}" if found.error else text
 
 
-def _count(state: State, demand: DeviceRequest, nodes: NodeSet) -> Diagnosis:
-    fleet, by_words = state.fleet, state.words(demand)
+def _count(state: State, device_request: DeviceRequest, nodes: NodeSet) -> Diagnosis:
+    fleet, by_words = state.fleet, state.index(CardsByWords, device_request)
     if any(nodes & fleet.nodes_with(each) for each in by_words.own):
-        return _count_each(state, demand, nodes)
+        return _count_each(state, device_request, nodes)
     found, free = Diagnosis(), NodeCounter()
     cards = fleet.count_cards(nodes)
     for words, signatures in by_words.groups.items():
@@ -125,15 +165,15 @@ def _count(state: State, demand: DeviceRequest, nodes: NodeSet) -> Diagnosis:
     return found
 
 
-def _count_each(state: State, demand: DeviceRequest, nodes: NodeSet) -> Diagnosis:
+def _count_each(state: State, device_request: DeviceRequest, nodes: NodeSet) -> Diagnosis:
     """The same, card by card, as a selector reads what is a card's own."""
     found = Diagnosis()
-    for number in numbers(nodes & state.fleet.everywhere):
+    for number in numbers(nodes & state.fleet.all_nodes):
         before = found.free
         for card in state.fleet.at(number).cards:
             state.selectors.allowance.check()
-            fit = card.signature.fit_of(demand, card.devices, state.selectors)
-            found.add(card_words(demand, card.signature, fit), 1)
+            fit = card.signature.fit_of(device_request, card.devices, state.selectors)
+            found.add(_card_words(device_request, card.signature, fit), 1)
         found.most = max(found.most, found.free - before)
         found.nodes += found.free > before
     return found
@@ -157,9 +197,9 @@ def _why_not_free(
     wanted: ClaimRequest, exact: ExactRequest, found: Diagnosis, *, several: bool
 ) -> str:
     asked = _asked(exact)
-    if found.most < (exact.demand.count or 1):
+    if found.most < (exact.device_request.count or 1):
         return f" (at most {found.most} on one node); {asked}" if found.nodes > 1 else f"; {asked}"
-    if exact.demand.count is None:
+    if exact.device_request.count is None:
         if found.words.total() > found.free:
             return f"; {asked}"
         if found.most > MOST_RESULTS:
@@ -176,7 +216,7 @@ def _shortfalls(exact: ExactRequest, found: Diagnosis) -> Iterator[str]:
     """What was asked, and the most that the cards that are too small could give."""
     noun = _noun(found.types)
     for name in sorted({each.name for each in found.shortfalls}):
-        asked = f"; asks for {_amount(name, exact.demand.capacity[name].text)}, "
+        asked = f"; asks for {_amount(name, exact.device_request.capacity[name].text)}, "
         known = [
             each.most for each in found.shortfalls if each.name == name and each.most is not None
         ]
@@ -197,7 +237,9 @@ def _amount(name: str, text: str) -> str:
 
 
 def _asked(exact: ExactRequest) -> str:
-    return f"{'all' if exact.demand.count is None else exact.demand.count} requested"
+    return (
+        f"{'all' if exact.device_request.count is None else exact.device_request.count} requested"
+    )
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:
@@ -207,8 +249,45 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
 def _noun(types: Counter[str]) -> str:
     """A request that is served by one type of device sees one device of each card."""
     kinds = {kind for kind, count in types.items() if count}
-    return "card" if len(kinds) == 1 and kinds <= MODES.keys() else "device"
+    return "card" if len(kinds) == 1 and kinds <= _MODES.keys() else "device"
 
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _card_words(device_request: DeviceRequest, card: CardSignature, fit: CardFit) -> CardWords:
+    verdicts = {index: card.verdict(device_request, index) for index in fit.selected}
+    small = [index for index, verdict in verdicts.items() if verdict is Verdict.TOO_SMALL]
+    return CardWords(
+        tuple(
+            (_word(verdict, device_request, card, index), card.kinds[index].text(ATTR_TYPE))
+            for index, verdict in verdicts.items()
+        ),
+        tuple(chain.from_iterable(device_request.shortfalls(card.kinds[index]) for index in small)),
+        len(fit.free),
+        len(card.kinds),
+        fit.error,
+    )
+
+
+def _word(verdict: Verdict, device_request: DeviceRequest, card: CardSignature, index: int) -> str:
+    if verdict is Verdict.EXCLUDED:
+        return _MODES.get(card.holder(index), "whose card is held")
+    if verdict not in {Verdict.FULL, Verdict.TAINTED}:
+        return str(verdict)
+    capacity_fit, use = device_request.capacity_fit(card.kinds[index]), card.uses[index]
+    assert capacity_fit is not None  # or it would be too small
+    if verdict is Verdict.TAINTED:
+        if any(taint.key == TAINT_UNHEALTHY for taint in capacity_fit.taints):
+            return "unhealthy"
+        first = capacity_fit.taints[0]
+        return f"tainted {first.key}" + (f" by DeviceTaintRule {first.rule}" if first.rule else "")
+    assert use is not None  # or it would have room
+    name = next(
+        n for n, amount, all_ in capacity_fit.amounts if use.consumed.get(n, 0) + amount > all_
+    )
+    text = capacity_fit.consumed[name].text
+    if name == CAPACITY_SLICES:
+        return "without a free slice" if text == "1" else f"with fewer than {text} free slices"
+    return f"with less than {text} of {name} free"

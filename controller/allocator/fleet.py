@@ -20,7 +20,7 @@ _NONE: Final[Mapping[CardSignature, int]] = Counter()
 
 
 class Fleet:
-    """Follows `inventory` and `holdings` with `refresh`. `generation` grows with each change of a
+    """Follows `inventory` and `allocated` with `refresh`. `generation` grows with each change of a
     node, `rebuilds` when sets of nodes or lists of signatures made before have no meaning any more.
 
     `with_cards` has a list for each signature: at index n the set of nodes with more than n such
@@ -30,24 +30,24 @@ class Fleet:
     """
 
     def __init__(
-        self, inventory: Inventory, holdings: AllocatedDevices, numbers: NodeNumbers
+        self, inventory: Inventory, allocated: AllocatedDevices, numbers: NodeNumbers
     ) -> None:
         self.generation = 0
         self.rebuilds = 0
         self.with_cards: dict[CardSignature, list[NodeSet]] = {}
         self.by_free = Levels()
         self.by_load = Levels()
-        self.everywhere: NodeSet = 0
+        self.all_nodes: NodeSet = 0
         self.numbers = numbers
         self._inventory = inventory
-        self._holdings = holdings
+        self._allocated = allocated
         self._signatures = Signatures()
         self._most_signatures = _FEW
         self._cards: Counter[CardSignature] = Counter()
         self._nodes: OrderedDict[str, NodeInfo] = OrderedDict()  # the last that changed at the end
         self._epoch = numbers.epoch
-        self._published = inventory.watch()
-        self._allocated = holdings.watch()
+        self._changed_nodes = inventory.watch()
+        self._changed_devices = allocated.watch()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -57,19 +57,19 @@ class Fleet:
         self._inventory.refresh()
         if self.numbers.epoch != self._epoch:
             self._rebuild()
-        for name in sorted(self._published):
+        for name in sorted(self._changed_nodes):
             self._publish(name)
-        self._published.clear()
+        self._changed_nodes.clear()
         changed: dict[str, set[int]] = defaultdict(set)
-        for device in self._allocated:
+        for device in self._changed_devices:
             node = self._nodes.get(self._inventory.node_of(device.pool) or "")
             if node is not None and (card := node.card_of(device)) is not None:
                 changed[node.name].add(card)
-        self._allocated.clear()
+        self._changed_devices.clear()
         for name, cards in changed.items():
             node = self._nodes[name]
             before, full = _signatures(node), (node.free, node.load)
-            if node.refresh(cards, self._holdings, self._signatures):
+            if node.refresh(cards, self._allocated, self._signatures):
                 self._remove(1 << node.number, *full)
                 self._add(node, before)
 
@@ -104,7 +104,7 @@ class Fleet:
 
     def count_cards(self, nodes: NodeSet) -> Mapping[CardSignature, int]:
         """How many cards of each signature the nodes have."""
-        if not self.everywhere & ~nodes:
+        if not self.all_nodes & ~nodes:
             return self._cards
         return {
             signature: sum([(nodes & each).bit_count() for each in sets])
@@ -119,11 +119,11 @@ class Fleet:
             self._remove(1 << old.number, old.free, old.load)
         if devices := self._inventory.devices_of(name):
             number = self.numbers.number(name)
-            node = NodeInfo(name, number, devices, self._holdings, self._signatures)
+            node = NodeInfo(name, number, devices, self._allocated, self._signatures)
             self._add(node, before)
         elif old is not None:
             self._count(1 << old.number, before, _NONE)
-            self.everywhere &= ~(1 << old.number)
+            self.all_nodes &= ~(1 << old.number)
             self.generation += 1
 
     def _remove(self, bit: NodeSet, free: int, load: int) -> None:
@@ -135,7 +135,7 @@ class Fleet:
         bit = 1 << node.number
         self.by_free.add((node.free, -node.load), bit)
         self.by_load.add((node.load, -node.free), bit)
-        self.everywhere |= bit
+        self.all_nodes |= bit
         self._count(bit, before, _signatures(node))
         self.generation += 1
         node.generation = self.generation
@@ -184,7 +184,7 @@ class Fleet:
         self.rebuilds += 1
         self.with_cards = {}
         self._cards.clear()
-        self.by_free, self.by_load, self.everywhere = Levels(), Levels(), 0
+        self.by_free, self.by_load, self.all_nodes = Levels(), Levels(), 0
         for node in list(self._nodes.values()):
             node.number = self.numbers.number(node.name)
             self._add(node, _NONE)

@@ -1,50 +1,35 @@
-"""The cards that can serve a request, by their signatures: found without a look at any node."""
+"""The cards that can serve a request, found by their signatures, not node by node."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from functools import reduce
 from itertools import islice
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from controller.allocator.device_request import DeviceRequest
 from controller.allocator.fleet import Fleet
 from controller.allocator.node_info import NodeInfo
-from controller.allocator.node_set import NodeCounter, NodeSet
+from controller.allocator.node_set import NodeCounter, NodeSet, numbers
 from controller.allocator.order import Policy, emptiest
 from controller.allocator.signature import CardSignature
+from controller.allocator.state import SignatureIndex
 from dra_driver.model.packing import Packing
+from dra_driver.model.topology import bits
 from dra_driver.selector.selector import Selectors
+
+COMPARED: Final = 16  # nodes that are compared, of which the best is taken
 
 
 class CardQuery(NamedTuple):
     """`attributes` are those that each device must have. With `alike`, all devices of the request
     must have the same value of each. `packing` says which of a card's devices is the best."""
 
-    demand: DeviceRequest
+    device_request: DeviceRequest
     attributes: tuple[str, ...]
     alike: bool
     packing: Packing
-
-
-class SignatureIndex(ABC):
-    """Examines each signature of the fleet once."""
-
-    def __init__(self) -> None:
-        self._examined = 0
-
-    def update(self, fleet: Fleet, selectors: Selectors) -> None:
-        """Examine the signatures that are new. Raises AllowanceSpent; the next call goes on."""
-        if self._examined < len(fleet.with_cards):
-            for signature in islice(fleet.with_cards, self._examined, None):
-                selectors.allowance.check()
-                self._examine(signature, selectors)
-                self._examined += 1
-
-    @abstractmethod
-    def _examine(self, signature: CardSignature, selectors: Selectors) -> None: ...
 
 
 class MatchingCards(SignatureIndex):
@@ -59,7 +44,7 @@ class MatchingCards(SignatureIndex):
     def __init__(self, query: CardQuery) -> None:
         super().__init__()
         self._query = query
-        self._count = 1 if query.demand.admin_access else query.demand.count or 1
+        self._count = 1 if query.device_request.admin_access else query.device_request.count or 1
         self.exact = query.alike or self._count == 1
         self._groups: dict[Hashable, list[CardSignature]] = {}
         self._group_of: dict[CardSignature, int] = {}
@@ -71,9 +56,17 @@ class MatchingCards(SignatureIndex):
         found = [_nodes_with(fleet, each, self._count) for each in self._groups.values()]
         return reduce(or_, found, 0)
 
-    def ties(self, fleet: Fleet, nodes: NodeSet, policy: Policy) -> Iterator[NodeSet]:
-        """Those of `nodes` that have enough cards, in sets of equally good ones, the best first.
-        For several devices, how near the cards are is not considered. Only where `exact`."""
+    def ordered(self, fleet: Fleet, nodes: NodeSet, policy: Policy) -> Iterator[NodeInfo]:
+        """Those of `nodes` that have enough cards, the best first. For several devices, the first
+        few of equally full nodes are compared by how near the cards are. Only if `exact`."""
+        for tie in self._ties(fleet, nodes, policy):
+            found = map(fleet.at, numbers(tie))
+            if self._count > 1:
+                yield from sorted(islice(found, COMPARED), key=self._spread)
+            yield from found
+
+    def _ties(self, fleet: Fleet, nodes: NodeSet, policy: Policy) -> Iterator[NodeSet]:
+        """Sets of equally full nodes."""
         levels = fleet.levels(policy.nodes)
         if self._count > 1:
             yield from levels.walk(nodes & self.nodes(fleet))
@@ -85,14 +78,15 @@ class MatchingCards(SignatureIndex):
             for level in levels.walk(reduce(or_, [part for _, part in parts], 0)):
                 yield from filter(None, [level & part for _, part in parts])
 
-    def cards_on(self, node: NodeInfo) -> list[int]:
-        """For several devices: the sets of cards (as in Topology) from one of which they come."""
-        found = [0] * len(self._groups)
+    def _spread(self, node: NodeInfo) -> tuple[int, int]:
+        """How far apart the cards are that the node would give."""
+        available = [0] * len(self._groups)
         for number, card in enumerate(node.cards):
             group = self._group_of.get(card.signature)
             if group is not None:
-                found[group] |= 1 << number
-        return found
+                available[group] |= 1 << number
+        cards = node.topology.nearest(self._count, *available, free=node.free_cards) or ()
+        return node.topology.spread(bits(cards))
 
     def _by_fill(self, fleet: Fleet, nodes: NodeSet) -> Iterator[tuple[Any, NodeSet]]:
         """The nodes by the fill of their best device, the best first."""
@@ -105,7 +99,7 @@ class MatchingCards(SignatureIndex):
         return sorted(fills, key=None if self._query.packing is Packing.BINPACK else emptiest)
 
     def _examine(self, signature: CardSignature, selectors: Selectors) -> None:
-        fit = signature.fit(self._query.demand, selectors)
+        fit = signature.fit(self._query.device_request, selectors)
         key: Hashable = ()
         if fit is None:
             self.exact = False

@@ -49,7 +49,7 @@ class NodeInfo:
         name: str,
         number: int,
         devices: tuple[Device, ...],
-        holdings: AllocatedDevices,
+        allocated: AllocatedDevices,
         signatures: Signatures,
     ) -> None:
         self.name = name
@@ -67,7 +67,7 @@ class NodeInfo:
             signature = signatures.of(kinds, (None,) * len(members), ())
             self.cards.append(Card(key, tuple(members), kinds, signature))
         self.topology = topology(tuple([card.devices[0].place for card in self.cards]))
-        self.refresh(range(len(self.cards)), holdings, signatures)
+        self.refresh(range(len(self.cards)), allocated, signatures)
 
     @property
     def free(self) -> int:
@@ -75,14 +75,14 @@ class NodeInfo:
         return self.free_cards.bit_count()
 
     def refresh(
-        self, cards: Collection[int], holdings: AllocatedDevices, signatures: Signatures
+        self, cards: Collection[int], allocated: AllocatedDevices, signatures: Signatures
     ) -> bool:
         """Read what is allocated of these cards; returns whether that has changed."""
         changed = False
         for number in cards:
             card = self.cards[number]
-            uses = tuple([holdings.use(device.id) for device in card.devices])
-            found = signatures.of(card.kinds, uses, self._vanished(card, holdings))
+            uses = tuple([allocated.use(device.id) for device in card.devices])
+            found = signatures.of(card.kinds, uses, self._vanished(card, allocated))
             changed |= found is not card.signature
             card.signature = found
         self.load = sum([card.signature.load for card in self.cards])
@@ -101,14 +101,14 @@ class NodeInfo:
                     return number
         return found
 
-    def _vanished(self, card: Card, holdings: AllocatedDevices) -> tuple[str, ...]:
+    def _vanished(self, card: Card, allocated: AllocatedDevices) -> tuple[str, ...]:
         """The types, by their names, of the card's devices that are allocated and not published."""
         if isinstance(card.key, DeviceId):
             return ()
         pool, address = card.key
         names = [
             name
-            for name in holdings.names_of_card(pool, address)
+            for name in allocated.names_of_card(pool, address)
             if DeviceId(pool, name) not in self._cards_of
         ]
         return tuple(sorted(name.partition("-")[0] for name in names))

@@ -2,7 +2,7 @@
 a node for what it would give.
 
 Devices that can be shared: with `binpack` those in use before free ones, the least left first,
-then those with most shares of the same size; with `spread` the other way round.
+then those with most shares of the same size; with `spread` in the reverse order.
 Whole cards: those that are nearest to each other (`dra_driver.model.topology`) come first.
 """
 
@@ -33,26 +33,26 @@ class Policy:
 
     def for_claims(self, wanted: Sequence[ClaimRequest]) -> Policy:
         """This policy with what the claims themselves say about nodes. All claims of a pod are
-        served on one node: where they differ, it is spread."""
-        said = {each.packing.nodes for each in _demands(wanted)} - {None}
+        served on one node: if they differ, it is spread."""
+        said = {each.packing.nodes for each in _device_requests(wanted)} - {None}
         if not said:
             return self
         nodes = Packing.SPREAD if Packing.SPREAD in said else Packing.BINPACK
         return Policy(nodes, self.cards)
 
-    def cards_for(self, demand: DeviceRequest) -> Packing:
+    def cards_for(self, device_request: DeviceRequest) -> Packing:
         """The packing of cards for a request; what the claim says about it comes first."""
-        return demand.packing.cards or self.cards
+        return device_request.packing.cards or self.cards
 
     def spreads(self, wanted: Sequence[ClaimRequest]) -> bool:
         """Whether nodes or the cards of any request are spread; `self` is `for_claims(wanted)`."""
         return self.nodes is Packing.SPREAD or any(
-            self.cards_for(each) is Packing.SPREAD for each in _demands(wanted)
+            self.cards_for(each) is Packing.SPREAD for each in _device_requests(wanted)
         )
 
 
-def _demands(wanted: Sequence[ClaimRequest]) -> Iterator[DeviceRequest]:
-    return (exact.demand for each in wanted for exact in each.exact_requests())
+def _device_requests(wanted: Sequence[ClaimRequest]) -> Iterator[DeviceRequest]:
+    return (exact.device_request for each in wanted for exact in each.exact_requests())
 
 
 Key = tuple[int, ...]
@@ -64,7 +64,7 @@ class Candidate(NamedTuple):
     """A device, what it would give, what is allocated of it, and the number of its card."""
 
     device: Device
-    offer: CapacityFit
+    capacity_fit: CapacityFit
     use: DeviceUsage | None
     fill: Fill
     card: int
@@ -81,7 +81,7 @@ class Order:
 
     def devices(
         self,
-        demand: DeviceRequest,
+        device_request: DeviceRequest,
         candidates: Sequence[Candidate],
         count: int,
         alike: Sequence[str] = (),
@@ -92,7 +92,7 @@ class Order:
         cards."""
         if len(candidates) < 2:
             return list(candidates)
-        keys = self._keys(demand, candidates)
+        keys = self._keys(device_request, candidates)
         ordered = sorted(range(len(candidates)), key=keys.__getitem__)
         if count > 1:
             near = self._near(candidates, count, alike)
@@ -103,25 +103,29 @@ class Order:
             if len(ties) > 1:
                 ties.sort(key=lambda n: self._neighbours(candidates[n]))
                 ordered[: len(ties)] = ties
-        return _matching([candidates[n] for n in ordered], alike, demand.count or 1)
+        return _matching([candidates[n] for n in ordered], alike, device_request.count or 1)
 
     def score(self, given: Sequence[tuple[DeviceRequest, Candidate]], alternatives: int) -> Score:
         """For what the node would give: first the earlier alternatives (the sum of their indices,
         as in kube-scheduler), then as the policy says, then how near the cards are."""
-        shared = [(demand, each) for demand, each in given if each.device.multiple]
+        shared = [(device_request, each) for device_request, each in given if each.device.multiple]
         cards = bits(each.card for _, each in given if not each.device.multiple)
         fill = tuple(sum(each.fill[part] for _, each in shared) for part in range(3))
         apart = self.node.topology.spread(cards)
         free, load = self.node.free, self.node.load
         if self.policy.nodes is Packing.SPREAD:
             return (alternatives, load, -free, *fill, *apart)
-        if any(self.policy.cards_for(demand) is Packing.SPREAD for demand, _ in shared):
+        if any(
+            self.policy.cards_for(device_request) is Packing.SPREAD for device_request, _ in shared
+        ):
             return (alternatives, free, -load, *fill, *apart)
         return (alternatives, *fill, free, -load, *apart)
 
-    def _keys(self, demand: DeviceRequest, candidates: Sequence[Candidate]) -> Sequence[Key]:
+    def _keys(
+        self, device_request: DeviceRequest, candidates: Sequence[Candidate]
+    ) -> Sequence[Key]:
         """All that counts before the places of the cards."""
-        if self.policy.cards_for(demand) is Packing.BINPACK:
+        if self.policy.cards_for(device_request) is Packing.BINPACK:
             return [each.fill for each in candidates]
         return [(self._replicas(each.device), *emptiest(each.fill)) for each in candidates]
 
@@ -185,25 +189,27 @@ def _matching(candidates: list[Candidate], alike: Sequence[str], count: int) -> 
     return candidates
 
 
-def free_devices(node: NodeInfo, demand: DeviceRequest, selectors: Selectors) -> list[Candidate]:
+def free_devices(
+    node: NodeInfo, device_request: DeviceRequest, selectors: Selectors
+) -> list[Candidate]:
     """The devices of the node that are free for the request. Raises AllowanceSpent."""
     found: list[Candidate] = []
     for number, card in enumerate(node.cards):
-        fit = card.signature.fit_of(demand, card.devices, selectors)
-        for index, offer, use, fill in fit.free:
-            found.append(Candidate(card.devices[index], offer, use, fill, number))
+        fit = card.signature.fit_of(device_request, card.devices, selectors)
+        for index, capacity_fit, use, fill in fit.free:
+            found.append(Candidate(card.devices[index], capacity_fit, use, fill, number))
     return found
 
 
 def all_devices(
-    node: NodeInfo, demand: DeviceRequest, selectors: Selectors
+    node: NodeInfo, device_request: DeviceRequest, selectors: Selectors
 ) -> list[Candidate] | None:
     """All that a request with allocationMode All gets, at least one; None if not all of them are
     free. Devices that are too small, or have too little left to share, do not count."""
     for card in node.cards:
-        fit = card.signature.fit_of(demand, card.devices, selectors)
-        verdicts = {card.signature.verdict(demand, index) for index in fit.selected}
+        fit = card.signature.fit_of(device_request, card.devices, selectors)
+        verdicts = {card.signature.verdict(device_request, index) for index in fit.selected}
         if verdicts - {Verdict.FREE, Verdict.TOO_SMALL, Verdict.FULL}:
             return None
-    found = free_devices(node, demand, selectors)
+    found = free_devices(node, device_request, selectors)
     return found if 0 < len(found) <= MOST_RESULTS else None

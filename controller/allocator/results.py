@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from controller.allocator.capacity import Amount
 from controller.allocator.claim_request import ClaimRequest, ExactRequest
@@ -61,8 +61,8 @@ def allocation_status(
 def granted_amounts(grants: Sequence[DeviceAssignment]) -> Mapping[str, Mapping[str, int]]:
     """By request what each of its devices gives, for devices whose shares the API server drops.
 
-    Raises Refused where a request gets different amounts of several devices: its configuration can
-    name one of them only.
+    Raises Refused if a request gets different amounts of several devices: its configuration can
+    name only one of them.
     """
     amounts: dict[str, Mapping[str, int]] = {}
     for grant in grants:
@@ -90,7 +90,7 @@ def _result(grant: DeviceAssignment, new_share_id: Callable[[], str]) -> Object:
         "pool": grant.device.id.pool,
         "device": grant.device.id.name,
     }
-    if grant.request.demand.admin_access:
+    if grant.request.device_request.admin_access:
         result["adminAccess"] = True
     if grant.request.tolerations:
         result["tolerations"] = list(grant.request.tolerations)
@@ -105,36 +105,31 @@ def _result(grant: DeviceAssignment, new_share_id: Callable[[], str]) -> Object:
     return result
 
 
-def _class_config(chosen: Sequence[ExactRequest], classes: Mapping[str, Object]) -> list[Object]:
-    """A class's configuration stands once, for all requests of that class."""
-    by_class: dict[str, list[Object]] = {}
+def _class_config(
+    chosen: Sequence[ExactRequest], classes: Mapping[str, Object]
+) -> Iterator[Object]:
+    """A class's configuration is written once, for all requests of that class."""
+    by_class: defaultdict[str, list[str]] = defaultdict(list)
     for request in chosen:
-        entries = by_class.get(request.class_name)
-        if entries is None:
-            given = classes[request.class_name]["spec"].get("config") or ()
-            by_class[request.class_name] = [
-                {"source": "FromClass", "requests": [request.name], **entry} for entry in given
-            ]
-        else:
-            for entry in entries:
-                entry["requests"].append(request.name)
-    return [entry for entries in by_class.values() for entry in entries]
+        by_class[request.class_name].append(request.name)
+    for class_name, requests in by_class.items():
+        for entry in classes[class_name]["spec"].get("config") or ():
+            yield {"source": "FromClass", "requests": list(requests), **entry}
 
 
 def _claim_config(wanted: ClaimRequest, chosen: Sequence[ExactRequest]) -> Iterator[Object]:
-    """The claim's configuration; one that names several requests stands once for each of them,
-    because upstream's allocator writes it so. Where a subrequest was chosen, it is meant by its
-    own name and by the request's."""
+    """The claim's configuration. An entry for several requests is written once for each of them, as
+    by upstream's allocator. One for a chosen subrequest names it or its request."""
     for entry in (wanted.claim["spec"].get("devices") or {}).get("config") or ():
-        copied: dict[str, Any] = {"source": "FromClaim", **entry}
-        times = (
-            sum(config_applies(entry, each.name) for each in chosen) if entry.get("requests") else 1
-        )
-        yield from (dict(copied) for _ in range(times))
+        times = 1
+        if entry.get("requests"):
+            times = sum(config_applies(entry, each.name) for each in chosen)
+        for _ in range(times):
+            yield {"source": "FromClaim", **entry}
 
 
 def _amount_config(amounts: Mapping[str, Mapping[str, int]]) -> Iterator[Object]:
-    """What was granted, where the server drops it from the results: the last entry that has an
+    """What was granted, if the server drops it from the results: the last entry that has an
     amount holds. Its source is the claim, as an allocation knows only that and the class."""
     for request, given in amounts.items():
         yield {"source": "FromClaim", **amount_entry([request], given)}

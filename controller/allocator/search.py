@@ -61,7 +61,7 @@ class NodeSearch:
         self._budget = budget
         # Whole cards of all claims are to be near each other.
         self._cards = sum(
-            request.alternatives[0].demand.count or 1
+            request.alternatives[0].device_request.count or 1
             for each in wanted
             for request in each.requests
         )
@@ -89,9 +89,9 @@ class NodeSearch:
     def score(self) -> Score:
         """Of what was found. Administrative access does not count."""
         given = [
-            (task.exact.demand, candidate)
+            (task.exact.device_request, candidate)
             for task, candidate in self._chosen
-            if not task.exact.demand.admin_access
+            if not task.exact.device_request.admin_access
         ]
         return self._order.score(given, sum(task.alternative for task in self._tasks))
 
@@ -99,7 +99,7 @@ class NodeSearch:
         """What was found."""
         found: list[list[DeviceAssignment]] = [[] for _ in self._wanted]
         for task, candidate in sorted(self._chosen, key=lambda each: each[0].request):
-            shared = candidate.offer.consumed if candidate.device.multiple else None
+            shared = candidate.capacity_fit.consumed if candidate.device.multiple else None
             found[task.claim].append(DeviceAssignment(task.exact, candidate.device, shared))
         return tuple(map(tuple, found))
 
@@ -109,25 +109,33 @@ class NodeSearch:
         for nth, exact in enumerate(self._wanted[claim].requests[number].alternatives):
             applying = tuple(n for n, each in enumerate(constraints) if each.applies(exact.name))
             alike = {constraints[n].attribute for n in applying if not constraints[n].distinct}
-            candidates = self._candidates_for(exact.demand, tuple(sorted(alike)))
+            candidates = self._candidates_for(exact.device_request, tuple(sorted(alike)))
             if candidates is not None:
-                count = len(candidates) if exact.demand.count is None else exact.demand.count
+                count = (
+                    len(candidates)
+                    if exact.device_request.count is None
+                    else exact.device_request.count
+                )
                 if len(candidates) >= count:
                     yield Task(claim, number, nth, exact, applying, candidates, count)
 
     def _candidates_for(
-        self, demand: DeviceRequest, alike: tuple[str, ...]
+        self, device_request: DeviceRequest, alike: tuple[str, ...]
     ) -> list[Candidate] | None:
         """In order. None if all devices are requested, and not all are available."""
-        key = demand, alike
+        key = device_request, alike
         if key not in self._candidates:
             self._budget.allowance.check()
-            if demand.count is None:
+            if device_request.count is None:
                 problem = self._state.inventory.problem_on(self._node.name)
-                found = None if problem else all_devices(self._node, demand, self._state.selectors)
+                found = (
+                    None
+                    if problem
+                    else all_devices(self._node, device_request, self._state.selectors)
+                )
             else:
-                found = free_devices(self._node, demand, self._state.selectors)
-                found = self._order.devices(demand, found, self._cards, alike)
+                found = free_devices(self._node, device_request, self._state.selectors)
+                found = self._order.devices(device_request, found, self._cards, alike)
             self._candidates[key] = found
         return self._candidates[key]
 
@@ -176,13 +184,13 @@ class NodeSearch:
         As in upstream, administrative access ignores what is allocated, and what earlier claims
         choose, but not what its own claim chooses; later requests count it like any other.
         """
-        device, admin_access = candidate.device, task.exact.demand.admin_access
+        device, admin_access = candidate.device, task.exact.device_request.admin_access
         before: list[Candidate] = []
         for other_task, other in self._chosen:
             if other.card != candidate.card:
                 continue
             if other.device is not device:
-                if not admin_access and not other_task.exact.demand.admin_access:
+                if not admin_access and not other_task.exact.device_request.admin_access:
                     return False
             elif device.multiple:
                 before.append(other)
@@ -225,11 +233,15 @@ def _is_within_limit(tasks: Sequence[Task]) -> bool:
 
 def _slots(tasks: Sequence[Task]) -> list[Slot]:
     """Requests for all devices first, then those with the least choice; equal ones together."""
-    first = {task.exact.demand: nth for nth, task in reversed(list(enumerate(tasks)))}
+    first = {task.exact.device_request: nth for nth, task in reversed(list(enumerate(tasks)))}
 
     def key(task: Task) -> tuple[bool, int, int]:
-        demand = task.exact.demand
-        return demand.count is not None, len(task.candidates) - task.count, first[demand]
+        device_request = task.exact.device_request
+        return (
+            device_request.count is not None,
+            len(task.candidates) - task.count,
+            first[device_request],
+        )
 
     slots: list[Slot] = []
     for task in sorted(tasks, key=key):
@@ -242,8 +254,12 @@ def _slots(tasks: Sequence[Task]) -> list[Slot]:
 
 
 def _repeats(before: Task, task: Task) -> bool:
-    demand = task.exact.demand
-    if demand is not before.exact.demand or demand.count != 1 or demand.admin_access:
+    device_request = task.exact.device_request
+    if (
+        device_request is not before.exact.device_request
+        or device_request.count != 1
+        or device_request.admin_access
+    ):
         return False
     if before.claim == task.claim:
         return before.constraints == task.constraints
@@ -263,7 +279,7 @@ def _start(slots: Sequence[Slot], nth: int, index: int) -> int:
 def _clash(one: Task, other: Task) -> bool:
     """Whether the two cannot both have one device that is not shared."""
     later = max(one, other, key=lambda each: (each.claim, each.request))
-    return not later.exact.demand.admin_access or one.claim == other.claim
+    return not later.exact.device_request.admin_access or one.claim == other.claim
 
 
 def _has_capacity(candidate: Candidate, before: Sequence[Candidate]) -> bool:
@@ -271,5 +287,7 @@ def _has_capacity(candidate: Candidate, before: Sequence[Candidate]) -> bool:
     before."""
     consumed = Counter(candidate.use.consumed if candidate.use is not None else {})
     for each in before:
-        consumed.update({name: amount for name, amount, _ in each.offer.amounts})
-    return all(consumed[name] + amount <= total for name, amount, total in candidate.offer.amounts)
+        consumed.update({name: amount for name, amount, _ in each.capacity_fit.amounts})
+    return all(
+        consumed[name] + amount <= total for name, amount, total in candidate.capacity_fit.amounts
+    )

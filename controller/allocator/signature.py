@@ -41,7 +41,7 @@ class DeviceFit(NamedTuple):
     """A device that can serve a request, by its place in its card."""
 
     at: int
-    offer: CapacityFit
+    capacity_fit: CapacityFit
     use: DeviceUsage | None
     fill: Fill
 
@@ -70,39 +70,41 @@ class CardSignature:
     free: bool
     _known: dict[DeviceRequest, CardFit | None] = field(default_factory=dict, repr=False)
 
-    def fit(self, demand: DeviceRequest, selectors: Selectors) -> CardFit | None:
+    def fit(self, device_request: DeviceRequest, selectors: Selectors) -> CardFit | None:
         """None if a selector reads what is a card's own: `fit_of` evaluates it. Raises
         AllowanceSpent."""
-        if demand not in self._known:
-            own = reads_own(demand.selectors, self.kinds, selectors)
-            found = None if own else self._select(demand, self.kinds, selectors)
+        if device_request not in self._known:
+            own = reads_own(device_request.selectors, self.kinds, selectors)
+            found = None if own else self._select(device_request, self.kinds, selectors)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[demand] = found
-        return self._known[demand]
+            self._known[device_request] = found
+        return self._known[device_request]
 
     def fit_of(
-        self, demand: DeviceRequest, devices: Sequence[Device], selectors: Selectors
+        self, device_request: DeviceRequest, devices: Sequence[Device], selectors: Selectors
     ) -> CardFit:
         """For a card with this signature and these devices. Raises AllowanceSpent."""
-        return self.fit(demand, selectors) or self._select(demand, devices, selectors)
+        return self.fit(device_request, selectors) or self._select(
+            device_request, devices, selectors
+        )
 
-    def verdict(self, demand: DeviceRequest, index: int) -> Verdict:
+    def verdict(self, device_request: DeviceRequest, index: int) -> Verdict:
         """For a device that is selected."""
         kind, use = self.kinds[index], self.uses[index]
-        offer = demand.offer(kind)
-        if offer is None:
+        capacity_fit = device_request.capacity_fit(kind)
+        if capacity_fit is None:
             return Verdict.TOO_SMALL
-        if use is not None and kind.multiple and not _has_room(offer, use):
+        if use is not None and kind.multiple and not _has_room(capacity_fit, use):
             return Verdict.FULL
         if kind.counters:
             return Verdict.COUNTERS
-        if not demand.admin_access:
+        if not device_request.admin_access:
             if use is not None and (use.wholes or not kind.multiple):
                 return Verdict.HELD
             if self.holder(index):
                 return Verdict.EXCLUDED
-        return Verdict.TAINTED if offer.taints else Verdict.FREE
+        return Verdict.TAINTED if capacity_fit.taints else Verdict.FREE
 
     def holder(self, index: int) -> str:
         """The type of another device of the card that is allocated, as a card is in one mode at a
@@ -113,7 +115,10 @@ class CardSignature:
         return self.vanished[0] if self.vanished else ""
 
     def _select(
-        self, demand: DeviceRequest, given: Sequence[Device | DeviceKind], selectors: Selectors
+        self,
+        device_request: DeviceRequest,
+        given: Sequence[Device | DeviceKind],
+        selectors: Selectors,
     ) -> CardFit:
         """`given` are the card's devices, or their kinds."""
         selected: list[int] = []
@@ -122,16 +127,18 @@ class CardSignature:
         for index, each in enumerate(given):
             values = each.common if isinstance(each, DeviceKind) else each.selector_input
             try:
-                if not all(selectors.matches(text, values) for text in demand.selectors):
+                if not all(selectors.matches(text, values) for text in device_request.selectors):
                     continue
             except InvalidValue as failed:
                 error = error or str(failed)
                 continue
             selected.append(index)
-            offer = demand.offer(self.kinds[index])
-            if offer is not None and self.verdict(demand, index) is Verdict.FREE:
+            capacity_fit = device_request.capacity_fit(self.kinds[index])
+            if capacity_fit is not None and self.verdict(device_request, index) is Verdict.FREE:
                 use = self.uses[index]
-                free.append(DeviceFit(index, offer, use, _fill(self.kinds[index], use, offer)))
+                free.append(
+                    DeviceFit(index, capacity_fit, use, _fill(self.kinds[index], use, capacity_fit))
+                )
         return CardFit(tuple(selected), tuple(free), error)
 
 
@@ -146,19 +153,25 @@ def reads_own(
     )
 
 
-def _has_room(offer: CapacityFit, use: DeviceUsage) -> bool:
+def _has_room(capacity_fit: CapacityFit, use: DeviceUsage) -> bool:
     consumed = use.consumed
-    return all(consumed.get(name, 0) + amount <= total for name, amount, total in offer.amounts)
+    return all(
+        consumed.get(name, 0) + amount <= total for name, amount, total in capacity_fit.amounts
+    )
 
 
-def _fill(kind: DeviceKind, use: DeviceUsage | None, offer: CapacityFit) -> Fill:
+def _fill(kind: DeviceKind, use: DeviceUsage | None, capacity_fit: CapacityFit) -> Fill:
     """For a device that is not shared it means nothing."""
     if not kind.multiple:
         return 0, 0, 0
     if use is None:
-        return 1, offer.left, 0
-    used = [use.consumed.get(name, 0) * WHOLE // total for name, _, total in offer.amounts if total]
-    return 0, offer.left - sum(used), -use.shares.get(offer.share, 0)
+        return 1, capacity_fit.left, 0
+    used = [
+        use.consumed.get(name, 0) * WHOLE // total
+        for name, _, total in capacity_fit.amounts
+        if total
+    ]
+    return 0, capacity_fit.left - sum(used), -use.shares.get(capacity_fit.share, 0)
 
 
 _Content = tuple[tuple[DeviceKind, ...], tuple[DeviceUsage | None, ...], tuple[str, ...]]

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 from controller.allocator.allocated_devices import AllocatedDevices
-from controller.allocator.card_words import CardsByWords
-from controller.allocator.device_request import DeviceRequest
 from controller.allocator.fleet import Fleet
 from controller.allocator.inventory import Inventory
-from controller.allocator.matching import CardQuery, MatchingCards
 from controller.allocator.node_set import NodeNumbers, NodeSet, set_of_numbers
 from controller.allocator.order import Score
+from controller.allocator.signature import CardSignature
 from dra_driver.model.claim import Object
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 
-_MOST_REQUESTS: Final = 4096
+_MOST_INDEXES: Final = 8192
 _MOST_SHAPES: Final = 1024  # of claims that need a search; each has an entry for a node searched
-_SHARE: Final = 10  # one node gets a tenth, so that a hard node does not keep others from a try
-_STRIDE: Final = 32  # choices between two checks of the allowance; less than a millisecond
+_SHARE: Final = 10  # one node gets a tenth, so that a hard node leaves steps for the others
 
 
 class SearchLimitReached(Exception):
@@ -32,30 +32,45 @@ class Budget:
     """How many choices may fail on all nodes of one decision; `allowance` bounds its time."""
 
     def __init__(self, steps: int, allowance: Allowance) -> None:
+        self.left = steps
         self.per_node = max(1, steps // _SHARE)
         self.allowance = allowance
-        self._left = steps
         self._left_for_node = 0
 
     def begin_node(self) -> None:
         """The following steps are spent on another node. Raises AllowanceSpent."""
         self.allowance.check()
-        self._left_for_node = min(self._left, self.per_node)
+        self._left_for_node = min(self.left, self.per_node)
 
     def spend(self) -> None:
         """Raises SearchLimitReached if nothing is left for the node, AllowanceSpent if the
         decision has taken too long."""
         if not self._left_for_node:
             raise SearchLimitReached
-        self._left -= 1
+        self.left -= 1
         self._left_for_node -= 1
-        if not self._left % _STRIDE:
-            self.allowance.check()
+        self.allowance.check()
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing is left for other nodes either."""
-        return not self._left
+
+class SignatureIndex(ABC):
+    """What is found out once for each signature of the fleet."""
+
+    def __init__(self) -> None:
+        self._examined = 0
+
+    def update(self, fleet: Fleet, selectors: Selectors) -> None:
+        """Examine the signatures that are new. Raises AllowanceSpent; the next call goes on."""
+        if self._examined < len(fleet.with_cards):
+            for signature in islice(fleet.with_cards, self._examined, None):
+                selectors.allowance.check()
+                self._examine(signature, selectors)
+                self._examined += 1
+
+    @abstractmethod
+    def _examine(self, signature: CardSignature, selectors: Selectors) -> None: ...
+
+
+_Index = TypeVar("_Index", bound=SignatureIndex)
 
 
 @dataclass(slots=True)
@@ -75,9 +90,9 @@ class SearchedNodes:
         changed = [node.number for node in fleet.changed_since(self.generation)]
         for number in changed:
             self.scores.pop(number, None)
-        kept = ~set_of_numbers(changed)
-        self.failed &= kept
-        self.stopped &= kept
+        unchanged = ~set_of_numbers(changed)
+        self.failed &= unchanged
+        self.stopped &= unchanged
         self.generation = fleet.generation
 
 
@@ -88,21 +103,22 @@ class State:
     def __init__(
         self,
         inventory: Inventory,
-        holdings: AllocatedDevices,
+        allocated: AllocatedDevices,
         classes: Mapping[str, Object],
         selectors: Selectors,
         numbers: NodeNumbers | None = None,
     ) -> None:
         self.inventory = inventory
-        self.holdings = holdings
+        self.allocated = allocated
         self.classes = classes
         self.selectors = selectors
         self.numbers = numbers or NodeNumbers()
-        self.fleet = Fleet(inventory, holdings, self.numbers)
+        self.fleet = Fleet(inventory, allocated, self.numbers)
         self._rebuilds = 0
-        self._matching: dict[CardQuery, MatchingCards] = {}
-        self._words: dict[DeviceRequest, CardsByWords] = {}
-        self._searched: dict[Hashable, SearchedNodes] = {}
+        self._index: Any = lru_cache(_MOST_INDEXES)(_make)
+        self._searched: Any = lru_cache(_MOST_SHAPES)(
+            lambda _: SearchedNodes(self.fleet.generation)
+        )
 
     def emptied(self) -> State:
         """The same cluster with nothing allocated; it follows what is published."""
@@ -113,39 +129,24 @@ class State:
         self.fleet.refresh()
         if self._rebuilds != self.fleet.rebuilds:
             self._rebuilds = self.fleet.rebuilds
-            self._matching.clear()
-            self._words.clear()
-            self._searched.clear()
+            self._index.cache_clear()
+            self._searched.cache_clear()
 
-    def matching(self, query: CardQuery) -> MatchingCards:
-        """Raises AllowanceSpent; the next call goes on from there."""
-        found = self._matching.get(query)
-        if found is None:
-            _make_room(self._matching, _MOST_REQUESTS)
-            found = self._matching[query] = MatchingCards(query)
-        found.update(self.fleet, self.selectors)
-        return found
-
-    def words(self, demand: DeviceRequest) -> CardsByWords:
-        """Raises AllowanceSpent; the next call goes on from there."""
-        found = self._words.get(demand)
-        if found is None:
-            _make_room(self._words, _MOST_REQUESTS)
-            found = self._words[demand] = CardsByWords(demand)
+    def index(self, kind: type[_Index], query: Hashable) -> _Index:
+        """The one index `kind(query)`, up to date. Raises AllowanceSpent; the next call goes on."""
+        found: _Index = self._index(kind, query)
         found.update(self.fleet, self.selectors)
         return found
 
     def searched(self, shape: Hashable) -> SearchedNodes:
         """What is known of claims of the shape."""
-        found = self._searched.get(shape)
-        if found is None:
-            _make_room(self._searched, _MOST_SHAPES)
-            found = self._searched[shape] = SearchedNodes(self.fleet.generation)
+        found: SearchedNodes = self._searched(shape)
         found.refresh(self.fleet)
         return found
 
+    def _not_searched(self, _shape: Hashable) -> SearchedNodes:
+        return SearchedNodes(self.fleet.generation)
 
-def _make_room(known: dict[Any, Any], most: int) -> None:
-    """Drop what was added first if there is too much."""
-    if len(known) >= most:
-        del known[next(iter(known))]
+
+def _make(kind: Any, query: Hashable) -> Any:
+    return kind(query)

@@ -91,7 +91,7 @@ class Counts:
     ) -> None:
         self.resources = NodeResources(state.numbers)
         self.index = PodIndex()
-        self._allocated = state.holdings
+        self._allocated = state.allocated
         self._claims = claims
         self._pods = known_pods
         self._assumed: dict[str, Object] = {}

@@ -104,7 +104,7 @@ def place(
             of_sizes = _of_sizes(view, asked, node) if asked.mode is Mode.DRS else ""
             raise Refused(f"node {node}: {of_sizes or found.explain()}")
     metadata = pod["metadata"]
-    granted = [grant.device.card for grant in found.grants[0]]
+    granted = [grant.device.card for grant in found.assignments[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in granted if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
     return BoundPod(uid_of(pod), name, asked, tuple(cards))

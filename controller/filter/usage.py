@@ -36,7 +36,7 @@ def check_requested(
         for request in each.requests:
             for exact in request.alternatives:
                 part = _NOT_WHOLE.get(exact.class_name)
-                if exact.demand.admin_access and part is not None:
+                if exact.device_request.admin_access and part is not None:
                     raise _no_access(each, exact.name, f"{exact.class_name} has {part} devices")
     modes: dict[Use, list[str]] = {}
     for claim in ours.values():
@@ -57,10 +57,10 @@ def check_allocated(
     for claim in ours.values():
         for result in results(claim):
             modes[Use(uid_of(claim), result.main_request)].append(result.device.partition("-")[0])
-    for each, devices in zip(wanted, decision.grants, strict=True):
+    for each, devices in zip(wanted, decision.assignments, strict=True):
         for chosen in devices:
             name, mode = chosen.request.name, chosen.device.kind.text(ATTR_TYPE)
-            if chosen.request.demand.admin_access and mode in _NOT_WHOLE.values():
+            if chosen.request.device_request.admin_access and mode in _NOT_WHOLE.values():
                 device = f"{chosen.device.id.name} of node {decision.node} is a {mode} device"
                 raise _no_access(each, name, device)
             modes[Use(each.ref.uid, name.partition("/")[0])].append(mode or "unknown")

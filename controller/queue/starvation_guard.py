@@ -118,5 +118,5 @@ class StarvationGuard:
             logger.info("no node is reserved before the next check: the search takes too long")
             return None
         fleet = self._state.fleet
-        emptiest = next(fleet.by_load.walk(suitable & fleet.everywhere), 0)
+        emptiest = next(fleet.by_load.walk(suitable & fleet.all_nodes), 0)
         return min(fleet.numbers.names(emptiest), default=None)

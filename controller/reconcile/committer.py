@@ -36,7 +36,7 @@ class AllocationCommitter:
         context = self._context
         timestamp = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         claims: list[Object] = []
-        for each, devices in zip(wanted, decision.grants, strict=True):
+        for each, devices in zip(wanted, decision.assignments, strict=True):
             # Without a reservation: kube-scheduler adds it.
             status = (each.claim.get("status") or {}) | {
                 "allocation": allocation_status(

@@ -171,7 +171,7 @@ class Reconciler:
         if isinstance(decision, Allocation):
             try:
                 check_allocated(pod, ours, wanted, decision)
-                for devices in decision.grants:
+                for devices in decision.assignments:
                     granted_amounts(devices)
             except Refused as error:  # devices that come later may be allowed
                 pod_class = PodClass.of(pod, wanted, allocated, volumes)
@@ -228,7 +228,7 @@ class Reconciler:
         roomy = cache.nodes_with_capacity(pod)
         for some in [nodes.nominated, nodes.feasible] if nodes.nominated else [nodes.feasible]:
             decision = allocate(
-                cache.state(), wanted, some, policy=policy, peers=peers, roomy=roomy
+                cache.state(), wanted, some, policy=policy, peers=peers, with_capacity=roomy
             )
             if isinstance(decision, Allocation):
                 break

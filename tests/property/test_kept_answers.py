@@ -91,7 +91,7 @@ def decided(
     outcome = allocate(found, wanted, found.numbers.set_of(nodes), policy=policy)
     if isinstance(outcome, FitError):
         return outcome.explain()
-    return outcome.node, [grant.device.id for each in outcome.grants for grant in each]
+    return outcome.node, [grant.device.id for each in outcome.assignments for grant in each]
 
 
 def holds(claims: list[Object]) -> list[DeviceAllocation]:
@@ -107,10 +107,10 @@ def test_as_a_fresh_look(seed: int) -> None:
         for each in slices:
             kept.inventory.put(each)
         for hold in counted:
-            kept.holdings.remove(hold)
+            kept.allocated.remove(hold)
         counted = holds(claims)
         for hold in counted:
-            kept.holdings.add(hold)
+            kept.allocated.add(hold)
         wanted = [parse_claim(each, kept.classes) for each in draw.choice(CLAIMS)]
         policy = draw.choice(POLICIES)
         nodes = NODES if draw.random() < 0.7 else draw.sample(NODES, 18)

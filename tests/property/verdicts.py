@@ -25,11 +25,11 @@ def check(seeds: Iterable[int]) -> int:
 
 
 def state_of(given: Scenario) -> State:
-    holdings = AllocatedDevices()
+    allocated = AllocatedDevices()
     for claim in given.held:
         for hold in allocations_of(claim):
-            holdings.add(hold)
-    return State(Inventory.of(given.slices), holdings, _CLASSES, _SELECTORS)
+            allocated.add(hold)
+    return State(Inventory.of(given.slices), allocated, _CLASSES, _SELECTORS)
 
 
 def _check(given: Scenario, seed: str) -> bool:
@@ -47,7 +47,7 @@ def _check(given: Scenario, seed: str) -> bool:
     choice = possible[outcome.node]
     assert choice is not None, f"{seed}: nothing fits on {outcome.node}"
     assert ranks[outcome.node] == min(ranks.values()), f"{seed}: earlier alternatives were there"
-    pairs = list(_pairs(given, outcome.grants))
+    pairs = list(_pairs(given, outcome.assignments))
     assert Oracle(given, outcome.node).valid(pairs), f"{seed}: a rule is broken by {pairs}"
     first = {(slot.claim, slot.name) for slot in choice.slots}
     chosen = {(slot.claim, slot.name) for slot, _ in pairs}

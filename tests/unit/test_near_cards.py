@@ -38,7 +38,7 @@ def by_controller(cards: Sequence[Card], free: Collection[int], count: int) -> l
     asked = parse_claim(cluster.claim("c", [cluster.request(count=count)]), state.classes)
     found = allocate(state, [asked], state.numbers.bit("n"))
     assert isinstance(found, Allocation)
-    taken = {grant.device.card for grant in found.grants[0]}
+    taken = {grant.device.card for grant in found.assignments[0]}
     return [card.minor for card in cards if (pool_name("n"), str(card.address)) in taken]
 
 

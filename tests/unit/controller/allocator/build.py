@@ -266,13 +266,13 @@ def state(
     classes: Mapping[str, Object] | None = None,
     selectors: Selectors | None = None,
 ) -> State:
-    holdings = AllocatedDevices()
+    allocated = AllocatedDevices()
     for each in claims:
         for hold in allocations_of(each):
-            holdings.add(hold)
+            allocated.add(hold)
     return State(
         inventory=Inventory.of(slices),
-        holdings=holdings,
+        allocated=allocated,
         classes=ALL_CLASSES if classes is None else classes,
         selectors=selectors or Selectors(),
     )

@@ -42,23 +42,23 @@ def test_holds_of(given: Object, holds: tuple[DeviceAllocation, ...]) -> None:
 
 
 def test_shares_add_up_and_are_taken_back() -> None:
-    holdings, other = AllocatedDevices(), DeviceAllocation(DEVICE, {"slices": NANO})
+    allocated, other = AllocatedDevices(), DeviceAllocation(DEVICE, {"slices": NANO})
     for hold in (SHARE, SHARE, other):
-        holdings.add(hold)
-    use = holdings.use(DEVICE)
+        allocated.add(hold)
+    use = allocated.use(DEVICE)
     assert use is not None
     assert use.consumed == {"slices": 5 * NANO}
     assert use.shares == {frozenset({("slices", 2 * NANO)}): 2, frozenset({("slices", NANO)}): 1}
     for hold in (SHARE, other, SHARE):
-        assert holdings.holds(DEVICE)
-        holdings.remove(hold)
-    assert holdings.use(DEVICE) is None
+        assert allocated.holds(DEVICE)
+        allocated.remove(hold)
+    assert allocated.use(DEVICE) is None
 
 
 def test_a_held_device_is_found_by_its_card_s_name_as_its_slice_may_be_gone() -> None:
-    holdings = AllocatedDevices()
-    holdings.add(SHARE)
-    assert list(holdings.names_of_card(DEVICE.pool, "0000:00:00.0")) == [NAME]
-    assert list(holdings.names_of_card(DEVICE.pool, "0000:01:00.0")) == []
-    holdings.remove(SHARE)
-    assert list(holdings.names_of_card(DEVICE.pool, "0000:00:00.0")) == []
+    allocated = AllocatedDevices()
+    allocated.add(SHARE)
+    assert list(allocated.names_of_card(DEVICE.pool, "0000:00:00.0")) == [NAME]
+    assert list(allocated.names_of_card(DEVICE.pool, "0000:01:00.0")) == []
+    allocated.remove(SHARE)
+    assert list(allocated.names_of_card(DEVICE.pool, "0000:00:00.0")) == []

@@ -188,7 +188,7 @@ def test_replicas_keep_apart(policy: Policy, expected: list[tuple[str, int]]) ->
         wanted = [parse_claim(claim(f"c{number}", [share]), found.classes)]
         outcome = allocate(found, wanted, found.numbers.set_of("ab"), policy=policy, peers=peers)
         assert isinstance(outcome, Allocation)
-        card = outcome.grants[0][0].device.card
+        card = outcome.assignments[0][0].device.card
         assert card is not None
         peers[card] += 1
         chosen.append((outcome.node, int(card[1][5:7], 16)))
@@ -297,6 +297,6 @@ def test_roomy_nodes_come_before_all_others(roomy: set[str], chosen: str) -> Non
     slices = [each for name in MANY for each in pool(name, cards(1))]
     found = state(slices, [allocated("w", "n19", *names("whole", 0))], selectors=SELECTORS)
     wanted, set_of = [parse_claim(claim("c"), found.classes)], found.numbers.set_of
-    outcome = allocate(found, wanted, set_of(MANY), roomy=set_of(roomy))
+    outcome = allocate(found, wanted, set_of(MANY), with_capacity=set_of(roomy))
     assert isinstance(outcome, Allocation)
     assert outcome.node == chosen

@@ -51,7 +51,9 @@ def said(
     classes = CLASSES | {name: device_class(name, "whole", config=of_class)}
     wanted = parse_claim(claim("c", requests or [request()], config=of_claim), classes)
     return {
-        exact.name: exact.demand.packing for each in wanted.requests for exact in each.alternatives
+        exact.name: exact.device_request.packing
+        for each in wanted.requests
+        for exact in each.alternatives
     }
 
 
@@ -233,7 +235,7 @@ def test_amounts(
 ) -> None:
     wanted = parse_claim(claim("c", requests, config=config), CLASSES)
     assert {
-        exact.name: {name: amount.text for name, amount in exact.demand.capacity.items()}
+        exact.name: {name: amount.text for name, amount in exact.device_request.capacity.items()}
         for each in wanted.requests
         for exact in each.alternatives
     } == expected

@@ -34,7 +34,7 @@ def published(node: str, draw: random.Random) -> Object:
 def as_counted(fleet: Fleet) -> object:
     """What the sets say, node by node."""
     found = {}
-    for name in fleet.numbers.names(fleet.everywhere):
+    for name in fleet.numbers.names(fleet.all_nodes):
         node = fleet.node(name)
         assert node is not None
         bit = 1 << node.number
@@ -52,7 +52,7 @@ def as_counted(fleet: Fleet) -> object:
 
 def as_they_are(fleet: Fleet) -> object:
     found = {}
-    for name in fleet.numbers.names(fleet.everywhere):
+    for name in fleet.numbers.names(fleet.all_nodes):
         node = fleet.node(name)
         assert node is not None
         signatures = Counter(
@@ -77,9 +77,9 @@ class Changes:
         match draw.choice(("hold", "hold", "release", "publish", "remove", "renumber")):
             case "hold":
                 self._held.append(hold(draw))
-                self.state.holdings.add(self._held[-1])
+                self.state.allocated.add(self._held[-1])
             case "release" if self._held:
-                self.state.holdings.remove(self._held.pop(draw.randrange(len(self._held))))
+                self.state.allocated.remove(self._held.pop(draw.randrange(len(self._held))))
             case "publish":
                 node = draw.choice(NODES)
                 self._slices[node] = published(node, draw)
@@ -94,7 +94,7 @@ class Changes:
     def fresh(self) -> State:
         found: State = state(self._slices.values(), selectors=SELECTORS)
         for each in self._held:
-            found.holdings.add(each)
+            found.allocated.add(each)
         return found
 
 

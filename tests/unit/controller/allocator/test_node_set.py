@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from controller.allocator.node_set import NodeNumbers, numbers
+from controller.allocator.node_set import Levels, NodeCounter, NodeNumbers, numbers
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 64, 65, 500])
@@ -50,3 +50,32 @@ def test_nodes_are_numbered_anew_when_most_numbers_are_of_nodes_that_are_gone() 
     nodes.trim(left)
     assert nodes.epoch == 1
     assert nodes.set_of(left) == 0b11
+
+
+@pytest.mark.parametrize("sets", [0, 1, 2, 7, 40])
+def test_a_count_for_each_node(sets: int) -> None:
+    draw = random.Random(sets)
+    given = [draw.getrandbits(300) & draw.getrandbits(300) for _ in range(sets)]
+    counts = [sum(each >> number & 1 for each in given) for number in range(300)]
+    counter = NodeCounter(given)
+    assert counter.most() == max(counts)
+    for least in range(1, 42):
+        expected = sum(1 << number for number, count in enumerate(counts) if count >= least)
+        assert counter.at_least(least) == expected
+    some = draw.getrandbits(300)
+    parts = counter.split(some)
+    assert sum(parts) == some
+    for part in parts:
+        assert len({counts[number] for number in numbers(part)}) == 1
+
+
+def test_a_set_is_split_by_level() -> None:
+    levels = Levels()
+    for number, level in enumerate([(1, 0), (0, 2), (1, 0), (0, 1)]):
+        levels.add(level, 1 << number)
+    levels.remove((1, 0), 0b100)
+    assert list(levels.walk(0b1111)) == [0b1000, 0b0010, 0b0001]
+    assert list(levels.walk(0b0101)) == [0b0001]
+    levels.remove((0, 1), 0b1000)
+    assert list(levels.walk(0b1111)) == [0b0010, 0b0001]
+    assert list(levels.walk(0)) == []

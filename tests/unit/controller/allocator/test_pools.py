@@ -92,7 +92,7 @@ def test_a_pool_that_grows_is_noticed() -> None:
     found.inventory.put(resource_slice("a", cards(2)))
     outcome = allocate(found, wanted, nodes)
     assert isinstance(outcome, Allocation)
-    assert [grant.device.id.name for grant in outcome.grants[0]] == names("whole", 0, 1)
+    assert [grant.device.id.name for grant in outcome.assignments[0]] == names("whole", 0, 1)
 
 
 def test_pools_of_other_drivers_are_none_of_our_business() -> None:

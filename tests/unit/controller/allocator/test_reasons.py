@@ -276,7 +276,7 @@ def test_what_is_told_follows_the_cluster() -> None:
     for holder in (None, "n03", "n07"):
         if holder:
             for hold in allocations_of(allocated(holder, holder, *names("whole", 0))):
-                found.holdings.add(hold)
+                found.allocated.add(hold)
         outcome = allocate(found, wanted, found.numbers.set_of(nodes))
         assert isinstance(outcome, FitError)
         told.append(outcome.explain())

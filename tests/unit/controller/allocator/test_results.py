@@ -50,7 +50,7 @@ def written(
     assert isinstance(outcome, Allocation)
     return allocation_status(
         wanted,
-        outcome.grants[0],
+        outcome.assignments[0],
         outcome.node,
         classes,
         timestamp="2026-01-02T03:04:05Z",
