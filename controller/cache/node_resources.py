@@ -44,7 +44,7 @@ class Resources(NamedTuple):
 
     def most(self, other: Resources) -> Resources:
         """The greater of each."""
-        return Resources(*map(max, self, other))
+        return self if self is other else Resources(*map(max, self, other))
 
     def fits(self, asked: Resources) -> bool:
         """Whether there is so much left. A resource that is not asked for may be overdrawn."""

@@ -79,7 +79,7 @@ class PreviousLeaderFence:
         return term
 
     def _current_claims(self) -> list[Object]:
-        """All claims, none older than the server had it when this was called."""
+        """Claims that may be unallocated, none older than on the server when this was called."""
         with no_collection():
             listed = self.api.list_metadata(RESOURCE_CLAIMS, decoder=VERSIONS).items
         current: list[Object] = []
@@ -89,7 +89,7 @@ class PreviousLeaderFence:
             claim = self.cache.get(key)
             if claim is None or is_newer(each, claim):
                 outdated.append(key)
-            else:
+            elif allocation(claim) is None:
                 current.append(claim)
         logger.info("of %d claims, %d differ from the cache", len(listed), len(outdated))
         for claim in self.pool.map(self._read, outdated):

@@ -141,7 +141,8 @@ class Worker(Background):
             self._listed.add(event.resource)
             with no_collection():
                 changes = self._cache.replace(event.resource, event.items)
-            self._on_changes(changes)
+            # A new leader gets all objects again (`unfinished`).
+            self._on_changes(each for each in changes if self._may_act() or each.old is not None)
             with no_collection():  # here, or the first pod would wait until all slices are read
                 self._cache.state().fleet.refresh()
 
