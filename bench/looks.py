@@ -106,7 +106,8 @@ class Looks:
             claim = SHAPES[shape](self._draw)
             started = time.thread_time_ns()
             wanted = parse_claim(claim, self._cluster.state.classes)
-            found = self._filter.feasible_nodes(waiting, (), excluded=excluded, volumes=volumes)
+            selectors = [(each, "not where the pod's volumes are") for each in volumes]
+            found = self._filter.feasible_nodes(waiting, selectors, excluded)
             roomy = self._rooms.nodes_with_capacity(waiting)
             outcome = allocate(self._cluster.state, [wanted], found.feasible, with_capacity=roomy)
             if isinstance(outcome, FitError):

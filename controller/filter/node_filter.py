@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from controller.allocator.node_set import NodeNumbers, NodeSet, set_of_numbers
 from controller.cache import nodes, pods
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claim import Object
 from dra_driver.selector.allowance import Allowance
 
 _LIMIT: Final = 256  # remembered constraints; pods of one workload have the same
@@ -72,30 +72,20 @@ class NodeFilter:
         self._groups: dict[tuple[str, str], _Groups] = {}  # by the part of a term, and its key
 
     def feasible_nodes(
-        self,
-        pod: Object,
-        allocated: Iterable[Object],
-        *,
-        excluded: Mapping[str, str],
-        volumes: Sequence[Object] = (),
+        self, pod: Object, selectors: Iterable[tuple[Object, str]], excluded: Mapping[str, str]
     ) -> FeasibleNodes:
-        """`allocated`: the pod's claims that are allocated, whose nodes the other claims follow.
-        `excluded`: nodes that are not tried now, each with the reason. `volumes`: node selectors of
-        the pod's volumes. Raises AllowanceSpent."""
+        """`selectors`: node selectors (core/v1) of the pod's other claims and volumes, and
+        `excluded`: nodes that are not tried now, each with the reason for people. Raises
+        AllowanceSpent."""
         bound = pods.node_name(pod)
         if bound:
             return FeasibleNodes(self._numbers.bit(bound), 0, "")
         filtered = self._filter(pod)
         feasible, reasons = filtered.feasible, filtered.reasons.copy()
-        of_claims = [(allocation(claim) or {}).get("nodeSelector") for claim in allocated]
-        for selectors, reason in (
-            (filter(None, of_claims), "not where the pod's other claims are"),
-            (volumes, "not where the pod's volumes are"),
-        ):
-            for selector in selectors:
-                matching = feasible & self.matching(selector)
-                reasons[reason] += (feasible ^ matching).bit_count()
-                feasible = matching
+        for selector, reason in selectors:
+            matching = feasible & self.matching(selector)
+            reasons[reason] += (feasible ^ matching).bit_count()
+            feasible = matching
         for name, reason in excluded.items():
             if feasible & self._numbers.bit(name):
                 reasons[reason] += 1

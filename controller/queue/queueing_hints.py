@@ -15,7 +15,7 @@ from controller.cache import nodes, pods
 from controller.cache.keys import Key
 from controller.filter.node_filter import NodeFilter
 from controller.queue.fair_queue import StepLimiter
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claim import Object
 from dra_driver.selector.allowance import AllowanceSpent
 
 HINT_SECONDS: Final = 0.1
@@ -36,17 +36,12 @@ class PodClass:
 
     @classmethod
     def of(
-        cls,
-        pod: Object,
-        wanted: Sequence[ClaimRequest],
-        allocated: Iterable[Object],
-        volumes: Sequence[Object],
+        cls, pod: Object, wanted: Sequence[ClaimRequest], selectors: Iterable[tuple[Object, str]]
     ) -> PodClass:
-        """`allocated` are the pod's other claims; `volumes` are node selectors of its volumes."""
-        of_claims = [(allocation(claim) or {}).get("nodeSelector") for claim in allocated]
-        selectors = [*filter(None, of_claims), *volumes]
-        constraints = pods.node_name(pod), nodes.digest([nodes.demand(pod), selectors])
-        return cls(tuple(each.shape for each in wanted), constraints, pod, wanted, selectors)
+        """`selectors` are node selectors with the reasons why they exclude nodes."""
+        required = [selector for selector, _ in selectors]
+        constraints = pods.node_name(pod), nodes.digest([nodes.demand(pod), required])
+        return cls(tuple(each.shape for each in wanted), constraints, pod, wanted, required)
 
 
 class QueueingHints:

@@ -28,9 +28,7 @@ class AllocationCommitter:
         self._context = context
         self._now = now
 
-    def commit(
-        self, key: Key, pod: Object, wanted: Sequence[ClaimRequest], decision: Allocation
-    ) -> None:
+    def commit(self, pod: Object, wanted: Sequence[ClaimRequest], decision: Allocation) -> None:
         """Write the allocations of all claims of the pod. If a claim lost an allocation before,
         the pod may have been bound meanwhile: it is read first."""
         context = self._context
@@ -51,6 +49,7 @@ class AllocationCommitter:
             claims.append(each.claim | {"status": status})
             context.cache.assume(claims[-1])
         was_released = any(context.backoff.was_released(each.ref.uid) for each in wanted)
+        key = pods.key_of(pod)
         context.dispatcher.dispatch(
             WriteAllocation(key=key, claims=tuple(claims), pod=pod, read_pod=was_released)
         )

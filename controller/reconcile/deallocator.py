@@ -25,13 +25,13 @@ class Deallocator:
         self._context = context
         self._patience = context.settings.scheduling_patience
 
-    def check_bind_timeout(self, key: Key, pod: Object, claims: list[Object]) -> None:
+    def check_bind_timeout(self, pod: Object, claims: list[Object]) -> None:
         """All claims of the pod are allocated: kube-scheduler binds it. If kube-scheduler has
         found no node for too long, release the claims, so that another node is tried."""
-        context = self._context
+        context, key = self._context, pods.key_of(pod)
         if pods.node_name(pod):
             context.backoff.forget_pod(uid_of(pod))
-            self._release_stranded(key, pod, claims)
+            self._release_stranded(pod, claims)
             return
         now, verdict = context.clock(), pods.verdict(pod)
         if not self._reclaimable(pod, claims):
@@ -43,16 +43,16 @@ class Deallocator:
         if until > now:
             context.queue.add(key, until)
         elif verdict is not None and not self._is_nominated(pod, claims):
-            self.release_all(key, pod, claims, "kube-scheduler does not bind the pod there")
+            self.release_all(pod, claims, "kube-scheduler does not bind the pod there")
         else:
             context.queue.add(key, now + self._patience)
 
-    def release_all(self, key: Key, pod: Object, claims: Iterable[Object], why: str) -> bool:
+    def release_all(self, pod: Object, claims: Iterable[Object], why: str) -> bool:
         """Release those of the pod's claims that can be released; whether there are any. The
         event handlers record the nodes on which the pod failed."""
         claims = () if pods.node_name(pod) else tuple(self._reclaimable(pod, claims))
         if claims:
-            self._release(key, claims, why)
+            self._release(pods.key_of(pod), claims, why)
         return bool(claims)
 
     def release_orphan(self, key: Key, claim: Object) -> None:
@@ -70,7 +70,7 @@ class Deallocator:
             if key != command.key:
                 context.queue.add(key, context.clock())
 
-    def _release_stranded(self, key: Key, pod: Object, claims: Iterable[Object]) -> None:
+    def _release_stranded(self, pod: Object, claims: Iterable[Object]) -> None:
         """The pod is bound: release the claims that it can never use on its node."""
         stranded = tuple(
             claim
@@ -79,7 +79,8 @@ class Deallocator:
             and is_stranded(claim, self._context.cache.pods_of(claim))
         )
         if stranded:
-            self._release(key, stranded, "the pods that reserved it are bound to other nodes")
+            why = "the pods that reserved it are bound to other nodes"
+            self._release(pods.key_of(pod), stranded, why)
 
     def _release(self, key: Key, claims: tuple[Object, ...], why: str) -> None:
         self._context.dispatcher.dispatch(ReleaseAllocation(key=key, claims=claims, why=why))

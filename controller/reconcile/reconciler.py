@@ -80,7 +80,7 @@ class Reconciler:
             case ReleaseAllocation():
                 self._deallocator.on_released(command, answer)
             case ReadVolumes() if answer.error is None:
-                self._volumes.put(command.key, command.pod, answer.found)
+                self._volumes.put(command.pod, answer.found)
             case CreateTemplate() | DeleteTemplate():
                 self._templates.on_answer(command, answer)
                 return
@@ -129,95 +129,85 @@ class Reconciler:
             if wanted:
                 check_requested(pod, ours, wanted)
         except (Refused, InvalidValue) as error:
-            self._refuse(key, pod, list(claims.values()), error)
+            self._refuse(pod, list(claims.values()), error)
             return
         if not wanted:
             self.remove_waiting(key)
-            self._leave_to_scheduler(key, pod, ours)
+            self._leave_to_scheduler(pod, ours)
             return
         quiet_until = max(map(context.backoff.quiet_until, unallocated))
         if quiet_until > context.clock():
             context.queue.add(key, quiet_until)
         else:
-            self._serve(key, pod, wanted, claims, ours)
+            self._serve(pod, wanted, claims, ours)
 
-    def _leave_to_scheduler(self, key: Key, pod: Object, ours: dict[str, Object]) -> None:
+    def _leave_to_scheduler(self, pod: Object, ours: dict[str, Object]) -> None:
         """All claims of ours are allocated: kube-scheduler binds the pod."""
         context = self._context
         if not pods.node_name(pod):
             for reason, note in warnings_about(pod, ours, context.cache):
                 context.reporter.warn_pod(pod, reason, note)
         if pods.has_our_gate(pod):
-            context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
+            context.dispatcher.dispatch(LiftGate(key=pods.key_of(pod), pod=pod))
         else:
-            self._deallocator.check_bind_timeout(key, pod, list(ours.values()))
+            self._deallocator.check_bind_timeout(pod, list(ours.values()))
 
     def _serve(
         self,
-        key: Key,
         pod: Object,
         wanted: list[ClaimRequest],
         claims: dict[str, Object],
         ours: dict[str, Object],
     ) -> None:
         """Allocate all claims `wanted`, or let the pod wait."""
-        context = self._context
-        volumes = () if pods.node_name(pod) else self._volumes.get(key, pod)
+        context, key = self._context, pods.key_of(pod)
+        volumes = () if pods.node_name(pod) else self._volumes.get(pod)
         if volumes is None:
             context.dispatcher.dispatch(ReadVolumes(key=key, pod=pod))
             return
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
-        decision, nodes = self._decide(pod, wanted, allocated, volumes)
+        of_claims = filter(
+            None, ((allocation(each) or {}).get("nodeSelector") for each in allocated)
+        )
+        selectors = [(each, "not where the pod's other claims are") for each in of_claims]
+        selectors += [(each, "not where the pod's volumes are") for each in volumes]
+        decision, nodes = self._decide(pod, wanted, selectors)
         if isinstance(decision, Allocation):
             try:
                 check_allocated(pod, ours, wanted, decision)
                 for devices in decision.assignments:
                     granted_amounts(devices)
             except Refused as error:  # devices that come later may be allowed
-                pod_class = PodClass.of(pod, wanted, allocated, volumes)
-                self._refuse(key, pod, [each.claim for each in wanted], error, pod_class)
+                pod_class = PodClass.of(pod, wanted, selectors)
+                self._refuse(pod, [each.claim for each in wanted], error, pod_class)
             else:
                 self.remove_waiting(key)
-                self._committer.commit(key, pod, wanted, decision)
+                self._committer.commit(pod, wanted, decision)
             return
         for until in context.backoff.nodes_in_backoff(uid_of(pod), context.clock()).values():
             context.queue.add(key, until)
         why = "another claim of the pod cannot be allocated"
-        if not self._deallocator.release_all(key, pod, allocated, why):
-            pod_class = PodClass.of(pod, wanted, allocated, volumes)
-            self._wait(key, pod, pod_class, nodes, decision)
+        if not self._deallocator.release_all(pod, allocated, why):
+            self._wait(pod, PodClass.of(pod, wanted, selectors), nodes, decision)
 
     def _decide(
-        self,
-        pod: Object,
-        wanted: list[ClaimRequest],
-        allocated: list[Object],
-        volumes: Sequence[Object],
+        self, pod: Object, wanted: list[ClaimRequest], selectors: Sequence[tuple[Object, str]]
     ) -> tuple[Allocation | FitError, FeasibleNodes]:
         """Nodes on which the pod failed are tried after all others, and not before their backoff
         has ended."""
         context = self._context
         failed: Collection[str] = context.backoff.failed_nodes(uid_of(pod))
         in_backoff = context.backoff.nodes_in_backoff(uid_of(pod), context.clock())
-        nodes = self._feasible_nodes(pod, allocated, failed, volumes)
-        decision = self._allocate(pod, wanted, nodes)
-        if isinstance(decision, FitError) and len(in_backoff) < len(failed):
-            nodes = self._feasible_nodes(pod, allocated, in_backoff, volumes)
-            decision = self._allocate(pod, wanted, nodes)
-        return decision, nodes
-
-    def _feasible_nodes(
-        self,
-        pod: Object,
-        allocated: list[Object],
-        failed: Iterable[str],
-        volumes: Sequence[Object],
-    ) -> FeasibleNodes:
-        excluded = dict.fromkeys(failed, "refused by the scheduler lately")
         reserved = self._guard.reserved_against(pod)
-        if reserved is not None:
-            excluded[reserved.node] = f"reserved for {reserved.key}"
-        return self._filter.feasible_nodes(pod, allocated, excluded=excluded, volumes=volumes)
+        for avoided in (failed, in_backoff) if len(in_backoff) < len(failed) else (failed,):
+            excluded = dict.fromkeys(avoided, "refused by the scheduler lately")
+            if reserved is not None:
+                excluded[reserved.node] = f"reserved for {reserved.key}"
+            nodes = self._filter.feasible_nodes(pod, selectors, excluded)
+            decision = self._allocate(pod, wanted, nodes)
+            if isinstance(decision, Allocation):
+                break
+        return decision, nodes
 
     def _allocate(
         self, pod: Object, wanted: list[ClaimRequest], nodes: FeasibleNodes
@@ -235,33 +225,26 @@ class Reconciler:
         return decision
 
     def _wait(
-        self,
-        key: Key,
-        pod: Object,
-        pod_class: PodClass,
-        nodes: FeasibleNodes,
-        fit_error: FitError,
+        self, pod: Object, pod_class: PodClass, nodes: FeasibleNodes, fit_error: FitError
     ) -> None:
-        queue, now = self._context.queue, self._context.clock()
-        claims = [each.claim for each in pod_class.wanted]
+        queue, now, key = self._context.queue, self._context.clock(), pods.key_of(pod)
         since = queue.add_unschedulable(key, now, pod_class)
-        self._report(key, pod, claims, partial(nodes.explain, fit_error.explain))
+        claims = [each.claim for each in pod_class.wanted]
+        self._report(pod, claims, partial(nodes.explain, fit_error.explain))
         queue.on_nodes_changed(self._guard.reserve(pod, since, now, pod_class, nodes.feasible))
         queue.add(key, self._guard.next_check(since, now))
 
     def _refuse(
         self,
-        key: Key,
         pod: Object,
         claims: Sequence[Object],
         error: Exception,
         pod_class: PodClass | None = None,
     ) -> None:
-        self._context.queue.add_refused(key, self._context.clock(), pod_class)
-        self._report(key, pod, claims, str(error))
+        self._context.queue.add_refused(pods.key_of(pod), self._context.clock(), pod_class)
+        self._report(pod, claims, str(error))
 
-    def _report(self, key: Key, pod: Object, claims: Iterable[Object], reason: Note) -> None:
-        context = self._context
-        again_in = context.reporter.unsatisfied(pod, claims, reason)
+    def _report(self, pod: Object, claims: Iterable[Object], reason: Note) -> None:
+        again_in = self._context.reporter.unsatisfied(pod, claims, reason)
         if again_in:
-            context.queue.add(key, context.clock() + again_in)
+            self._context.queue.add(pods.key_of(pod), self._context.clock() + again_in)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from controller.cache.keys import Key, uid_of
+from controller.cache.pods import key_of
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
@@ -39,11 +40,11 @@ class VolumeCache:
         self._clock = clock
         self._entries: dict[Key, _Entry] = {}
 
-    def get(self, key: Key, pod: Object) -> Sequence[Object] | None:
+    def get(self, pod: Object) -> Sequence[Object] | None:
         """The result of `node_selectors`; None if it is to be read."""
         if not any(claim_names(pod)):
             return ()
-        entry = self._entries.get(key)
+        entry = self._entries.get(key_of(pod))
         if entry is None or entry.pod_uid != uid_of(pod):
             return None
         if entry.is_used and self._clock() >= entry.until:
@@ -51,9 +52,9 @@ class VolumeCache:
         entry.is_used = True
         return entry.selectors
 
-    def put(self, key: Key, pod: Object, selectors: Sequence[Object]) -> None:
+    def put(self, pod: Object, selectors: Sequence[Object]) -> None:
         """The selectors were just read."""
-        self._entries[key] = _Entry(uid_of(pod), self._clock() + LIFE, selectors)
+        self._entries[key_of(pod)] = _Entry(uid_of(pod), self._clock() + LIFE, selectors)
 
     def forget(self, key: Key) -> None:
         """The pod waits no longer."""

@@ -75,8 +75,8 @@ def test_a_node_that_changed_is_looked_at_again() -> None:
     wanting = pod("p", nodeSelector={"zone": "x"})
 
     def found() -> tuple[set[str], set[str]]:
-        by_volume = lister.filter.feasible_nodes(pod("q"), (), excluded={}, volumes=[selector])
-        by_label = lister.filter.feasible_nodes(wanting, (), excluded={})
+        by_volume = lister.filter.feasible_nodes(pod("q"), [(selector, "no")], {})
+        by_label = lister.filter.feasible_nodes(wanting, (), {})
         return lister.names(by_volume.feasible), lister.names(by_label.feasible)
 
     assert found() == ({"a"}, {"a"})
@@ -91,10 +91,10 @@ def test_excluded_nodes_are_left_out_and_counted() -> None:
     nominated = pod("p")
     nominated["status"] = {"nominatedNodeName": "c"}
     excluded = {"a": "refused lately", "b": "reserved for another", "gone": "refused lately"}
-    found = lister.filter.feasible_nodes(nominated, (), excluded=excluded)
+    found = lister.filter.feasible_nodes(nominated, (), excluded)
     assert (lister.names(found.feasible), lister.names(found.nominated)) == ({"c", "d"}, {"c"})
     assert found.reason == "4 nodes: 1 refused lately, 1 reserved for another"
-    found = lister.filter.feasible_nodes(nominated, (), excluded={"c": "refused lately"})
+    found = lister.filter.feasible_nodes(nominated, (), {"c": "refused lately"})
     assert (lister.names(found.feasible), found.nominated) == ({"a", "b", "d"}, 0)
 
 
@@ -103,11 +103,11 @@ def test_nodes_that_are_numbered_anew_are_found_again() -> None:
     numbers = NodeNumbers()
     numbers.set_of([f"gone-{number}" for number in range(5_000)])
     lister = Nodes(known, numbers)
-    everywhere = lister.filter.feasible_nodes(pod("p"), (), excluded={}).feasible
+    everywhere = lister.filter.feasible_nodes(pod("p"), (), {}).feasible
     assert lister.names(everywhere) == {"x", "z"}
     numbers.trim(known.keys())
     assert numbers.epoch == 1
-    everywhere = lister.filter.feasible_nodes(pod("p"), (), excluded={}).feasible
+    everywhere = lister.filter.feasible_nodes(pod("p"), (), {}).feasible
     assert lister.names(everywhere) == {"x", "z"}
     by_name = {"key": "metadata.name", "operator": "In", "values": ["z"]}
     matching = lister.filter.matching({"nodeSelectorTerms": [{"matchFields": [by_name]}]})
