@@ -1,7 +1,7 @@
-"""Nodes that did not admit a pod, which the next pods of its workload are kept from for a while.
+"""Nodes that did not admit a pod are excluded for the next pods of its workload for some seconds.
 
-A Deployment makes another pod at once. A kubelet whose agent is away admits none, and says so with
-its next status only, ten seconds later: until then it would be sent one pod after another.
+A Deployment makes another pod at once. A kubelet whose agent is away admits no pod, and reports
+that with its next status only, ten seconds later: until then it would get one pod after another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Place = tuple[str, str]  # UID of what made the pod, name of a node
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Nothing is sent before `until`; `reason` says so to people."""
+    """No pod is sent before `until`. `reason` is for the pod's event."""
 
     until: float
     pause: float
@@ -33,8 +33,8 @@ class _Refusal:
 
 
 class AdmissionBackoff:
-    """Safe for several threads. `counter` counts the pods. Workloads are told apart: what is wrong
-    with the pods of one, such as a size that is none, keeps nobody else from the node."""
+    """Safe for several threads. `counter` counts the pods. Each workload has its own pauses: the
+    pods of one may be wrong, as with a size that no card has, and those of others are not."""
 
     def __init__(self, counter: Counter, clock: Callable[[], float]) -> None:
         self._counter = counter
@@ -43,8 +43,9 @@ class AdmissionBackoff:
         self._found: dict[_Place, _Refusal] = {}
         self._over = 0
 
-    def look(self) -> int:
-        """How many pauses are over so far: with another number, pods may go where none could."""
+    def count_expired(self) -> int:
+        """The number of pauses that have ended so far. When it changes, nodes that were excluded
+        may take pods again."""
         now = self._clock()
         with self._lock:
             for place, each in list(self._found.items()):
@@ -55,8 +56,8 @@ class AdmissionBackoff:
                     self._over += 1
             return self._over
 
-    def note(self, pod: Pod, node: str) -> None:
-        """The node did not admit the pod. Nobody makes a pod anew that was made by hand."""
+    def record_rejection(self, pod: Pod, node: str) -> None:
+        """The node did not admit the pod. A pod without a workload is not made again."""
         self._counter.inc()
         workload = pods.workload(pod)
         if workload is None:
@@ -69,12 +70,12 @@ class AdmissionBackoff:
         with self._lock:
             before = self._found.get((workload, node))
             if before is not None and now < before.until:
-                return  # it was on its way already
+                return  # the pod was bound before the pause began
             pause = min(_LONGEST, 2 * before.pause) if before else _FIRST
             self._found[workload, node] = _Refusal(now + pause, pause, reason)
 
-    def of(self, pod: Pod, nodes: Iterable[str]) -> Mapping[str, str]:
-        """Those of `nodes` to which the pod is not to go now, and why."""
+    def excluded(self, pod: Pod, nodes: Iterable[str]) -> Mapping[str, str]:
+        """The nodes of `nodes` that the pod may not use now, with the reason."""
         workload, now = pods.workload(pod), self._clock()
         if workload is None:
             return {}

@@ -1,7 +1,8 @@
-"""What a bound pod carries: our hint, and what tools of the vendor's gcushare read. Pure.
+"""Annotations of a bound pod: its assigned cards, and those that tools of the vendor's gcushare
+read. Pure.
 
-Formats are the vendor's (gcushare-scheduler-extender, gcushare-device-plugin). Nothing reads them
-back but the hint, and that only until the node's agent tells.
+Formats are the vendor's (gcushare-scheduler-extender, gcushare-device-plugin). The extender reads
+back the assigned cards only, and only until the node's agent has reported the pod's devices.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from controller.cache.keys import uid_of
-from controller.extender.held import BoundPod
-from controller.extender.limit_request import LimitRequest, asked_of
+from controller.extender.limit_request import LimitRequest, parse_limits
+from controller.extender.node_allocations import BoundPod
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -27,24 +28,27 @@ ASSIGNED_CONTAINERS: Final = "assigned-containers"
 ASSIGNED_TIME: Final = "enflame.com/gcu-assigned-time"
 
 
-def describe(tenant: BoundPod, cards: Sequence[NodeCard], now_ns: int) -> Mapping[str, str]:
+def describe(bound_pod: BoundPod, cards: Sequence[NodeCard], now_ns: int) -> Mapping[str, str]:
     """For a pod placed on some of `cards`, those of its node, at `now_ns` (Unix, nanoseconds).
 
     The vendor's own describe one card, and are left out for whole cards, which its gcushare does
     not serve.
     """
-    ours = {ANNOTATION_ASSIGNED: ",".join(map(str, tenant.cards))}
-    card = next((each for each in cards if each.address in tenant.cards), None)
-    if tenant.asked.mode is Mode.WHOLE or card is None:
+    ours = {ANNOTATION_ASSIGNED: ",".join(map(str, bound_pod.cards))}
+    card = next((each for each in cards if each.address in bound_pod.cards), None)
+    if bound_pod.request.mode is Mode.WHOLE or card is None:
         return ours
     return {
         **ours,
         ASSIGNED_MINOR: str(card.minor),
         ASSIGNED_INDEX: str(card.index),
-        REQUEST_SIZE: str(tenant.asked.total),
-        ASSIGNED: "false",  # until the agent has told whose the devices are: see `assigned`
+        REQUEST_SIZE: str(bound_pod.request.total),
+        ASSIGNED: "false",  # until the agent has reported them: see `assigned`
         ASSIGNED_CONTAINERS: _json(
-            {name: {"allocated": False, "request": size} for name, size in tenant.asked.containers}
+            {
+                name: {"allocated": False, "request": size}
+                for name, size in bound_pod.request.containers
+            }
         ),
         ASSIGNED_TIME: str(now_ns),
     }
@@ -53,19 +57,19 @@ def describe(tenant: BoundPod, cards: Sequence[NodeCard], now_ns: int) -> Mappin
 def assigned(pod: Object, cards: Sequence[NodeCard]) -> Mapping[str, str]:
     """For a pod on the node of `cards`, what it really has; nothing before the node's agent has
     told of all its containers, nor for whole cards."""
-    asked = _asked(pod)
-    if asked is None or asked.mode is Mode.WHOLE:
+    request = _limit_request(pod)
+    if request is None or request.mode is Mode.WHOLE:
         return {}
-    told = {
+    reported = {
         hold.container: (card, hold)
         for card in cards
         for hold in card.held
         if hold.pod == uid_of(pod)
     }
-    names = [name for name, _ in asked.containers]
-    # An init container's devices, which it hands on, are told of once: they may be told as its own.
-    handed_on = next((told[name] for name in sorted(told.keys() - set(names))), None)
-    found = {name: each for name in names if (each := told.get(name, handed_on))}
+    names = [name for name, _ in request.containers]
+    # Devices that an init container hands on are reported once, perhaps as the init container's.
+    handed_on = next((reported[name] for name in sorted(reported.keys() - set(names))), None)
+    found = {name: each for name in names if (each := reported.get(name, handed_on))}
     if len(found) < len(names):
         return {}
     card, _ = found[names[0]]
@@ -74,10 +78,10 @@ def assigned(pod: Object, cards: Sequence[NodeCard]) -> Mapping[str, str]:
     return {
         ASSIGNED_MINOR: str(card.minor),
         ASSIGNED_INDEX: str(card.index),
-        REQUEST_SIZE: str(asked.total),
+        REQUEST_SIZE: str(request.total),
         ASSIGNED: "true",
         ASSIGNED_CONTAINERS: _json(
-            {name: dict(_allocated(found[name][1], size)) for name, size in asked.containers}
+            {name: dict(_allocated(found[name][1], size)) for name, size in request.containers}
         ),
     }
 
@@ -92,9 +96,9 @@ def _allocated(hold: Hold, size: int) -> Iterator[tuple[str, object]]:
         yield "instanceUUID", hold.instance.uuid
 
 
-def _asked(pod: Object) -> LimitRequest | None:
+def _limit_request(pod: Object) -> LimitRequest | None:
     try:
-        return asked_of(pod)
+        return parse_limits(pod)
     except Refused:  # bound by hand, and refused by its node
         return None
 

@@ -1,6 +1,6 @@
-"""The cluster as nodes, pods and our own bindings tell it, in the allocator's terms.
+"""Nodes, bound pods and binds in flight, in the allocator's terms.
 
-Not safe for several threads: whoever shares it holds a lock around each use.
+Not safe for several threads: callers hold a lock around each use.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.cache import Tombstones
 from controller.cache.keys import uid_of
-from controller.extender.claims import CLASSES
+from controller.extender.claim_for_limits import CLASSES
 from controller.extender.devices import slice_of
-from controller.extender.held import BoundPod, held_on
-from controller.extender.limit_request import asked_of, concerns_us
+from controller.extender.limit_request import concerns_us, parse_limits
+from controller.extender.node_allocations import BoundPod, allocations_on
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
@@ -36,27 +36,26 @@ from dra_driver.selector.selector import Selectors
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _STATIC_UID: Final = re.compile(r"[0-9a-f]{32}")
 
-UNTOLD = "the node's agent has not reported its cards"
+UNREPORTED = "the node's agent has not reported its cards"
 
 
 @dataclass(slots=True)
 class _Node:
-    """`published` is the annotation as it stands. `problem` is why nothing can be said of the
-    node; `unplaced` names pods of which nobody knows the card. `ended` are UIDs of pods that were
-    here, as the agent has them."""
+    """`published` is the text of the annotation. `problem` is why the cards are unknown. `unplaced`
+    names the pods whose cards are unknown. `ended` are UIDs of ended pods, as the agent has
+    them."""
 
     published: str | None = None
     cards: tuple[NodeCard, ...] = ()
-    problem: str = UNTOLD
-    tenants: dict[str, BoundPod] = field(default_factory=dict)
+    problem: str = UNREPORTED
+    bound: dict[str, BoundPod] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
     holds: tuple[DeviceAllocation, ...] = ()
     unplaced: tuple[str, ...] = ()
 
 
 class ExtenderCache:
-    """Fed by `put_…` and `drop_…` with what watches bring, and by `assume` with what is being
-    bound."""
+    """Watch events go to `put_…` and `drop_…`, binds in flight to `assume`."""
 
     def __init__(self) -> None:
         self._inventory = Inventory()
@@ -70,25 +69,25 @@ class ExtenderCache:
 
     @property
     def version(self) -> int:
-        """Another one whenever what is held or offered may have changed."""
+        """Changes whenever what is allocated or published may have changed."""
         return self._version
 
     def nodes(self) -> tuple[str, ...]:
-        """All that are known."""
+        """The names of all known nodes."""
         return tuple(self._nodes)
 
     def cards(self, node: str) -> tuple[NodeCard, ...]:
-        """What the node's agent told last, as far as it could be read."""
+        """The last report of the node's agent; empty where it could not be read."""
         found = self._nodes.get(node)
         return found.cards if found else ()
 
     def problem(self, node: str) -> str:
-        """Why no card of the node can be given out, whatever is free; empty where one can."""
+        """Why no card of the node can be allocated, whatever is free; empty where one can."""
         found = self._nodes.get(node)
         if found is None or found.problem:
-            return found.problem if found else UNTOLD
+            return found.problem if found else UNREPORTED
         if found.unplaced:
-            return f"which cards {', '.join(found.unplaced)} has is not told yet"
+            return f"which cards {', '.join(found.unplaced)} has is not reported yet"
         return ""
 
     def put_node(self, node: Object) -> None:
@@ -98,7 +97,7 @@ class ExtenderCache:
         if text == known.published:
             return
         known.published = text
-        known.cards, known.problem = (), UNTOLD
+        known.cards, known.problem = (), UNREPORTED
         published = slice_of(name, ())
         if text is not None:
             try:
@@ -118,8 +117,8 @@ class ExtenderCache:
             self._forget_if_empty(name)
 
     def learn_pod(self, pod: Object) -> None:
-        """A pod as it was read beside the watch, which may have told its end meanwhile: then it
-        would hold its cards for ever."""
+        """A pod that was read by a call. It is ignored if its end was seen before: it would hold
+        its cards for ever."""
         if uid_of(pod) not in self._gone:
             self.put_pod(pod)
 
@@ -133,55 +132,55 @@ class ExtenderCache:
             static = _static(pod)
             self._end(uid, node, uid if static is None else static)
             return
-        tenant = _tenant(pod)
-        if tenant is not None:
+        bound_pod = _bound_pod(pod)
+        if bound_pod is not None:
             self._assumed.discard(uid)
-            self._place(tenant, node)
+            self._place(bound_pod, node)
 
     def drop_pod(self, uid: str) -> None:
-        """The pod is no more."""
+        """The pod was deleted."""
         self._gone.add(uid)
         node = self._places.get(uid)
         if node is not None:
-            self._end(uid, node, self._nodes[node].tenants[uid].recorded)
+            self._end(uid, node, self._nodes[node].bound[uid].recorded)
 
     def pods(self) -> frozenset[str]:
-        """UIDs of the bound pods that hold something."""
+        """UIDs of the bound pods that hold devices."""
         return frozenset(self._places.keys() - self._assumed)
 
     def is_assumed(self, uid: str) -> bool:
-        """Whether the pod counts as bound, and its watch has not told so yet."""
+        """Whether the pod counts as bound, and no watch event has confirmed it yet."""
         return uid in self._assumed
 
-    def assume(self, tenant: BoundPod, node: str) -> None:
-        """Count the pod as bound to the node until its watch tells, or `forget`."""
-        self._assumed.add(tenant.uid)
-        self._place(tenant, node)
+    def assume(self, bound_pod: BoundPod, node: str) -> None:
+        """Count the pod as bound to the node until a watch event confirms it, or `forget`."""
+        self._assumed.add(bound_pod.uid)
+        self._place(bound_pod, node)
 
     def forget(self, uid: str) -> None:
-        """The pod is not being bound after all. Of a pod that is bound, nothing is forgotten."""
+        """The bind has failed. Does nothing for a pod that is bound."""
         if uid in self._assumed:
             self._remove(uid)
 
     @contextmanager
     def without(self, uid: str) -> Iterator[None]:
-        """Look at things as if the pod were not being bound: it may be asked for once more."""
+        """Within it the pod is not assumed: kube-scheduler may ask again for the same pod."""
         node = self._places.get(uid) if uid in self._assumed else None
-        tenant = self._nodes[node].tenants[uid] if node else None
+        bound_pod = self._nodes[node].bound[uid] if node else None
         self.forget(uid)
         try:
             yield
         finally:
-            if tenant is not None and node is not None:
-                self.assume(tenant, node)
+            if bound_pod is not None and node is not None:
+                self.assume(bound_pod, node)
 
-    def _place(self, tenant: BoundPod, node: str) -> None:
-        if self._places.get(tenant.uid, node) != node:
-            self._take_out(tenant.uid)
+    def _place(self, bound_pod: BoundPod, node: str) -> None:
+        if self._places.get(bound_pod.uid, node) != node:
+            self._take_out(bound_pod.uid)
         known = self._nodes.setdefault(node, _Node())
-        self._places[tenant.uid] = node
-        if known.tenants.get(tenant.uid) != tenant:
-            known.tenants[tenant.uid] = tenant
+        self._places[bound_pod.uid] = node
+        if known.bound.get(bound_pod.uid) != bound_pod:
+            known.bound[bound_pod.uid] = bound_pod
             self._count(node)
 
     def _end(self, uid: str, node: str, recorded: str) -> None:
@@ -199,46 +198,46 @@ class ExtenderCache:
 
     def _take_out(self, uid: str) -> None:
         node = self._places.pop(uid)
-        del self._nodes[node].tenants[uid]
+        del self._nodes[node].bound[uid]
         self._count(node)
         self._forget_if_empty(node)
 
     def _count(self, name: str) -> None:
         known = self._nodes[name]
         self._version += 1
-        # An agent tells of an ended pod until it has taken notice; later nobody asks any more.
+        # An agent reports an ended pod until it has released the devices.
         known.ended &= {each.pod for card in known.cards for each in card.held}
-        # Nor is a pod at its end that is here: the mirror that ended was another one of it, or no
-        # kubelet's.
-        known.ended -= {each.recorded for each in known.tenants.values()}
+        # A pod that is here has not ended: the mirror pod that ended was another one of the same
+        # static pod, or not a kubelet's.
+        known.ended -= {each.recorded for each in known.bound.values()}
         for hold in known.holds:
             self._holdings.remove(hold)
-        found = held_on(name, known.cards, known.tenants.values(), known.ended)
+        found = allocations_on(name, known.cards, known.bound.values(), known.ended)
         known.holds, known.unplaced = found.holds, found.unplaced
         for hold in known.holds:
             self._holdings.add(hold)
 
     def _forget_if_empty(self, name: str) -> None:
         known = self._nodes[name]
-        if known.published is None and not known.tenants:
+        if known.published is None and not known.bound:
             del self._nodes[name]
             self.state.numbers.trim(self._nodes.keys())
 
 
-def _tenant(pod: Object) -> BoundPod | None:
-    """None where the pod asks for nothing that a node could give it."""
+def _bound_pod(pod: Object) -> BoundPod | None:
+    """None where the pod requests nothing that a node could give it."""
     try:
-        asked = asked_of(pod)
+        request = parse_limits(pod)
     except Refused:
-        return None  # bound by hand: whatever it was given all the same, the agent tells
-    if asked is None:
+        return None  # bound by hand; what it got nevertheless is in the agent's report
+    if request is None:
         return None
     metadata = pod["metadata"]
     text = (metadata.get("annotations") or {}).get(ANNOTATION_ASSIGNED, "")
     return BoundPod(
         uid=uid_of(pod),
         name=f"{metadata['namespace']}/{metadata['name']}",
-        asked=asked,
+        request=request,
         cards=tuple(_addresses(text.split(","))) if text else (),
         static=_static(pod),
     )
@@ -256,5 +255,5 @@ def _addresses(texts: Iterable[str]) -> Iterator[PciAddress]:
     for each in texts:
         try:
             yield PciAddress.parse(each)
-        except InvalidValue:  # written by somebody else: then nobody knows
+        except InvalidValue:  # not written by the extender: the cards are unknown
             return

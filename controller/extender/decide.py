@@ -1,4 +1,4 @@
-"""Which nodes have cards for a pod, which of them is best, and which cards it gets. Pure."""
+"""Filters and scores nodes for a pod, and chooses its cards. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from controller.allocator.diagnosis import diagnose_nodes
 from controller.allocator.order import Policy
 from controller.cache.keys import uid_of
 from controller.extender.cache import ExtenderCache
-from controller.extender.claims import wanted
-from controller.extender.held import BoundPod
-from controller.extender.limit_request import LimitRequest, Pod, asked_of
+from controller.extender.claim_for_limits import claim_request
+from controller.extender.limit_request import LimitRequest, Pod, parse_limits
+from controller.extender.node_allocations import BoundPod
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.node_cards import NodeCard
@@ -25,104 +25,105 @@ _HIGHEST: Final = 10  # extender/v1, MaxExtenderPriority
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """`unfit` says of each other node why not, in words that alike nodes share."""
+    """`unfit` has the reason for each other node; nodes of a kind share one text."""
 
     fit: tuple[str, ...]
     unfit: Mapping[str, str]
 
 
-def filter_nodes(view: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Filtered:
-    """Which of `nodes` can give the pod all that it asks for; both parts keep their order."""
+def filter_nodes(cache: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Filtered:
+    """Which of `nodes` can give the pod all that it requests; both parts are in the order of
+    `nodes`."""
     try:
-        asked = asked_of(pod)
-        if asked is None:
+        request = parse_limits(pod)
+        if request is None:
             return Filtered(tuple(nodes), {})
-        claim = wanted(pod, asked)
+        claim = claim_request(pod, request)
     except Refused as error:
         return Filtered((), dict.fromkeys(nodes, str(error)))
-    with view.without(uid_of(pod)):
-        unfit = {node: problem for node in nodes if (problem := view.problem(node))}
+    with cache.without(uid_of(pod)):
+        unfit = {node: problem for node in nodes if (problem := cache.problem(node))}
         judged = [node for node in nodes if node not in unfit] if unfit else nodes
-        known = view.state.numbers
+        known = cache.state.numbers
         everyone = known.set_of(judged)
-        fit = feasible(view.state, [claim], everyone, policy=policy)
+        fit = feasible(cache.state, [claim], everyone, policy=policy)
         if not everyone & ~fit and not unfit:
             return Filtered(tuple(nodes), {})
-        for alike, reason in diagnose_nodes(view.state, [claim], everyone & ~fit):
+        for alike, reason in diagnose_nodes(cache.state, [claim], everyone & ~fit):
             unfit |= dict.fromkeys(known.names(alike), reason)
-        if asked.mode is Mode.DRS:
+        if request.mode is Mode.DRS:
             for node in known.names(everyone & ~fit):
-                unfit[node] = _of_sizes(view, asked, node) or unfit[node]
+                unfit[node] = _of_sizes(cache, request, node) or unfit[node]
     return Filtered(
         tuple(node for node in nodes if node not in unfit),
         {node: unfit[node] for node in nodes if node in unfit},
     )
 
 
-def fits(view: ExtenderCache, policy: Policy, pod: Pod, nodes: Collection[str]) -> bool:
-    """Whether any of `nodes` can give the pod all that it asks for."""
+def fits(cache: ExtenderCache, policy: Policy, pod: Pod, nodes: Collection[str]) -> bool:
+    """Whether any of `nodes` can give the pod all that it requests."""
     try:
-        asked = asked_of(pod)
-        claim = wanted(pod, asked) if asked else None
+        request = parse_limits(pod)
+        claim = claim_request(pod, request) if request else None
     except Refused:
         return False
     if claim is None:
         return bool(nodes)
-    judged = view.state.numbers.set_of([node for node in nodes if not view.problem(node)])
-    return bool(feasible(view.state, [claim], judged, policy=policy))
+    judged = cache.state.numbers.set_of([node for node in nodes if not cache.problem(node)])
+    return bool(feasible(cache.state, [claim], judged, policy=policy))
 
 
 def prioritize(
-    view: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence[str]
+    cache: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence[str]
 ) -> Mapping[str, int]:
     """A score from 0 to 10 for each of `nodes`; the best one has 10, the next one 9, …"""
     try:
-        asked = asked_of(pod)
-        claim = wanted(pod, asked) if asked else None
+        request = parse_limits(pod)
+        claim = claim_request(pod, request) if request else None
     except Refused:
         claim = None
     if claim is None:
         return dict.fromkeys(nodes, 0)
-    with view.without(uid_of(pod)):
-        best = rank(view.state, [claim], view.state.numbers.set_of(nodes), policy=policy)
+    with cache.without(uid_of(pod)):
+        best = rank(cache.state, [claim], cache.state.numbers.set_of(nodes), policy=policy)
     scores = {node: max(0, _HIGHEST - place) for place, node in enumerate(best)}
     return {node: scores.get(node, 0) for node in nodes}
 
 
 def place(
-    view: ExtenderCache, policy: Policy, pod: Pod, asked: LimitRequest, node: str
+    cache: ExtenderCache, policy: Policy, pod: Pod, request: LimitRequest, node: str
 ) -> BoundPod:
-    """The pod with the cards of `node` that it is to have. Raises Refused, in words, where the
-    node cannot take it."""
-    with view.without(uid_of(pod)):
-        problem = view.problem(node)
+    """The pod with the cards that it gets on `node`. Raises Refused with the reason where the node
+    cannot serve it."""
+    with cache.without(uid_of(pod)):
+        problem = cache.problem(node)
         if problem:
             raise Refused(f"node {node}: {problem}")
-        only = view.state.numbers.bit(node)
-        found = allocate(view.state, [wanted(pod, asked)], only, policy=policy)
+        only = cache.state.numbers.bit(node)
+        found = allocate(cache.state, [claim_request(pod, request)], only, policy=policy)
         if isinstance(found, FitError):
-            of_sizes = _of_sizes(view, asked, node) if asked.mode is Mode.DRS else ""
+            of_sizes = _of_sizes(cache, request, node) if request.mode is Mode.DRS else ""
             raise Refused(f"node {node}: {of_sizes or found.explain()}")
     metadata = pod["metadata"]
     granted = [grant.device.card for grant in found.assignments[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in granted if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
-    return BoundPod(uid_of(pod), name, asked, tuple(cards))
+    return BoundPod(uid_of(pod), name, request, tuple(cards))
 
 
-def _of_sizes(view: ExtenderCache, asked: LimitRequest, node: str) -> str:
-    """What is to be said of the sizes of instances, where that says more than the allocator."""
-    missing = _sizes_without_profile(asked, view.cards(node))
-    if missing or len(asked.containers) == 1:
+def _of_sizes(cache: ExtenderCache, request: LimitRequest, node: str) -> str:
+    """The reason by instance sizes, where it says more than the allocator's."""
+    missing = _sizes_without_profile(request, cache.cards(node))
+    if missing or len(request.containers) == 1:
         return missing
-    sizes = ", ".join(str(size) for _, size in asked.containers)
+    sizes = ", ".join(str(size) for _, size in request.containers)
     return f"no card has room for DRS instances of sizes {sizes} together"
 
 
-def _sizes_without_profile(asked: LimitRequest, cards: Sequence[NodeCard]) -> str:
+def _sizes_without_profile(request: LimitRequest, cards: Sequence[NodeCard]) -> str:
     profiles = sorted({name for card in cards for name in card.profiles}, key=profile_size)
     known = {profile_size(name) for name in profiles}
-    for _, size in asked.containers:
+    for _, size in request.containers:
         if profiles and size not in known:
             return f"no profile has size {size}; those of its cards are {', '.join(profiles)}"
     return ""

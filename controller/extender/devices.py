@@ -1,7 +1,4 @@
-"""A node's cards as the devices that its ResourceSlice would have, were there any. Pure.
-
-Only what the allocator reads: which kind, which card, how much of it, where it sits.
-"""
+"""A node's cards as devices of a ResourceSlice, with the fields that the allocator reads. Pure."""
 
 from __future__ import annotations
 
@@ -30,13 +27,12 @@ ATTR_SIZES: Final = "sizes"
 
 
 def size_word(size: int) -> str:
-    """What the attribute ``sizes`` of a card contains if it has a profile of that size."""
+    """The part of the attribute ``sizes`` of a card that has a profile of that size."""
     return f",{size},"
 
 
 def slice_of(node: str, cards: Iterable[NodeCard]) -> Object:
-    """The one slice of the node's pool. Raises InvalidValue for a profile's name of no known
-    form."""
+    """The only slice of the node's pool. Raises InvalidValue for a malformed profile name."""
     return {
         "metadata": {"name": node},
         "spec": {

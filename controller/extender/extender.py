@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.allocator.order import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.assigned import Assignments
+from controller.extender.annotator import AssignmentAnnotator
 from controller.extender.binder import Binder
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import fits
@@ -46,7 +46,7 @@ from dra_driver.telemetry.program import Deadline
 
 logger = logging.getLogger(__name__)
 
-_LOOK_EVERY: Final = 0.5  # seconds
+_INTERVAL: Final = 0.5  # seconds
 _END: Final = 10.0  # seconds that stopping takes at most
 
 _CERTIFICATES: Final = {
@@ -80,23 +80,23 @@ class Extender:
         self._fence = Fence()
         self._term = ""
         self._lock = threading.Lock()
-        self._view = ExtenderCache()
+        self._cache = ExtenderCache()
         self._policy = Policy(settings.pack_nodes, settings.pack_cards)
         fenced_api = fenced(api, self._fence)
         self._metrics = Metrics(registry)
-        self._refusals = AdmissionBackoff(self._metrics.refused_by_node, clock)
-        self._waiting = RetryQueue(fenced_api, fits=self._fits, clock=clock, now_ns=now_ns)
-        self._metrics.waiting.set_function(lambda: len(self._waiting))
+        self._admission_backoff = AdmissionBackoff(self._metrics.refused_by_node, clock)
+        self._retry_queue = RetryQueue(fenced_api, fits=self._fits, clock=clock, now_ns=now_ns)
+        self._metrics.waiting.set_function(lambda: len(self._retry_queue))
         self._binder = Binder(
-            fenced_api, self._view, self._lock, self._policy, clock=clock, now_ns=now_ns
+            fenced_api, self._cache, self._lock, self._policy, clock=clock, now_ns=now_ns
         )
         service = Service(
-            self._view,
+            self._cache,
             self._lock,
             self._policy,
             binder=self._binder,
-            waiting=self._waiting,
-            refusals=self._refusals,
+            retry_queue=self._retry_queue,
+            admission_backoff=self._admission_backoff,
             metrics=self._metrics,
             check=self._check,
         )
@@ -120,16 +120,16 @@ class Extender:
             name=identity,
             now=lambda: now_ns() / 1e9,
         )
-        self._assignments = Assignments(fenced_api, self._cards, clock=clock)
+        self._annotator = AssignmentAnnotator(fenced_api, self._cards, clock=clock)
         pods = PodHandler(
-            self._view,
+            self._cache,
             self._lock,
-            self._waiting,
-            self._assignments,
-            self._refusals,
+            self._retry_queue,
+            self._annotator,
+            self._admission_backoff,
         )
         self._reflectors = [
-            Reflector(api, NODES, NodeHandler(self._view, self._lock, self._assignments)),
+            Reflector(api, NODES, NodeHandler(self._cache, self._lock, self._annotator)),
             Reflector(api, PODS, pods),
         ]
         self._stopped = threading.Event()
@@ -142,10 +142,10 @@ class Extender:
             times=LeaseTimes(
                 settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry
             ),
-            on_leading=lambda: None,  # the looks notice it
+            on_leading=lambda: None,  # `run_once` checks the fence
             now=lambda: datetime.now(UTC),
         )
-        self._looks = threading.Thread(target=self._run, name="looks", daemon=True)
+        self._periodic = threading.Thread(target=self._run, name="periodic", daemon=True)
 
     @property
     def port(self) -> int:
@@ -159,15 +159,15 @@ class Extender:
         for reflector in self._reflectors:
             reflector.start()
         self._elector.start()
-        self._looks.start()
+        self._periodic.start()
 
     def stop(self, within: float = _END) -> None:
-        """Serve nobody any more, then give the lease back, in all within so many seconds."""
+        """Stop serving, then release the lease, in all within so many seconds."""
         deadline = Deadline(within)
         self._server.stop()
         self._stopped.set()
-        if self._looks.is_alive():
-            self._looks.join(deadline.left())
+        if self._periodic.is_alive():
+            self._periodic.join(deadline.left())
         self._elector.stop(deadline.left())
         for reflector in self._reflectors:
             reflector.stop(deadline.left())
@@ -186,36 +186,36 @@ class Extender:
         alive = {
             "the server": self._server.is_alive(),
             "the leader election": self._elector.is_alive(),
-            "the looks at what waits": self._looks.is_alive(),
+            "the periodic work": self._periodic.is_alive(),
             "the writer of events": self._recorder.is_alive(),
             "a watch": all(each.is_alive() for each in self._reflectors),
         }
         return next((f"{name} ended" for name, lives in alive.items() if not lives), None)
 
-    def look(self) -> None:
-        """What is to be done from time to time: take over, settle doubts, have pods tried again."""
+    def run_once(self) -> None:
+        """Periodic work: accept a term, resolve uncertain binds, have pods retried, annotate."""
         if not self._fence.is_open():
             return
         try:
             self._take_over()
         except KubeError as error:
-            logger.warning("pods are not known yet: %s", error)
+            logger.warning("pods cannot be listed: %s", error)
             return
-        self._binder.settle()
+        self._binder.resolve_uncertain()
         with self._lock:
-            version = self._view.version
-        self._waiting.look(version + self._refusals.look())
-        self._assignments.look()
+            version = self._cache.version
+        self._retry_queue.retry_due(version + self._admission_backoff.count_expired())
+        self._annotator.write_due()
 
     def _take_over(self) -> None:
-        """In a new term, first learn what another replica bound: the watch may tell it late."""
+        """In a new term, first list pods: watch events of another replica's binds may be late."""
         term = self._fence.term
         if term == self._term or not self._is_synced():
             return
         listed = self._api.list(PODS).items
         with self._lock:
             for pod in listed:
-                self._view.learn_pod(pod)
+                self._cache.learn_pod(pod)
         self._term = self._fence.accept()
         logger.info("serving kube-scheduler on port %d", self._server.port)
 
@@ -229,19 +229,19 @@ class Extender:
 
     def _fits(self, pod: Object, nodes: Collection[str] | None) -> bool:
         with self._lock:
-            asked = self._view.nodes() if nodes is None else nodes
-            kept_from = self._refusals.of(pod, asked)
+            asked = self._cache.nodes() if nodes is None else nodes
+            excluded = self._admission_backoff.excluded(pod, asked)
             return fits(
-                self._view, self._policy, pod, [each for each in asked if each not in kept_from]
+                self._cache, self._policy, pod, [each for each in asked if each not in excluded]
             )
 
     def _cards(self, node: str) -> Sequence[NodeCard]:
         with self._lock:
-            return self._view.cards(node)
+            return self._cache.cards(node)
 
     def _run(self) -> None:
-        while not self._stopped.wait(_LOOK_EVERY):
-            self.look()
+        while not self._stopped.wait(_INTERVAL):
+            self.run_once()
             self._expiry.check()
 
 

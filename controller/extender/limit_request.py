@@ -1,4 +1,4 @@
-"""What a pod asks for by the vendor's limits. Pure."""
+"""What a pod requests by the vendor's limits. Pure."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MODES: Final[Mapping[str, Mode]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class LimitRequest:
-    """`containers` are those that keep what they are given, sidecars included: name and amount
-    (cards, slices, or the size of one DRS instance). `total` is more than their sum where an init
-    container asks for more than those after it."""
+    """`containers` are those that hold devices while the pod runs, sidecars included: name and
+    amount (cards, slices, or the size of one DRS instance). `total` is more than their sum where an
+    init container requests more than the containers after it."""
 
     mode: Mode
     containers: tuple[tuple[str, int], ...]
@@ -38,8 +38,8 @@ def concerns_us(pod: Pod) -> bool:
     return any(MODES.keys() & _limits(each).keys() for _, each in _all_containers(pod))
 
 
-def asked_of(pod: Pod) -> LimitRequest | None:
-    """What is to be found for the pod; None where it asks for nothing of ours.
+def parse_limits(pod: Pod) -> LimitRequest | None:
+    """The pod's request; None where the pod requests no GCU.
 
     Raises Refused for what no node can give, whatever is free on it.
     """
@@ -59,14 +59,15 @@ def asked_of(pod: Pod) -> LimitRequest | None:
         kept = tuple(_instances((is_init, name, size) for is_init, name, _, size in asking))
     else:
         kept = tuple((name, amount) for is_init, name, _, amount in asking if not is_init)
-    # What init containers alone ask for nobody keeps but the pod, until it ends.
+    # What only init containers request is held for the pod until it ends.
     kept = kept or (max(((name, amount) for _, name, _, amount in asking), key=itemgetter(1)),)
     return LimitRequest(mode, kept, _total(pod))
 
 
 def _instances(asking: Iterable[tuple[bool, str, int]]) -> Iterator[tuple[str, int]]:
-    """Who keeps which instance. The kubelet hands an init container's devices on to the next one
-    that asks, be it a sidecar; where there is none, the pod has them until it ends."""
+    """Which container holds which instance. The kubelet hands an init container's devices on to the
+    next container that requests some, be it a sidecar; without one, the pod has them until it
+    ends."""
     before = None
     for is_init, name, size in asking:
         if before is not None and size != before[1]:

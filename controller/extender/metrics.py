@@ -11,7 +11,7 @@ class Metrics:
     """`seconds` by verb; `calls` by verb and outcome: served (also when no node has room), refused
     (this replica does not lead or has not read the cluster yet, or the node of a bind has no room
     any more), failed. `refused_by_node` counts pods that came to a node which did not admit them:
-    a view that was not up to date. `certificate_ends` is
+    a cache that was not up to date. `certificate_ends` is
     Unix time by certificate: server, client, authority."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

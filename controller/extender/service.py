@@ -17,8 +17,8 @@ from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
 from controller.extender.wire import (
     parse_bind,
+    parse_filter,
     parse_preemption,
-    parse_question,
     render_error,
     render_filtered,
     render_scores,
@@ -30,32 +30,32 @@ from dra_driver.model.names import DRIVER
 
 logger = logging.getLogger(__name__)
 
-# A pod's event about a call that failed has the URL, and nothing else that says who is meant.
+# A pod's event about a failed call has the URL, and nothing else that names this driver.
 PREFIX: Final = f"/{DRIVER}"
 
 
 class Service:
-    """`check` raises Refused as long as nothing may be answered: the view is not complete, or
-    another replica decides."""
+    """`check` raises Refused as long as no call may be answered: the cache is not complete, or
+    another replica leads."""
 
     def __init__(
         self,
-        view: ExtenderCache,
+        cache: ExtenderCache,
         lock: threading.Lock,
         policy: Policy,
         *,
         binder: Binder,
-        waiting: RetryQueue,
-        refusals: AdmissionBackoff,
+        retry_queue: RetryQueue,
+        admission_backoff: AdmissionBackoff,
         metrics: Metrics,
         check: Callable[[], None],
     ) -> None:
-        self._view = view
+        self._cache = cache
         self._lock = lock
         self._policy = policy
         self._binder = binder
-        self._waiting = waiting
-        self._refusals = refusals
+        self._retry_queue = retry_queue
+        self._admission_backoff = admission_backoff
         self._metrics = metrics
         self._check = check
 
@@ -80,7 +80,7 @@ class Service:
                 except GcuError as error:
                     outcome = "refused" if isinstance(error, Refused) else "failed"
                     logger.info("%s: %s", verb, error)
-                    # Scores have no place for an error; without them any node is as good.
+                    # Scores have no field for an error; without scores all nodes are equal.
                     return render_scores({}) if verb == "prioritize" else render_error(str(error))
                 finally:
                     self._metrics.calls.labels(verb, outcome).inc()
@@ -88,33 +88,33 @@ class Service:
         return call
 
     def _filter(self, body: bytes) -> bytes:
-        asked = parse_question(body)
-        kept_from = self._refusals.of(asked.pod, asked.nodes)
-        nodes = [node for node in asked.nodes if node not in kept_from]
+        args = parse_filter(body)
+        excluded = self._admission_backoff.excluded(args.pod, args.nodes)
+        nodes = [node for node in args.nodes if node not in excluded]
         with self._lock:
-            found = filter_nodes(self._view, self._policy, asked.pod, nodes)
-        if asked.nodes and not found.fit:
-            self._waiting.add(asked.pod, asked.nodes)
-        return render_filtered(replace(found, unfit={**found.unfit, **kept_from}))
+            found = filter_nodes(self._cache, self._policy, args.pod, nodes)
+        if args.nodes and not found.fit:
+            self._retry_queue.add(args.pod, args.nodes)
+        return render_filtered(replace(found, unfit={**found.unfit, **excluded}))
 
     def _prioritize(self, body: bytes) -> bytes:
-        asked = parse_question(body)
+        args = parse_filter(body)
         with self._lock:
-            return render_scores(prioritize(self._view, self._policy, asked.pod, asked.nodes))
+            return render_scores(prioritize(self._cache, self._policy, args.pod, args.nodes))
 
     def _preempt(self, body: bytes) -> bytes:
-        """Others may be ended where the pod has its cards already, as for cpu: that a node's counts
-        would be enough then says nothing of its cards."""
-        asked = parse_preemption(body)
-        kept_from = self._refusals.of(asked.pod, asked.victims)
-        nodes = [node for node in asked.victims if node not in kept_from]
+        """Pods may be preempted only where this pod fits the cards already, as for cpu:
+        kube-scheduler compares counts, which say nothing about single cards."""
+        args = parse_preemption(body)
+        excluded = self._admission_backoff.excluded(args.pod, args.victims)
+        nodes = [node for node in args.victims if node not in excluded]
         with self._lock:
-            found = filter_nodes(self._view, self._policy, asked.pod, nodes)
-        return render_victims({node: asked.victims[node] for node in found.fit})
+            found = filter_nodes(self._cache, self._policy, args.pod, nodes)
+        return render_victims({node: args.victims[node] for node in found.fit})
 
     def _bind(self, body: bytes) -> bytes:
         call = parse_bind(body)
         self._binder.bind(call)
-        self._waiting.drop(call.uid)
+        self._retry_queue.drop(call.uid)
         logger.info("pod %s/%s is bound to %s", call.namespace, call.name, call.node)
         return render_error("")

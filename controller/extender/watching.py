@@ -1,4 +1,4 @@
-"""From the watches of nodes and pods into the view."""
+"""Event handlers of the watches of nodes and pods: they feed cache and retry queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.assigned import Assignments
+from controller.extender.annotator import AssignmentAnnotator
 from controller.extender.cache import ExtenderCache
 from controller.extender.limit_request import concerns_us
 from controller.extender.retry_queue import RetryQueue
@@ -22,33 +22,35 @@ _REFUSED_BY_NODE = "UnexpectedAdmissionError"
 class NodeHandler:
     """A `dra_driver.kube.watch.Handler`."""
 
-    def __init__(self, view: ExtenderCache, lock: threading.Lock, assignments: Assignments) -> None:
-        self._view = view
+    def __init__(
+        self, cache: ExtenderCache, lock: threading.Lock, annotator: AssignmentAnnotator
+    ) -> None:
+        self._cache = cache
         self._lock = lock
-        self._assignments = assignments
+        self._annotator = annotator
         self._known: set[str] = set()
 
     def on_replace(self, items: Sequence[Object]) -> None:
         listed = {each["metadata"]["name"] for each in items}
         with self._lock:
             for name in self._known - listed:
-                self._view.drop_node(name)
+                self._cache.drop_node(name)
             for each in items:
-                self._view.put_node(each)
+                self._cache.put_node(each)
             self._known = listed
         for name in listed:
-            self._assignments.node_changed(name)
+            self._annotator.on_node_change(name)
 
     def on_event(self, change: Change, obj: Object) -> None:
         name = obj["metadata"]["name"]
         with self._lock:
             if change is Change.DELETED:
                 self._known.discard(name)
-                self._view.drop_node(name)
+                self._cache.drop_node(name)
             else:
                 self._known.add(name)
-                self._view.put_node(obj)
-        self._assignments.node_changed(name)
+                self._cache.put_node(obj)
+        self._annotator.on_node_change(name)
 
 
 class PodHandler:
@@ -56,47 +58,47 @@ class PodHandler:
 
     def __init__(
         self,
-        view: ExtenderCache,
+        cache: ExtenderCache,
         lock: threading.Lock,
-        waiting: RetryQueue,
-        assignments: Assignments,
-        refusals: AdmissionBackoff,
+        retry_queue: RetryQueue,
+        annotator: AssignmentAnnotator,
+        admission_backoff: AdmissionBackoff,
     ) -> None:
-        self._view = view
-        self._assignments = assignments
+        self._cache = cache
+        self._annotator = annotator
         self._lock = lock
-        self._waiting = waiting
-        self._refusals = refusals
+        self._retry_queue = retry_queue
+        self._admission_backoff = admission_backoff
 
     def on_replace(self, items: Sequence[Object]) -> None:
         ours = [each for each in items if concerns_us(each)]
         listed = {uid_of(each) for each in ours}
         with self._lock:
-            for uid in self._view.pods() - listed:
-                self._view.drop_pod(uid)
+            for uid in self._cache.pods() - listed:
+                self._cache.drop_pod(uid)
             for each in ours:
-                self._view.put_pod(each)
-        self._waiting.keep({uid_of(each) for each in ours if not pods.node_name(each)})
-        self._assignments.keep(listed)
+                self._cache.put_pod(each)
+        self._retry_queue.retain({uid_of(each) for each in ours if not pods.node_name(each)})
+        self._annotator.retain(listed)
         for each in ours:
-            self._assignments.put(each)
+            self._annotator.put(each)
 
     def on_event(self, change: Change, obj: Object) -> None:
         if not concerns_us(obj):
             return
         uid = uid_of(obj)
         if change is Change.DELETED or pods.node_name(obj):
-            self._waiting.drop(uid)
+            self._retry_queue.drop(uid)
         if change is Change.DELETED:
-            self._assignments.drop(obj)
+            self._annotator.drop(obj)
         else:
-            self._assignments.put(obj)
+            self._annotator.put(obj)
         with self._lock:
             if change is Change.DELETED:
-                self._view.drop_pod(uid)
+                self._cache.drop_pod(uid)
                 return
-            before = self._view.pods()
-            self._view.put_pod(obj)
+            before = self._cache.pods()
+            self._cache.put_pod(obj)
         status = obj.get("status") or {}
         if uid in before and pods.is_done(obj) and status.get("reason") == _REFUSED_BY_NODE:
-            self._refusals.note(obj, pods.node_name(obj))
+            self._admission_backoff.record_rejection(obj, pods.node_name(obj))

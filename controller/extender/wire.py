@@ -17,16 +17,16 @@ from dra_driver.model.errors import InvalidValue
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """``ExtenderArgs``: where could the pod run?"""
+class FilterArgs:
+    """``ExtenderArgs``: which of `nodes` can take the pod?"""
 
     pod: Object
     nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
-    """``ExtenderBindingArgs``: bind that very pod to the node."""
+class BindArgs:
+    """``ExtenderBindingArgs``: bind the pod to the node."""
 
     namespace: str
     name: str
@@ -35,50 +35,49 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Preemption:
-    """``ExtenderPreemptionArgs``: would the pod find a place if others were ended? `victims` are
-    these, by node, as kube-scheduler chose them (``MetaVictims``)."""
+class PreemptionArgs:
+    """``ExtenderPreemptionArgs``: would the pod fit if these `victims` were preempted? They are by
+    node, as kube-scheduler chose them (``MetaVictims``)."""
 
     pod: Object
     victims: Mapping[str, Object]
 
 
-def parse_question(body: bytes) -> Question:
+def parse_filter(body: bytes) -> FilterArgs:
     """Raises InvalidValue, for whoever wrote the scheduler's configuration."""
     raw = _object(body)
     names = _by_name(raw.get("NodeNames"), "nodes")
-    # Each node once: a pod is judged on each under the lock that all calls share.
-    return Question(_pod(raw, "ExtenderArgs"), tuple(dict.fromkeys(str(each) for each in names)))
+    # Each node once: a call holds the shared lock while it filters.
+    return FilterArgs(_pod(raw, "ExtenderArgs"), tuple(dict.fromkeys(str(each) for each in names)))
 
 
-def parse_bind(body: bytes) -> Bind:
+def parse_bind(body: bytes) -> BindArgs:
     """Raises InvalidValue."""
     raw = _object(body)
     try:
-        return Bind(*(str(raw[key]) for key in ("PodNamespace", "PodName", "PodUID", "Node")))
+        return BindArgs(*(str(raw[key]) for key in ("PodNamespace", "PodName", "PodUID", "Node")))
     except KeyError as error:
         raise InvalidValue(f"the call to bind has no {error}") from error
 
 
-def parse_preemption(body: bytes) -> Preemption:
+def parse_preemption(body: bytes) -> PreemptionArgs:
     """Raises InvalidValue, for whoever wrote the scheduler's configuration."""
     raw = _object(body)
     victims = _by_name(raw.get("NodeNameToMetaVictims"), "victims")
     if not isinstance(victims, dict):
         raise InvalidValue("the call names victims of no nodes")
-    return Preemption(_pod(raw, "ExtenderPreemptionArgs"), victims)
+    return PreemptionArgs(_pod(raw, "ExtenderPreemptionArgs"), victims)
 
 
 def render_filtered(found: Filtered) -> bytes:
-    """``ExtenderFilterResult``. Preemption would change nothing, as nobody is preempted for a
-    card: that is what unresolvable means."""
+    """``ExtenderFilterResult``. The nodes are unresolvable: no pod is preempted for a card."""
     return _render(
         {"NodeNames": list(found.fit), "FailedAndUnresolvableNodes": dict(found.unfit), "Error": ""}
     )
 
 
 def render_victims(victims: Mapping[str, Object]) -> bytes:
-    """``ExtenderPreemptionResult``: where others may be ended for the pod, and who."""
+    """``ExtenderPreemptionResult``: the nodes with their victims."""
     return _render({"NodeNameToMetaVictims": dict(victims)})
 
 
@@ -88,13 +87,12 @@ def render_scores(scores: Mapping[str, int]) -> bytes:
 
 
 def render_error(error: str) -> bytes:
-    """What filter and bind answer where they cannot; with no error, what bind answers where it
-    could."""
+    """The answer of filter and bind after an error; with an empty text, of bind after success."""
     return _render({"Error": error})
 
 
 def _by_name(found: Any, what: str) -> Any:
-    """What kube-scheduler sends to who has a cache of nodes and pods, and to nobody else."""
+    """The field that kube-scheduler fills for an extender with ``nodeCacheCapable``."""
     if found is None:
         raise InvalidValue(
             f"kube-scheduler sent whole {what} instead of names",
@@ -111,8 +109,8 @@ def _pod(raw: Mapping[str, Any], kind: str) -> Object:
 
 
 def _is_pod(found: Any) -> TypeGuard[Object]:
-    """Whether it has all that is read of it later: a pod that fits nowhere is kept, and an error in
-    the thread that has it tried again would end that thread."""
+    """Whether it has all fields that are read later: an error in the thread that retries pods would
+    end that thread."""
     try:
         metadata, spec = found["metadata"], found["spec"]
         texts = [metadata[key] for key in ("namespace", "name", "uid")]

@@ -14,7 +14,7 @@ from typing import Final
 from controller.allocator.order import Policy
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes, place, prioritize
-from controller.extender.limit_request import LimitRequest, asked_of
+from controller.extender.limit_request import LimitRequest, parse_limits
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
@@ -103,7 +103,7 @@ class History:
         scores = prioritize(self._view, Policy(), obj, fit)
         # Other scores of kube-scheduler's may outweigh ours: any node that fits is right.
         node = max(scores, key=scores.__getitem__) if self._chance() else self._random.choice(fit)
-        asked = asked_of(obj)
+        asked = parse_limits(obj)
         assert asked is not None
         tenant = place(self._view, Policy(), obj, asked, node)
         self._view.assume(tenant, node)

@@ -11,7 +11,7 @@ from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.order import Policy
 from controller.extender.decide import place
-from controller.extender.limit_request import asked_of
+from controller.extender.limit_request import parse_limits
 from dra_driver.agent.slices.device_layout import card_devices
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.inventory import NodeView, inventories
@@ -56,7 +56,7 @@ def by_extender(cards: Sequence[Card], free: Collection[int], count: int) -> lis
     node = extender.node("n", *node_cards(_view(cards), ()))
     view = extender.view(node, *([holder] if used else []))
     pod = extender.pod("p", {extender.WHOLE: count})
-    asked = asked_of(pod)
+    asked = parse_limits(pod)
     assert asked is not None
     taken = place(view, Policy(), pod, asked, "n").cards
     return [card.minor for card in cards if card.address in taken]

@@ -21,7 +21,7 @@ class World:
         )
 
     def is_kept(self) -> bool:
-        return "n" in self.refusals.of(NEXT, ["n"])
+        return "n" in self.refusals.excluded(NEXT, ["n"])
 
     def pause(self) -> int:
         """Seconds for which the next pod is kept from the node from now on."""
@@ -34,12 +34,12 @@ class World:
 @pytest.fixture
 def world() -> World:
     world = World()
-    world.refusals.note(FAILED, "n")
+    world.refusals.record_rejection(FAILED, "n")
     return world
 
 
 def test_the_next_pod_is_kept_from_that_node_with_the_reason(world: World) -> None:
-    assert world.refusals.of(NEXT, ["m", "n"]) == {
+    assert world.refusals.excluded(NEXT, ["m", "n"]) == {
         "n": "it did not admit default/a of the same workload; it is tried again within 60 s"
     }
 
@@ -50,37 +50,37 @@ def test_the_next_pod_is_kept_from_that_node_with_the_reason(world: World) -> No
     ids=["another workload", "made by hand"],
 )
 def test_nobody_else_is_kept_from_it(world: World, other: dict[str, object]) -> None:
-    assert not world.refusals.of(other, ["n"])
-    world.refusals.note(other, "m")
-    assert not world.refusals.of(NEXT, ["m"])
+    assert not world.refusals.excluded(other, ["n"])
+    world.refusals.record_rejection(other, "m")
+    assert not world.refusals.excluded(NEXT, ["m"])
 
 
 def test_pauses_grow_while_pods_come_in_vain(world: World) -> None:
     pauses = []
     for _ in range(6):
         pauses.append(world.pause())
-        world.refusals.note(FAILED, "n")
+        world.refusals.record_rejection(FAILED, "n")
     assert pauses == [5, 10, 20, 40, 60, 60]
 
 
 def test_pods_that_were_on_their_way_lengthen_nothing(world: World) -> None:
     for _ in range(10):
-        world.refusals.note(FAILED, "n")
+        world.refusals.record_rejection(FAILED, "n")
     assert world.pause() == 5
 
 
 def test_a_node_that_took_pods_again_begins_anew(world: World) -> None:
     world.pause()
-    world.refusals.note(FAILED, "n")
+    world.refusals.record_rejection(FAILED, "n")
     world.now += world.pause() + 60
-    world.refusals.look()
-    world.refusals.note(FAILED, "n")
+    world.refusals.count_expired()
+    world.refusals.record_rejection(FAILED, "n")
     assert world.pause() == 5
 
 
 def test_the_end_of_a_pause_is_counted_once(world: World) -> None:
-    assert world.refusals.look() == 0
+    assert world.refusals.count_expired() == 0
     world.pause()
-    assert [world.refusals.look(), world.refusals.look()] == [1, 1]
+    assert [world.refusals.count_expired(), world.refusals.count_expired()] == [1, 1]
     world.now += 60
-    assert world.refusals.look() == 1
+    assert world.refusals.count_expired() == 1

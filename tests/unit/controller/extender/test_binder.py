@@ -10,7 +10,7 @@ from controller.allocator.order import Policy
 from controller.extender.binder import Binder
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes
-from controller.extender.wire import Bind
+from controller.extender.wire import BindArgs
 from dra_driver.kube.errors import Conflict, Unavailable
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claim import Object
@@ -38,7 +38,7 @@ class World:
         )
 
     def bind(self, name: str = "a", uid: str = "", on: str = "n") -> None:
-        self.binder.bind(Bind("default", name, uid or f"uid-{name}", on))
+        self.binder.bind(BindArgs("default", name, uid or f"uid-{name}", on))
 
     def has_room_for(self, slices: int) -> bool:
         probe = pod("probe", {SHARED: slices})
@@ -137,10 +137,10 @@ def test_a_write_without_an_answer_counts_until_it_is_known(arrived: bool, left:
         world.api.refusals["create"] = silence
     with pytest.raises(Unavailable):
         world.bind()
-    world.binder.settle()
+    world.binder.resolve_uncertain()
     assert not world.has_room_for(3)
     world.now += 61
-    world.binder.settle()
+    world.binder.resolve_uncertain()
     assert not world.view.is_assumed("uid-a")
     assert world.has_room_for(left)
     assert not world.has_room_for(left + 1)
@@ -161,7 +161,7 @@ def test_a_pod_that_is_bound_once_more_while_it_is_looked_at_counts(
         return FOUR
 
     monkeypatch.setattr(world.api, "get", late)
-    world.binder.settle()
+    world.binder.resolve_uncertain()
     assert world.view.is_assumed("uid-a")
     assert not world.has_room_for(3)
 
@@ -171,7 +171,7 @@ def test_a_pod_that_was_deleted_meanwhile_counts_no_longer() -> None:
     world.bind()
     del world.api.pods["a"]
     world.now += 61
-    world.binder.settle()
+    world.binder.resolve_uncertain()
     assert world.has_room_for(6)
 
 
@@ -189,7 +189,7 @@ def test_a_pod_that_goes_while_it_is_looked_at_counts_no_longer(
         return bound
 
     monkeypatch.setattr(world.api, "get", late)
-    world.binder.settle()
+    world.binder.resolve_uncertain()
     assert world.has_room_for(6)
 
 
@@ -198,9 +198,9 @@ def test_what_cannot_be_found_out_is_asked_again() -> None:
     world.bind()
     world.now += 61
     world.api.refusals["get"] = [Unavailable("no answer")]
-    world.binder.settle()
+    world.binder.resolve_uncertain()
     assert world.view.is_assumed("uid-a")
-    world.binder.settle()
+    world.binder.resolve_uncertain()
     assert not world.view.is_assumed("uid-a")
     assert not world.has_room_for(3)
 

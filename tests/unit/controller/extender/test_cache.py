@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from controller.allocator.order import Policy
-from controller.extender.cache import UNTOLD, ExtenderCache
+from controller.extender.cache import UNREPORTED, ExtenderCache
 from controller.extender.decide import filter_nodes, place
-from controller.extender.limit_request import asked_of
+from controller.extender.limit_request import parse_limits
 from dra_driver.model.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
@@ -93,7 +93,7 @@ def test_what_is_held_beside_a_pod(told: NodeCard, bound: Object, left: int) -> 
 
 def test_a_pod_bound_past_us_keeps_the_node_until_it_is_told() -> None:
     found = view(node("n", card(1), card(2)), pod("a", {SHARED: 1}, on="n"))
-    assert found.problem("n") == "which cards default/a has is not told yet"
+    assert found.problem("n") == "which cards default/a has is not reported yet"
     assert slices_left(found) == 0
     found.put_node(node("n", card(1, Mode.SHARED, hold("a")), card(2)))
     assert found.problem("n") == ""
@@ -132,7 +132,7 @@ def test_cards_of_a_pod_that_are_told_one_after_the_other(first: Hold) -> None:
         pod("a", {WHOLE: 2}, on="n", cards=f"{ONE},{TWO}"),
     )
     whole = pod("p", {WHOLE: 1})
-    asked = asked_of(whole)
+    asked = parse_limits(whole)
     assert asked is not None
     assert place(found, Policy(), whole, asked, "n").cards == (address(3),)
 
@@ -177,13 +177,13 @@ def test_a_node_that_tells_nothing_readable_takes_no_pod() -> None:
     found.put_node(node("n", card(1, profiles=("big",))))
     assert "'big' is not a profile name" in found.problem("n")
     found.put_node({"metadata": {"name": "n"}})
-    assert found.problem("n") == UNTOLD
+    assert found.problem("n") == UNREPORTED
 
 
 def test_a_node_that_went_and_came_back_is_what_it_says_now() -> None:
     found = view(node("n", card(1)), pod("a", {SHARED: 2}, on="n", cards=ONE))
     found.drop_node("n")
-    assert found.problem("n") == UNTOLD
+    assert found.problem("n") == UNREPORTED
     found.put_node(node("n", card(1)))
     assert slices_left(found) == 4
     found.drop_pod("uid-a")
@@ -195,7 +195,7 @@ def test_a_node_that_went_and_came_back_is_what_it_says_now() -> None:
 def test_what_is_assumed_ends_with_what_the_watch_tells() -> None:
     found = view(node("n", card(1)), node("m", card(1)))
     asking = pod("a", {SHARED: 4})
-    asked = asked_of(asking)
+    asked = parse_limits(asking)
     assert asked is not None
     found.assume(place(found, Policy(), asking, asked, "n"), "n")
     assert found.is_assumed("uid-a")
@@ -212,7 +212,7 @@ def test_what_is_assumed_ends_with_what_the_watch_tells() -> None:
 
 def test_a_hint_that_somebody_else_wrote_is_none() -> None:
     found = view(node("n", card(1)), pod("a", {SHARED: 1}, on="n", cards="card one"))
-    assert found.problem("n") == "which cards default/a has is not told yet"
+    assert found.problem("n") == "which cards default/a has is not reported yet"
 
 
 STATIC = "0123456789abcdef" * 2
@@ -298,6 +298,6 @@ def test_a_mirror_that_a_tenant_made_changes_nothing(
 def test_a_pod_that_was_bound_by_hand_may_ask_for_any_number(kind: str) -> None:
     """The API server takes it, and only the node's kubelet refuses it."""
     found = view(node("n", card(1)), pod("a", {kind: 10**15}, on="n"))
-    assert found.problem("n") == "which cards default/a has is not told yet"
+    assert found.problem("n") == "which cards default/a has is not reported yet"
     found.put_pod(pod("a", {kind: 10**15}, on="n", phase="Failed"))
     assert (found.problem("n"), slices_left(found)) == ("", 6)

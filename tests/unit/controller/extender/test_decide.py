@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.order import Policy
-from controller.extender.cache import UNTOLD, ExtenderCache
+from controller.extender.cache import UNREPORTED, ExtenderCache
 from controller.extender.decide import filter_nodes, place, prioritize
-from controller.extender.limit_request import asked_of
+from controller.extender.limit_request import parse_limits
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -32,7 +32,7 @@ TAKEN = card(3, Mode.WHOLE, hold("d"))
 
 def chosen(found: ExtenderCache, asking: Object, on: str = "n") -> list[int]:
     """Numbers of the cards that the pod would be placed on."""
-    asked = asked_of(asking)
+    asked = parse_limits(asking)
     assert asked is not None
     return [each.bus for each in place(found, BINPACK, asking, asked, on).cards]
 
@@ -132,7 +132,7 @@ def test_nodes_are_kept_in_their_order_and_the_fullest_is_preferred() -> None:
     filtered = filter_nodes(found, BINPACK, asking, names)
     assert filtered.fit == ("roomy", "fits", "empty")
     assert list(filtered.unfit) == ["full", "unknown"]
-    assert filtered.unfit["unknown"] == UNTOLD
+    assert filtered.unfit["unknown"] == UNREPORTED
     scores = prioritize(found, BINPACK, asking, filtered.fit)
     assert scores == {"fits": 10, "empty": 9, "roomy": 8}
 
@@ -158,14 +158,14 @@ def test_a_pod_whose_place_has_gone_is_refused_with_node_and_reason() -> None:
     asking = pod("p", {SHARED: 3})
     with pytest.raises(Refused, match=r"node n: 1 card: 1 with fewer than 3 free slices"):
         chosen(view(node("n", HALF)), asking)
-    with pytest.raises(Refused, match=f"node n: {UNTOLD}"):
+    with pytest.raises(Refused, match=f"node n: {UNREPORTED}"):
         chosen(ExtenderCache(), asking)
 
 
 def test_what_is_being_bound_counts_for_all_pods_but_itself() -> None:
     found = view(node("n", card(1)))
     first, second = pod("p", {SHARED: 4}), pod("q", {SHARED: 3})
-    asked = asked_of(first)
+    asked = parse_limits(first)
     assert asked is not None
     tenant = place(found, BINPACK, first, asked, "n")
     assert tenant.cards == (address(1),)

@@ -116,14 +116,14 @@ def test_it_takes_over_only_with_the_pods_of_now(settings: ControllerSettings) -
     extender.start()
     try:
         assert within(10, lambda: extender.ready() is None)
-        extender.look()
+        extender.run_once()
         assert cluster.lists == 2  # one for the watch, one for the term
         cluster.away = True
         extender._fence.open_until(extender._fence._clock() + 60, "another term")
-        extender.look()
+        extender.run_once()
         assert "does not hold the lease" in str(extender.ready())
         cluster.away = False
-        extender.look()
+        extender.run_once()
         assert extender.ready() is None
     finally:
         extender.stop(within=2)
@@ -140,12 +140,12 @@ def test_a_pod_that_ended_while_all_were_listed_holds_nothing(
     try:
         assert within(10, lambda: extender.ready() is None)
         ended = pod("a", {SHARED: 4}, on="n", cards=str(address(1)), phase="Succeeded")
-        view = extender._view
+        view = extender._cache
         cluster.after_list = (
             (lambda: view.drop_pod("uid-a")) if deleted else (lambda: view.put_pod(ended))
         )
         extender._fence.open_until(extender._fence._clock() + 60, "another term")
-        extender.look()
+        extender.run_once()
         assert extender._fits(pod("b", {SHARED: 6}), ["n"])
     finally:
         extender.stop(within=2)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.extender.limit_request import LimitRequest, asked_of, concerns_us
+from controller.extender.limit_request import LimitRequest, concerns_us, parse_limits
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -101,7 +101,7 @@ SIDECAR = {"restartPolicy": "Always"}
 def test_what_a_pod_asks(
     asking: Object, mode: Mode, containers: tuple[tuple[str, int], ...], total: int
 ) -> None:
-    assert asked_of(asking) == LimitRequest(mode, containers, total)
+    assert parse_limits(asking) == LimitRequest(mode, containers, total)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_a_pod_asks(
 )
 def test_what_no_node_can_give_is_refused(asking: Object, words: str) -> None:
     with pytest.raises(Refused, match=words):
-        asked_of(asking)
+        parse_limits(asking)
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_what_no_node_can_give_is_refused(asking: Object, words: str) -> None:
     ids=["nothing", "something else", "no slices"],
 )
 def test_pods_that_ask_for_nothing(asking: Object, concerned: bool) -> None:
-    assert asked_of(asking) is None
+    assert parse_limits(asking) is None
     assert concerns_us(asking) is concerned

@@ -24,19 +24,19 @@ class World:
         self.now = 0.0
         self.api = PodApi()
         self.places: set[str] = set()
-        self.asked = 0
+        self.request = 0
         self.waiting = RetryQueue(
             self.api.api(), fits=self.fits, clock=lambda: self.now, now_ns=lambda: 7
         )
 
     def fits(self, pod: Object, nodes: Collection[str] | None) -> bool:
-        self.asked += 1
+        self.request += 1
         return bool(self.places if nodes is None else self.places & set(nodes))
 
-    def look(self, version: int) -> int:
+    def retry_due(self, version: int) -> int:
         """Gives how many pods were told."""
         before = len(self.api.patches)
-        self.waiting.look(version)
+        self.waiting.retry_due(version)
         return len(self.api.patches) - before
 
 
@@ -49,9 +49,9 @@ def world() -> World:
 
 
 def test_a_pod_that_would_fit_is_changed_so_that_it_is_tried_again(world: World) -> None:
-    assert world.look(1) == 0
+    assert world.retry_due(1) == 0
     world.places = {"m"}
-    assert world.look(2) == 1
+    assert world.retry_due(2) == 1
     patch = {"metadata": {"uid": "uid-a", "annotations": {"gcu.enflame.com/retry": "7"}}}
     assert world.api.patches == [("a", patch)]
 
@@ -61,22 +61,22 @@ def test_a_place_that_was_not_asked_about_is_one(world: World, asked: int, told:
     """kube-scheduler leaves it at a hundred nodes, and comes back to the others in minutes."""
     world.waiting.add(POD, [f"full-{n}" for n in range(asked)])
     world.places = {"other"}
-    assert world.look(1) == told
+    assert world.retry_due(1) == told
 
 
 def test_nothing_is_asked_twice_of_one_view(world: World) -> None:
-    world.look(1)
-    world.look(1)
-    assert world.asked == 1
+    world.retry_due(1)
+    world.retry_due(1)
+    assert world.request == 1
 
 
 def test_a_pod_that_has_just_been_refused_is_left_to_kube_scheduler(world: World) -> None:
     world.places = {"n"}
     world.waiting.drop("uid-a")
     world.waiting.add(POD, ["n"])
-    assert world.look(1) == 0
+    assert world.retry_due(1) == 0
     world.now += 2
-    assert world.look(1) == 1
+    assert world.retry_due(1) == 1
 
 
 def test_pauses_grow(world: World) -> None:
@@ -85,7 +85,7 @@ def test_pauses_grow(world: World) -> None:
     for second in range(200):
         world.now = 10.0 + second
         world.waiting.add(POD, ["n"])
-        if world.look(second):
+        if world.retry_due(second):
             told.append(second)
     assert told == [0, 4, 12, 28, 60, 120, 180]
 
@@ -96,8 +96,8 @@ def test_a_pod_that_waits_no_longer_is_forgotten(world: World, how: str) -> None
     if how == "drop":
         world.waiting.drop("uid-a")
     else:
-        world.waiting.keep({"uid-b"})
-    assert world.look(1) == 0
+        world.waiting.retain({"uid-b"})
+    assert world.retry_due(1) == 0
     assert len(world.waiting) == 0
 
 
@@ -106,7 +106,7 @@ def test_a_pod_that_is_gone_harms_nobody(world: World) -> None:
     world.api.refusals["patch"] = [NotFound("no such pod")]
     world.waiting.add(pod("b", {SHARED: 1}), ["n"])
     world.now += 10
-    assert world.look(1) == 1
+    assert world.retry_due(1) == 1
 
 
 @pytest.mark.parametrize(
@@ -124,17 +124,17 @@ def test_what_the_server_answers_decides_who_goes_on_waiting(
 ) -> None:
     world.places = {"n"}
     world.api.refusals["patch"] = [error]
-    world.look(1)
+    world.retry_due(1)
     assert len(world.waiting) == left
 
 
 def test_a_pod_that_kube_scheduler_does_not_come_back_to_is_forgotten(world: World) -> None:
     world.now = 800.0
     world.waiting.add(pod("b", {SHARED: 1}), ["n"])
-    world.look(1)
+    world.retry_due(1)
     assert len(world.waiting) == 2
     world.now = 1000.0  # deleted while it was being refused, the first one comes never again
-    world.look(2)
+    world.retry_due(2)
     assert len(world.waiting) == 1
 
 
@@ -147,6 +147,6 @@ def test_the_first_in_line_come_first_and_few_at_a_time(world: World) -> None:
         world.waiting.add(each, ["n"])
     world.now += 10
     world.places = {"n"}
-    assert world.look(1) == 16
+    assert world.retry_due(1) == 16
     assert [name for name, _ in world.api.patches[:3]] == ["p39", "p00", "p01"]
-    assert world.look(1) == 16
+    assert world.retry_due(1) == 16

@@ -41,8 +41,8 @@ class World:
             lock,
             policy,
             binder=binder,
-            waiting=self.waiting,
-            refusals=self.refusals,
+            retry_queue=self.waiting,
+            admission_backoff=self.refusals,
             metrics=metrics,
             check=self.check,
         )
@@ -91,14 +91,14 @@ def test_nobody_is_preempted_for_a_card(world: World) -> None:
     }
     # On m it has its card, so what it lacks there is something else.
     assert world.call("preempt", **asked) == {"NodeNameToMetaVictims": {"m": victims}}
-    world.refusals.note(of_workload("w", SMALL), "m")
+    world.refusals.record_rejection(of_workload("w", SMALL), "m")
     asked["Pod"] = of_workload("w", pod("high", {SHARED: 4}))
     assert world.call("preempt", **asked) == {"NodeNameToMetaVictims": {}}
     assert len(world.waiting) == 0
 
 
 def test_a_node_that_did_not_admit_a_pod_is_no_place_for_the_next_one(world: World) -> None:
-    world.refusals.note(of_workload("w", SMALL), "n")
+    world.refusals.record_rejection(of_workload("w", SMALL), "n")
     asked = {"Pod": of_workload("w", SMALL), "NodeNames": ["n", "m"]}
     found = world.call("filter", **asked)
     assert found["NodeNames"] == ["m"]

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.assigned import Assignments
-from controller.extender.cache import UNTOLD, ExtenderCache
+from controller.extender.annotator import AssignmentAnnotator
+from controller.extender.cache import UNREPORTED, ExtenderCache
 from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
 from controller.extender.watching import NodeHandler, PodHandler
@@ -33,17 +33,17 @@ HINT = str(address(1))
 class World:
     def __init__(self) -> None:
         lock = threading.Lock()
-        self.view = ExtenderCache()
+        self.cache = ExtenderCache()
         self.registry = CollectorRegistry()
         self.waiting = RetryQueue(
             PodApi().api(), fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0
         )
         self.api = PodApi()
-        assignments = Assignments(self.api.api(), self.view.cards, clock=lambda: 0.0)
-        self.look = assignments.look
-        self.nodes = NodeHandler(self.view, lock, assignments)
+        annotator = AssignmentAnnotator(self.api.api(), self.cache.cards, clock=lambda: 0.0)
+        self.write_due = annotator.write_due
+        self.nodes = NodeHandler(self.cache, lock, annotator)
         self.refusals = AdmissionBackoff(Metrics(self.registry).refused_by_node, lambda: 0.0)
-        self.pods = PodHandler(self.view, lock, self.waiting, assignments, self.refusals)
+        self.pods = PodHandler(self.cache, lock, self.waiting, annotator, self.refusals)
 
     def refused(self) -> float | None:
         return self.registry.get_sample_value("gcu_extender_refused_by_node_total")
@@ -58,27 +58,27 @@ def world() -> World:
 
 def test_nodes_that_a_list_does_not_have_are_gone(world: World) -> None:
     world.nodes.on_replace([node("m", card(1))])
-    assert world.view.problem("n") == UNTOLD
-    assert world.view.problem("m") == ""
+    assert world.cache.problem("n") == UNREPORTED
+    assert world.cache.problem("m") == ""
     world.nodes.on_event(Change.DELETED, node("m", card(1)))
-    assert world.view.problem("m") == UNTOLD
+    assert world.cache.problem("m") == UNREPORTED
     world.nodes.on_event(Change.ADDED, node("n", card(1)))
-    assert world.view.problem("n") == ""
+    assert world.cache.problem("n") == ""
 
 
 def test_pods_that_a_list_does_not_have_are_gone(world: World) -> None:
     bound = [pod(name, {SHARED: 1}, on="n", cards=HINT) for name in ("a", "b")]
     world.pods.on_replace([*bound, pod("other", {"cpu": "1"}, on="n")])
-    assert world.view.pods() == {"uid-a", "uid-b"}
+    assert world.cache.pods() == {"uid-a", "uid-b"}
     world.waiting.add(pod("w", {SHARED: 1}), ["n"])
     world.pods.on_replace(bound[1:])
-    assert world.view.pods() == {"uid-b"}
+    assert world.cache.pods() == {"uid-b"}
     assert len(world.waiting) == 0
     world.waiting.add(pod("b", {SHARED: 1}), ["n"])
     world.pods.on_replace(bound[1:])  # of its binding no watch has told
     assert len(world.waiting) == 0
     world.pods.on_event(Change.DELETED, bound[1])
-    assert world.view.pods() == frozenset()
+    assert world.cache.pods() == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -104,24 +104,24 @@ def test_pods_that_their_node_did_not_admit_are_counted_once(world: World) -> No
     failed["status"]["reason"] = "UnexpectedAdmissionError"
     world.pods.on_event(Change.ADDED, failed)
     assert world.refused() == 0
-    assert not world.refusals.of(failed, ["n"])  # it was over before we came
+    assert not world.refusals.excluded(failed, ["n"])  # it was over before we came
     world.pods.on_event(Change.ADDED, pod("b", {SHARED: 1}, on="n", cards=HINT))
     failed["metadata"] = {**failed["metadata"], "name": "b", "uid": "uid-b"}
     world.pods.on_event(Change.MODIFIED, failed)
     world.pods.on_event(Change.MODIFIED, failed)
     assert world.refused() == 1
-    assert set(world.refusals.of(failed, ["m", "n"])) == {"n"}
+    assert set(world.refusals.excluded(failed, ["m", "n"])) == {"n"}
 
 
 def test_pods_are_told_when_their_node_tells_of_them(world: World) -> None:
     world.pods.on_event(Change.ADDED, pod("a", {SHARED: 1}, on="n", cards=HINT))
-    world.look()
+    world.write_due()
     assert not world.api.patches
     told = card(1, Mode.SHARED, hold("a"))
     world.nodes.on_event(Change.MODIFIED, node("n", told))
-    world.look()
+    world.write_due()
     assert [name for name, _ in world.api.patches] == ["a"]
     world.pods.on_event(Change.DELETED, pod("a", {SHARED: 1}, on="n", cards=HINT))
     world.nodes.on_event(Change.MODIFIED, node("n", told, card(2)))
-    world.look()
+    world.write_due()
     assert len(world.api.patches) == 1

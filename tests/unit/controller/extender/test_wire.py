@@ -9,10 +9,10 @@ import pytest
 
 from controller.extender.decide import Filtered
 from controller.extender.wire import (
-    Bind,
+    BindArgs,
     parse_bind,
+    parse_filter,
     parse_preemption,
-    parse_question,
     render_error,
     render_filtered,
     render_scores,
@@ -25,14 +25,14 @@ POD = pod("a", {SHARED: 1})
 
 def test_a_question_has_a_pod_and_names_of_nodes() -> None:
     body = json.dumps({"Pod": POD, "Nodes": None, "NodeNames": ["n", "m"]}).encode()
-    found = parse_question(body)
+    found = parse_filter(body)
     assert (found.pod, found.nodes) == (POD, ("n", "m"))
 
 
 def test_a_node_is_asked_about_once() -> None:
     """Each is judged under the lock that all calls share."""
     body = json.dumps({"Pod": POD, "NodeNames": ["n", "m", "n", "n"]}).encode()
-    assert parse_question(body).nodes == ("n", "m")
+    assert parse_filter(body).nodes == ("n", "m")
 
 
 ODD_METADATA: dict[str, object] = {"null": None, "number": 1, "half a character": "\ud800"}
@@ -44,7 +44,7 @@ def test_a_pod_that_cannot_be_written_to_is_none(key: str, value: object) -> Non
     """It would be kept where it fits nowhere, and end the thread that has such pods tried again."""
     odd = {**POD, "metadata": {**POD["metadata"], key: value}}
     with pytest.raises(InvalidValue, match="names no pod"):
-        parse_question(json.dumps({"Pod": odd, "NodeNames": ["n"]}).encode())
+        parse_filter(json.dumps({"Pod": odd, "NodeNames": ["n"]}).encode())
 
 
 @pytest.mark.parametrize(
@@ -55,20 +55,20 @@ def test_a_pod_that_cannot_be_written_to_is_none(key: str, value: object) -> Non
 def test_a_pod_that_cannot_be_judged_later_is_none(spec: object) -> None:
     odd = {**POD, "spec": POD["spec"] | spec if isinstance(spec, dict) else spec}
     with pytest.raises(InvalidValue, match="names no pod"):
-        parse_question(json.dumps({"Pod": odd, "NodeNames": ["n"]}).encode())
+        parse_filter(json.dumps({"Pod": odd, "NodeNames": ["n"]}).encode())
 
 
 def test_a_bind_names_one_very_pod_and_a_node() -> None:
     body = {"PodName": "a", "PodNamespace": "default", "PodUID": "u", "Node": "n"}
-    assert parse_bind(json.dumps(body).encode()) == Bind("default", "a", "u", "n")
+    assert parse_bind(json.dumps(body).encode()) == BindArgs("default", "a", "u", "n")
 
 
 @pytest.mark.parametrize(
     ("parse", "body", "words"),
     [
-        (parse_question, {"Pod": POD, "Nodes": {"items": []}}, "nodeCacheCapable: true"),
-        (parse_question, {"NodeNames": []}, "names no pod"),
-        (parse_question, [], "not an object"),
+        (parse_filter, {"Pod": POD, "Nodes": {"items": []}}, "nodeCacheCapable: true"),
+        (parse_filter, {"NodeNames": []}, "names no pod"),
+        (parse_filter, [], "not an object"),
         (parse_bind, {"PodName": "a", "PodNamespace": "d", "PodUID": "u"}, "no 'Node'"),
         (parse_preemption, {"Pod": POD, "NodeNameToVictims": {}}, "nodeCacheCapable: true"),
         (parse_preemption, {"NodeNameToMetaVictims": {}}, "as ExtenderPreemptionArgs has it"),
@@ -86,13 +86,13 @@ def test_what_is_no_call_of_the_protocol(
 def test_a_pod_may_be_nested_deeper_than_python_reads() -> None:
     deep = '{"f": ' * 2500 + "0" + "}" * 2500
     body = json.dumps({"Pod": POD, "NodeNames": ["n"]}).replace('"spec"', f'"deep": {deep}, "spec"')
-    found = parse_question(body.encode())
+    found = parse_filter(body.encode())
     assert (found.pod["spec"], found.nodes) == (POD["spec"], ("n",))
 
 
 def test_what_is_no_json() -> None:
     with pytest.raises(InvalidValue, match="not JSON"):
-        parse_question(b"Pod=a")
+        parse_filter(b"Pod=a")
 
 
 def test_answers_have_the_names_of_gos_fields() -> None:

@@ -1,4 +1,4 @@
-"""Tells pods what their nodes' agents say that they have, for tools of the vendor's gcushare."""
+"""Annotates pods with the devices that their nodes' agents report, for tools of gcushare."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Setback:
-    """A pod that could not be written, and when it is tried again."""
+class _RetryState:
+    """Of a pod that could not be patched: when it is tried again."""
 
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=60.0))
     due: float = 0.0
 
 
-class Assignments:
-    """Safe for several threads. `cards` gives what the agent of a node told last; `clock` is
-    monotonic seconds. What is written is never read here."""
+class AssignmentAnnotator:
+    """Safe for several threads. `cards` gives the last report of a node's agent; `clock` is
+    monotonic seconds."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class Assignments:
         self._api = api
         self._cards = cards
         self._clock = clock
-        self._setbacks: dict[str, _Setback] = {}  # by UID, of pods on nodes that have changed
+        self._retries: dict[str, _RetryState] = {}  # by UID, of pods on nodes that have changed
         self._lock = threading.Lock()
         self._pods: dict[str, dict[str, Object]] = defaultdict(dict)  # by node, by UID
         self._changed: set[str] = set()
 
     def put(self, pod: Object) -> None:
-        """A pod with our limits, as it is now."""
+        """A pod with GCU limits, in its current state."""
         node = pods.node_name(pod)
         if not node or pods.is_done(pod):
             self.drop(pod)
@@ -60,63 +60,63 @@ class Assignments:
             self._changed.add(node)
 
     def drop(self, pod: Object) -> None:
-        """The pod is no more, or has ended."""
+        """The pod was deleted, or has ended."""
         with self._lock:
             self._pods[pods.node_name(pod)].pop(uid_of(pod), None)
 
-    def keep(self, uids: Collection[str]) -> None:
-        """No other pods are there."""
+    def retain(self, uids: Collection[str]) -> None:
+        """Drop all pods but these."""
         with self._lock:
             for known in self._pods.values():
                 for uid in known.keys() - set(uids):
                     del known[uid]
 
-    def node_changed(self, name: str) -> None:
+    def on_node_change(self, name: str) -> None:
         with self._lock:
             self._changed.add(name)
 
-    def look(self) -> None:
-        """Write to those pods of which something else is told than they say; one that could not be
-        written is tried again after a pause, and keeps no other one waiting."""
+    def write_due(self) -> None:
+        """Patch the pods whose annotations differ from their agent's report. A pod that cannot be
+        patched is tried again after a pause, and does not delay others."""
         with self._lock:
             changed = {node: list(self._pods[node].values()) for node in self._changed}
             self._changed = set()
         there = {uid_of(pod) for its in changed.values() for pod in its}
-        self._setbacks = {uid: each for uid, each in self._setbacks.items() if uid in there}
-        failed = {node for node, its in changed.items() if its and not self._tell(node, its)}
+        self._retries = {uid: each for uid, each in self._retries.items() if uid in there}
+        failed = {node for node, its in changed.items() if its and not self._annotate(node, its)}
         with self._lock:
             self._changed |= failed
 
-    def _tell(self, node: str, its: Sequence[Object]) -> bool:
-        """Whether all of the pods say now what they have."""
+    def _annotate(self, node: str, its: Sequence[Object]) -> bool:
+        """Whether the annotations of all these pods are up to date."""
         cards = self._cards(node)
         done = True
         for pod in its:
-            wanted = assigned(pod, cards)
+            annotations = assigned(pod, cards)
             present = pod["metadata"].get("annotations") or {}
-            if wanted.items() - present.items():
-                done &= self._attempt(pod, wanted)
+            if annotations.items() - present.items():
+                done &= self._attempt(pod, annotations)
         return done
 
-    def _attempt(self, pod: Object, wanted: Mapping[str, str]) -> bool:
+    def _attempt(self, pod: Object, annotations: Mapping[str, str]) -> bool:
         uid = uid_of(pod)
-        setback = self._setbacks.setdefault(uid, _Setback())
-        if self._clock() < setback.due:
+        retry = self._retries.setdefault(uid, _RetryState())
+        if self._clock() < retry.due:
             return False
-        if self._write(pod, wanted):
-            del self._setbacks[uid]
+        if self._write(pod, annotations):
+            del self._retries[uid]
             return True
-        setback.due = self._clock() + setback.backoff.next()
+        retry.due = self._clock() + retry.backoff.next()
         return False
 
-    def _write(self, pod: Object, wanted: Mapping[str, str]) -> bool:
+    def _write(self, pod: Object, annotations: Mapping[str, str]) -> bool:
         metadata = pod["metadata"]
         # The UID makes the server refuse it for another pod of that name.
-        patch = {"metadata": {"uid": metadata["uid"], "annotations": dict(wanted)}}
+        patch = {"metadata": {"uid": metadata["uid"], "annotations": dict(annotations)}}
         try:
             self._api.patch(PODS, metadata["name"], patch, namespace=metadata["namespace"])
         except (NotFound, Conflict):
-            return True  # it is another one by now, or none
+            return True  # the pod was deleted, or is another one of that name
         except GcuError as error:
             logger.info("pod %s/%s: %s", metadata["namespace"], metadata["name"], error)
             return False

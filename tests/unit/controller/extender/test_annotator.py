@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.extender.assigned import Assignments
+from controller.extender.annotator import AssignmentAnnotator
 from dra_driver.kube.errors import Conflict, NotFound, Unavailable
 from dra_driver.model.claim import Object
 from dra_driver.model.errors import GcuError, Refused
@@ -22,14 +22,14 @@ class World:
         self.now = 0.0
         self.api = PodApi()
         self.cards: list[NodeCard] = [TOLD]
-        self.assignments = Assignments(
+        self.assignments = AssignmentAnnotator(
             self.api.api(), lambda _node: self.cards, clock=lambda: self.now
         )
 
-    def look(self) -> int:
+    def write_due(self) -> int:
         """Gives how many writes there were."""
         before = len(self.api.patches)
-        self.assignments.look()
+        self.assignments.write_due()
         return len(self.api.patches) - before
 
     def written(self) -> Object:
@@ -46,53 +46,53 @@ def world() -> World:
 
 
 def test_a_pod_is_told_once_and_named_by_its_uid(world: World) -> None:
-    assert world.look() == 1
+    assert world.write_due() == 1
     name, patch = world.api.patches[-1]
     assert (name, patch["metadata"]["uid"]) == ("a", "uid-a")
     world.assignments.put(world.written())
-    world.assignments.node_changed("n")
-    assert world.look() == 0
+    world.assignments.on_node_change("n")
+    assert world.write_due() == 0
 
 
 def test_what_was_changed_by_somebody_is_written_again(world: World) -> None:
-    world.look()
+    world.write_due()
     world.assignments.put(POD)
-    assert world.look() == 1
+    assert world.write_due() == 1
 
 
 def test_nothing_is_written_while_nothing_changes(world: World) -> None:
-    world.look()
-    assert world.look() == 0
-    world.assignments.node_changed("another")
-    assert world.look() == 0
+    world.write_due()
+    assert world.write_due() == 0
+    world.assignments.on_node_change("another")
+    assert world.write_due() == 0
 
 
 def test_another_instance_is_told(world: World) -> None:
-    world.look()
+    world.write_due()
     world.assignments.put(world.written())
     world.cards = [card(2, Mode.SHARED, hold("a", 2))]
-    world.assignments.node_changed("n")
-    assert world.look() == 1
+    world.assignments.on_node_change("n")
+    assert world.write_due() == 1
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_pod_that_has_ended_is_left_alone(world: World, phase: str) -> None:
     world.assignments.put(pod("a", {SHARED: 2}, on="n", phase=phase))
-    assert world.look() == 0
+    assert world.write_due() == 0
 
 
 def test_a_pod_that_a_list_does_not_have_is_left_alone(world: World) -> None:
-    world.assignments.keep(["uid-b"])
-    assert world.look() == 0
+    world.assignments.retain(["uid-b"])
+    assert world.write_due() == 0
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Refused("another one leads")], ids=repr)
 def test_a_write_that_failed_is_tried_again_after_a_pause(world: World, error: GcuError) -> None:
     world.api.refusals["patch"] = [error]
-    assert world.look() == 0
-    assert world.look() == 0
+    assert world.write_due() == 0
+    assert world.write_due() == 0
     world.now += 60
-    assert world.look() == 1
+    assert world.write_due() == 1
 
 
 def test_a_pod_that_cannot_be_told_keeps_no_other_one_waiting(world: World) -> None:
@@ -100,23 +100,23 @@ def test_a_pod_that_cannot_be_told_keeps_no_other_one_waiting(world: World) -> N
     other = pod("b", {SHARED: 3}, on="n")
     for _ in range(10):
         world.api.refusals["patch"] = [Unavailable("a webhook is away", status=500)]
-        world.look()
+        world.write_due()
         world.now += 60
     world.api.refusals["patch"] = [Unavailable("a webhook is away", status=500)]
-    world.look()
+    world.write_due()
     world.cards = [card(1, Mode.SHARED, hold("a", 2), hold("b", 3))]
     world.assignments.put(other)
     world.now += 0.5
-    assert world.look() == 1
+    assert world.write_due() == 1
     assert world.api.patches[-1][0] == "b"
     world.now += 60
-    world.look()
+    world.write_due()
     assert world.api.patches[-2][0] == "a"
 
 
 @pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another UID")], ids=repr)
 def test_a_pod_that_is_gone_is_not_tried_again(world: World, error: GcuError) -> None:
     world.api.refusals["patch"] = [error]
-    world.look()
+    world.write_due()
     world.now += 60
-    assert world.look() == 0
+    assert world.write_due() == 0

@@ -1,4 +1,4 @@
-"""A pod's limits as the claim that asks for the same, so that the allocator decides. Pure."""
+"""The claim that requests what a pod's limits request, for the allocator. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _class(mode: Mode) -> Object:
     return {"spec": {"selectors": [{"cel": {"expression": expression}}]}}
 
 
-# Named as people wrote them, because a refusal names its class.
+# Named as in the pod's limits, because a refusal names its class.
 CLASSES: Final[Mapping[str, Object]] = MappingProxyType(
     {
         RESOURCE_WHOLE: _class(Mode.WHOLE),
@@ -40,22 +40,21 @@ CLASSES: Final[Mapping[str, Object]] = MappingProxyType(
 )
 
 
-def wanted(pod: Pod, asked: LimitRequest) -> ClaimRequest:
-    """The claim of all that the pod asks for. Raises Refused where it asks for more than a claim
-    can hold."""
+def claim_request(pod: Pod, request: LimitRequest) -> ClaimRequest:
+    """One claim for the whole pod. Raises Refused for more than a claim can hold."""
     metadata = pod["metadata"]
     claim: Object = {
         "metadata": {key: metadata.get(key, "") for key in ("namespace", "name", "uid")},
-        "spec": {"devices": _devices(asked)},
+        "spec": {"devices": _devices(request)},
     }
     return parse_claim(claim, CLASSES)
 
 
-def _devices(asked: LimitRequest) -> Object:
-    if asked.mode is Mode.WHOLE:
-        return {"requests": [_request("cards", RESOURCE_WHOLE, count=asked.total)]}
-    if asked.mode is Mode.SHARED:
-        capacity = {"requests": {CAPACITY_SLICES: str(asked.total)}}
+def _devices(request: LimitRequest) -> Object:
+    if request.mode is Mode.WHOLE:
+        return {"requests": [_request("cards", RESOURCE_WHOLE, count=request.total)]}
+    if request.mode is Mode.SHARED:
+        capacity = {"requests": {CAPACITY_SLICES: str(request.total)}}
         return {"requests": [_request("slices", RESOURCE_SHARED, capacity=capacity)]}
     requests = [
         _request(
@@ -64,7 +63,7 @@ def _devices(asked: LimitRequest) -> Object:
             capacity={"requests": {CAPACITY_SIZE: str(size)}},
             selectors=[_has_profile_of(size)],
         )
-        for container, size in asked.containers
+        for container, size in request.containers
     ]
     if len(requests) == 1:
         return {"requests": requests}

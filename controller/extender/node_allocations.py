@@ -1,0 +1,163 @@
+"""What is allocated of a node's cards: by its agent's report, and by pods that the report does not
+have yet. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from controller.allocator.allocated_devices import DeviceAllocation
+from controller.allocator.capacity import NANO
+from controller.allocator.device import DeviceId
+from controller.extender.limit_request import LimitRequest
+from dra_driver.model.device import device_name
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, pool_name
+from dra_driver.model.node_cards import NodeCard
+from dra_driver.model.pci import PciAddress
+
+_Reported = defaultdict[str, Counter[PciAddress]]  # by UID: how much of which cards
+_Unowned = Counter[tuple[PciAddress, Mode, int]]  # containers that hold so much, whosever they are
+_CAPACITIES = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod that is bound to the node, or is being bound to it. `name` is ``namespace/name``;
+    `cards` are those that the extender chose, none where the pod was bound past it.
+
+    `static` is None but for a mirror pod, which the kubelet never runs. It is the UID of the static
+    pod that the mirror stands for, empty where the mirror names none.
+    """
+
+    uid: str
+    name: str
+    request: LimitRequest
+    cards: tuple[PciAddress, ...]
+    static: str | None = None
+
+    @property
+    def recorded(self) -> str:
+        """The UID by which the kubelet, and so the agent, knows it."""
+        return self.uid if self.static is None else self.static
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAllocations:
+    """`unplaced` names the pods that hold devices of unknown cards."""
+
+    holds: tuple[DeviceAllocation, ...]
+    unplaced: tuple[str, ...]
+
+
+def allocations_on(
+    node: str, cards: Iterable[NodeCard], bound: Iterable[BoundPod], ended: Collection[str]
+) -> NodeAllocations:
+    """All that is allocated on the node. `ended` are UIDs of pods that hold nothing any more."""
+    cards = tuple(cards)
+    found = [hold for card in cards for hold in _reported_allocations(node, card, ended)]
+    reported, unowned = _owners(cards, ended)
+    taken = {card.address for card in cards if card.mode is Mode.WHOLE}
+    free_amounts = {
+        (card.address, mode): _free_amount(card, mode, ended) for card in cards for mode in Mode
+    }
+    unplaced = []
+    for bound_pod in bound:
+        if bound_pod.static is not None:
+            continue  # the static pod's devices are reported; anyone can make a mirror pod of none
+        its = reported[bound_pod.uid]
+        rest = _rest(bound_pod, its, unowned)
+        missing = _unreported(node, bound_pod, rest, its, taken=taken, free_amounts=free_amounts)
+        if missing is None:
+            unplaced.append(bound_pod.name)
+        else:
+            found += missing
+    return NodeAllocations(tuple(found), tuple(sorted(unplaced)))
+
+
+def _reported_allocations(
+    node: str, card: NodeCard, ended: Collection[str]
+) -> Iterator[DeviceAllocation]:
+    if card.mode is None:
+        return
+    # The mode outlives its holders: the agent has to destroy an instance, or to leave the mode.
+    yield _hold(node, card.address, card.mode, 0)
+    if card.mode is not Mode.WHOLE:
+        for each in card.held:
+            if each.pod not in ended:
+                yield _hold(node, card.address, card.mode, each.amount)
+
+
+def _owners(cards: Iterable[NodeCard], ended: Collection[str]) -> tuple[_Reported, _Unowned]:
+    reported: _Reported = defaultdict(Counter)
+    unowned: _Unowned = Counter()
+    for card in cards:
+        for each in card.held:
+            if not each.pod and card.mode:
+                unowned[card.address, card.mode, each.amount] += 1
+            elif each.pod not in ended:
+                reported[each.pod][card.address] += each.amount
+    return reported, unowned
+
+
+def _rest(bound_pod: BoundPod, reported: Mapping[PciAddress, int], unowned: _Unowned) -> int:
+    """How much of the pod's request is not reported.
+
+    A reported amount without a pod is taken for this pod's if it is on one of the pod's cards, and
+    as much as one of its containers requests; it is then removed from `unowned`. The amount counts
+    in any case, so a wrong guess only confuses two pods that were placed on the same card.
+    """
+    request = bound_pod.request
+    amount = request.total - sum(reported.values())
+    if reported:
+        return amount
+    sizes = [size for _, size in request.containers]
+    if request.mode is Mode.WHOLE:
+        # Cards are reported one by one. A pod that was bound by hand may request any number.
+        sizes = [1 for card in bound_pod.cards if unowned[card, request.mode, 1]][: sum(sizes)]
+    for size in sizes:
+        for card in bound_pod.cards:
+            if unowned[card, request.mode, size]:
+                unowned[card, request.mode, size] -= 1
+                amount -= size
+                break
+    return amount
+
+
+def _unreported(
+    node: str,
+    bound_pod: BoundPod,
+    amount: int,
+    reported: Mapping[PciAddress, int],
+    *,
+    taken: Collection[PciAddress],
+    free_amounts: Mapping[tuple[PciAddress, Mode], int],
+) -> list[DeviceAllocation] | None:
+    """Where the rest is, in the order in which the agent chooses: on a card that is reported for
+    the pod, if it has room, else where the extender placed the pod; None where that is unknown.
+    `taken` are the whole cards that the agent reports as used."""
+    if amount <= 0:
+        return []
+    mode = bound_pod.request.mode
+    if mode is Mode.WHOLE:
+        others = [card for card in bound_pod.cards if card not in taken][:amount]
+        return [_hold(node, card, mode, 1) for card in others] if len(others) == amount else None
+    places = (*reported, *bound_pod.cards)
+    with_room = (card for card in places if free_amounts.get((card, mode), 0) >= amount)
+    return [_hold(node, next(with_room, places[0]), mode, amount)] if places else None
+
+
+def _free_amount(card: NodeCard, mode: Mode, ended: Collection[str]) -> int:
+    """How much of the card is free by its agent's report, if it is in that mode."""
+    if card.mode not in {None, mode}:
+        return 0
+    held = sum(each.amount for each in card.held if each.pod not in ended)
+    return (card.slices if mode is Mode.SHARED else card.total) - held
+
+
+def _hold(node: str, card: PciAddress, mode: Mode, amount: int) -> DeviceAllocation:
+    device = DeviceId(pool_name(node), device_name(mode, card))
+    if mode is Mode.WHOLE:
+        return DeviceAllocation(device, None)
+    return DeviceAllocation(device, {_CAPACITIES[mode]: amount * NANO} if amount else {})
