@@ -27,7 +27,7 @@ import urllib3
 from bench import lists
 from bench.report import percentile, result, table
 from dra_driver.kube.client import Client
-from dra_driver.kube.cluster_config import ClusterConfig, trusting
+from dra_driver.kube.http.cluster_config import ClusterConfig, trusting
 from dra_driver.kube.http.connections import Answer, Connections
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.effects import Effects

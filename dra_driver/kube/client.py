@@ -11,19 +11,20 @@ from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlencode
 
-from dra_driver.kube import protobuf_metadata as exact
 from dra_driver.kube.api import (
     NOTHING,
     Listing,
     PatchType,
     ServerVersion,
 )
-from dra_driver.kube.cluster_config import ClusterConfig, in_pod
 from dra_driver.kube.decode import WHOLE, Decoder, decode, decode_page
 from dra_driver.kube.encode import encode
 from dra_driver.kube.errors import NotFound, Unavailable, from_response, no_answer
+from dra_driver.kube.http.cluster_config import ClusterConfig, in_pod
 from dra_driver.kube.http.connection import FAILURES
 from dra_driver.kube.http.connections import Connections
+from dra_driver.kube.protobuf_metadata import MEDIA_TYPE as PROTOBUF
+from dra_driver.kube.protobuf_metadata import with_metadata
 from dra_driver.kube.resources import Resource
 from dra_driver.kube.watch_stream import WatchStream
 from dra_driver.model.claim import Object
@@ -47,15 +48,15 @@ def connect(
 
     Nothing is sent yet. Raises InvalidValue where there is no usable configuration.
     """
-    connections = Connections(_access(kubeconfig), at_once=at_once)
+    connections = Connections(_cluster_config(kubeconfig), at_once=at_once)
     return Client(connections, effects=effects, user_agent=user_agent)
 
 
-def _access(kubeconfig: Path | None) -> ClusterConfig:
+def _cluster_config(kubeconfig: Path | None) -> ClusterConfig:
     if kubeconfig is None:
         return in_pod(os.environ)
-    # Here, because in a pod it would take a third of the memory, and for nothing.
-    from dra_driver.kube.kubeconfig import by_kubeconfig  # noqa: PLC0415
+    # Imported here: in a pod it would take a third of the memory for nothing.
+    from dra_driver.kube.http.kubeconfig import by_kubeconfig  # noqa: PLC0415
 
     return by_kubeconfig(kubeconfig)
 
@@ -138,11 +139,11 @@ class Client:
     ) -> Object:
         metadata = obj["metadata"]
         path = resource.path(metadata.get("namespace", ""), metadata["name"])
-        encoded = self._send("GET", path, accept=exact.MEDIA_TYPE)
-        body = exact.with_metadata(
+        encoded = self._send("GET", path, accept=PROTOBUF)
+        body = with_metadata(
             encoded, metadata["resourceVersion"], finalizers=finalizers, annotations=annotations
         )
-        return self._json("PUT", path, body=body, media_type=exact.MEDIA_TYPE)
+        return self._json("PUT", path, body=body, media_type=PROTOBUF)
 
     def patch(
         self,

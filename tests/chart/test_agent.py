@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.kube.cluster_config import SERVICE_ACCOUNT
+from dra_driver.kube.http.cluster_config import SERVICE_ACCOUNT
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import Object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.kube.cluster_config import SERVICE_ACCOUNT
+from dra_driver.kube.http.cluster_config import SERVICE_ACCOUNT
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.e2e.installation import Installation
 

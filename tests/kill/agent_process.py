@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import dra_driver.kube.kubeconfig  # noqa: F401 - imported late otherwise: by each agent anew
+import dra_driver.kube.http.kubeconfig  # noqa: F401 - imported late otherwise: by each agent anew
 from dra_driver.agent.main import run
 from dra_driver.telemetry.program import run_program
 from tests.kill.moments import FatalEffects

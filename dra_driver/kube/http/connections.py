@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from dra_driver.kube.cluster_config import ClusterConfig
+from dra_driver.kube.http.cluster_config import ClusterConfig
 from dra_driver.kube.http.connection import FAILURES, HttpConnection, render
 from dra_driver.model.errors import InvalidValue
 

@@ -11,8 +11,8 @@ import pytest
 
 from dra_driver.kube.api import Change, Listing
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.cluster_config import ClusterConfig, trusting
 from dra_driver.kube.errors import Gone, Unavailable
+from dra_driver.kube.http.cluster_config import ClusterConfig, trusting
 from dra_driver.kube.http.connection import HttpConnection
 from dra_driver.kube.http.connections import Connections
 from dra_driver.kube.resources import RESOURCE_CLAIMS

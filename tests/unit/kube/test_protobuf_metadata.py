@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
+from google.protobuf.internal import encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dra_driver.kube.generated.object_pb2 import Object, Unknown
 from dra_driver.kube.protobuf_metadata import with_metadata
 from dra_driver.model.errors import InvalidValue
 
@@ -67,6 +69,21 @@ def test_what_changes_is_appended() -> None:
 def test_anything_else_is_refused(encoded: bytes) -> None:
     with pytest.raises(InvalidValue):
         with_metadata(encoded, "1", finalizers=["f"])
+
+
+@given(st.binary(min_size=1), st.binary(), st.integers(3, 100), st.binary())
+def test_every_byte_of_the_object_survives(
+    type_meta: bytes, raw: bytes, number: int, other: bytes
+) -> None:
+    """Also what is no valid message, and fields of the envelope that are unknown here."""
+    unknown = encoder.TagBytes(number, 2) + bytes([len(other)]) + other if len(other) < 128 else b""
+    envelope = Unknown(type_meta=type_meta, raw=raw).SerializeToString() + unknown
+    changed = with_metadata(b"k8s\x00" + envelope, "1", finalizers=["f"])
+    found = Unknown.FromString(changed[4:])
+    assert (found.type_meta, found.raw[: len(raw)]) == (type_meta, raw)
+    assert changed.endswith(unknown)
+    added = Object.FromString(found.raw[len(raw) :]).metadata
+    assert (added.resource_version, list(added.finalizers)) == ("1", ["f"])
 
 
 @given(st.binary())

@@ -20,7 +20,7 @@ from dra_driver.kubelet_api.generated import (
 )
 
 TOP = Path(__file__).parents[3]
-GENERATED = Path("dra_driver/kubelet_api/generated")
+GENERATED = (Path("dra_driver/kubelet_api/generated"), Path("dra_driver/kube/generated"))
 
 TYPES = {
     FieldDescriptor.TYPE_STRING: "string",
@@ -262,7 +262,13 @@ def test_generating_again_changes_nothing(tmp_path: Path) -> None:
         check=True,
         env={**os.environ, "PYTHON": sys.executable},
     )
-    again = {path.name: path.read_bytes() for path in (tmp_path / GENERATED).iterdir()}
-    committed = {path.name: path.read_bytes() for path in (TOP / GENERATED).glob("*_pb2*")}
+    again, committed = (
+        {
+            folder / path.name: path.read_bytes()
+            for folder in GENERATED
+            for path in (root / folder).glob("*_pb2*")
+        }
+        for root in (tmp_path, TOP)
+    )
     assert again == committed
-    assert len(again) == 24
+    assert len(again) == 26

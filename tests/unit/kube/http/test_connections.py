@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kube.cluster_config import ClusterConfig, in_pod, trusting
+from dra_driver.kube.http.cluster_config import ClusterConfig, in_pod, trusting
 from dra_driver.kube.http.connection import FAILURES
 from dra_driver.kube.http.connections import Connections
 from dra_driver.model.errors import InvalidValue

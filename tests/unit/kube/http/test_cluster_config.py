@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kube.cluster_config import TokenFile, in_pod
-from dra_driver.kube.kubeconfig import by_kubeconfig
+from dra_driver.kube.http.cluster_config import TokenFile, in_pod
+from dra_driver.kube.http.kubeconfig import by_kubeconfig
 from dra_driver.model.errors import InvalidValue
 from tests.cluster.pki import Authority, Identity
 

@@ -14,7 +14,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import should_bypass_proxies
 from kubernetes.config import ConfigException, load_kube_config
 
-from dra_driver.kube.cluster_config import ClusterConfig, trusting
+from dra_driver.kube.http.cluster_config import ClusterConfig, trusting
 from dra_driver.model.errors import InvalidValue
 
 
