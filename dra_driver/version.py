@@ -1,4 +1,4 @@
-"""The version of all programs; the build takes it from here, and the chart's must be the same."""
+"""The version of all programs. The build reads it here, and the chart must have the same."""
 
 from __future__ import annotations
 

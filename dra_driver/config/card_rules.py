@@ -1,10 +1,10 @@
-"""What each card of each node is offered as: a YAML file that people write.
+"""The card rules: a YAML file with the configuration of each card of each node.
 
 ::
 
     sliceCount: 6                    # for every card, unless a rule says otherwise
     modes: [whole, shared, drs]
-    rules:                           # in this order; what a later one says wins
+    rules:                           # in this order; a later rule overrides
     - nodeSelector: {example.com/gcu-use: inference}
       modes: [shared]
     - nodes: [node-7]
@@ -32,7 +32,7 @@ DEFAULT_SLICE_COUNT: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class CardConfig:
-    """What a card may be used as, and into how many slices it is cut where it is shared."""
+    """The modes of a card, and its number of slices if it is shared."""
 
     slice_count: int = DEFAULT_SLICE_COUNT
     modes: frozenset[Mode] = frozenset(Mode)
@@ -57,8 +57,8 @@ class _Part(BaseModel):
 
 
 class Rule(_Part):
-    """For which cards it holds, and what it says of them. What is left out does not matter: a
-    rule without `nodes`, `node_selector` and `cards` holds for all."""
+    """Conditions, and the configuration of the cards that fulfil them. A rule without `nodes`,
+    `node_selector` and `cards` applies to all cards."""
 
     nodes: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     node_selector: Annotated[dict[str, str], Field(min_length=1)] | None = None
@@ -66,8 +66,8 @@ class Rule(_Part):
     slice_count: SliceCount | None = None
     modes: Modes | None = None
 
-    def holds(self, node: str, labels: Mapping[str, str], card: PciAddress) -> bool:
-        """Whether all that the rule asks for is so."""
+    def applies(self, node: str, labels: Mapping[str, str], card: PciAddress) -> bool:
+        """Whether the card fulfils all conditions."""
         return (
             (self.nodes is None or node in self.nodes)
             and (self.node_selector is None or self.node_selector.items() <= labels.items())
@@ -84,23 +84,23 @@ class CardRules(_Part):
 
     @property
     def needs_labels(self) -> bool:
-        """Whether a rule asks for labels of the Node."""
+        """Whether a rule depends on labels of the Node."""
         return any(rule.node_selector is not None for rule in self.rules)
 
     def offer(self, node: str, labels: Mapping[str, str], card: PciAddress) -> CardConfig:
-        """What the rules say of a card of the node that has these labels."""
+        """The configuration of a card of the node with these labels."""
         count, modes = self.slice_count, self.modes
         for rule in self.rules:
-            if rule.holds(node, labels, card):
+            if rule.applies(node, labels, card):
                 count = rule.slice_count if rule.slice_count is not None else count
                 modes = rule.modes if rule.modes is not None else modes
         return CardConfig(count, modes)
 
 
 def load_card_rules(path: Path | None) -> CardRules:
-    """The rules in the file; those of an empty one where `path` is None.
+    """The rules in the file; those of an empty file if `path` is None.
 
-    Raises InvalidValue that names the file, the place in it, what was given and what it takes.
+    Raises InvalidValue with the file, the place in it, the given value and the allowed ones.
     """
     if path is None:
         return CardRules()

@@ -37,7 +37,7 @@ class _Part(BaseModel):
 
 
 class PackingConfig(_Part):
-    """Which node, and which of its cards; what is left out is as the administrator has set it."""
+    """How nodes and their cards are chosen; the defaults are the administrator's."""
 
     nodes: Packing | None = None
     cards: Packing | None = None
@@ -47,8 +47,8 @@ _Amount = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
 
 class GcuConfig(_Part):
-    """The whole object. `slices` and `size` mean what ``capacity.requests`` of these names means,
-    and are kept by API servers that drop that field (before Kubernetes 1.36)."""
+    """The whole object. `slices` and `size` mean the same as in ``capacity.requests``, for API
+    servers that drop that field (before Kubernetes 1.36)."""
 
     api_version: Literal["gcu.enflame.com/v1alpha1"]
     kind: Literal["GcuConfig"]
@@ -58,10 +58,10 @@ class GcuConfig(_Part):
 
 
 def read_config(entry: Mapping[str, Any], owner: str) -> RequestConfig | None:
-    """What an entry of ``config`` says; None where it is for another driver.
+    """The configuration in an entry of ``config``; None if it is for another driver.
 
-    `owner` says in words whose entry it is. Raises InvalidValue that names the owner, each field
-    that is not as it must be, and what to write.
+    `owner` describes the object with the entry. Raises InvalidValue with the owner, each wrong
+    field, and the remedy.
     """
     opaque = entry.get("opaque") or {}
     if opaque.get("driver") != DRIVER:

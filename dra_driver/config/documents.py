@@ -1,4 +1,4 @@
-"""YAML that people write, and what they wrote as it may stand in a message."""
+"""Reads YAML files, and shortens values for messages."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def read_yaml(path: Path, what: str, *, flag: str) -> Any:
 
 
 def given(value: object) -> str:
-    """A value that somebody gave, as JSON has it where it is a scalar; cut, however much it is:
-    a few bytes of YAML can stand for more than there is memory."""
+    """A given value for a message, as JSON if it is a scalar. It is cut while it is rendered: a few
+    bytes of YAML can expand to more than the memory holds."""
     if isinstance(value, dict | list | tuple | set):
         return brief(_BRIEF.repr(value))
     return brief(json.dumps(value, default=str, ensure_ascii=False))

@@ -54,14 +54,14 @@ def load(
 ) -> S:
     """The settings from the file named by ``--config``, the environment and the flags.
 
-    What is empty in the environment or null in the file counts as not given. Raises InvalidValue
-    that names the setting as its source does, what was given, and what it takes. A variable of
-    our prefix that is no setting is told in the log: it may be another program's, so it is no
+    An empty variable in the environment, and null in the file, count as not given. Raises
+    InvalidValue with the setting's name in its source, the given value, and the allowed ones. An
+    unknown variable with the driver's prefix is logged: it may be another program's, so it is no
     error. ``--help`` and ``--version`` print and exit as argparse does.
     """
     parser = _parser(model, prog, description)
     flags = {k: v for k, v in vars(parser.parse_args(argv)).items() if v is not None}
-    _tell_unknown_variables(model, environ, prog)
+    _log_unknown_variables(model, environ, prog)
     path = flags.pop("config", None) or environ.get(variable("config"))
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
@@ -157,7 +157,7 @@ def _from_environment(model: type[S], environ: Mapping[str, str]) -> dict[str, A
     }
 
 
-def _tell_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str) -> None:
+def _log_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str) -> None:
     known = [variable(name) for name in ("config", *model.model_fields)]
     for name in sorted(environ.keys() - set(known)):
         if name.startswith(ENV_PREFIX) and not is_service_link(name, environ):

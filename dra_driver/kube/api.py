@@ -1,4 +1,4 @@
-"""The port to the API server. Everything above it sees plain dicts and errors of ours."""
+"""The interface of the API server: plain dicts, and the errors of `dra_driver.kube.errors`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PatchType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All objects of a list, and the resourceVersion from which a watch continues it."""
+    """All objects of a list, and the resourceVersion from which a watch continues."""
 
     items: tuple[Object, ...]
     resource_version: str
@@ -47,13 +47,13 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One line of a watch. A BOOKMARK's object has nothing but a resourceVersion."""
+    """One event of a watch. The object of a BOOKMARK has only a resourceVersion."""
 
     change: Change
     object: Object
 
     def ends_initial_events(self) -> bool:
-        """Whether all objects that there were have been sent."""
+        """Whether all objects that existed at the start of the watch have been sent."""
         annotations = self.object["metadata"].get("annotations") or {}
         return self.change is Change.BOOKMARK and annotations.get(_INITIAL_EVENTS_END) == "true"
 
@@ -68,7 +68,7 @@ class ServerVersion:
 
     @classmethod
     def parse(cls, answer: Mapping[str, Any]) -> ServerVersion:
-        """From ``/version``. Vendors append signs to the numbers (``36+``), so digits count."""
+        """From ``/version``. Vendors append characters to the numbers (``36+``)."""
         numbers = [re.match(r"[0-9]{1,9}", str(answer.get(key, ""))) for key in ("major", "minor")]
         if None in numbers:
             raise InvalidValue(f"the API server's /version has no version number: {dict(answer)}")
@@ -95,9 +95,8 @@ class ObjectApi(Protocol):
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object: ...
 
     def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
-        """POST; the namespace is the body's own. Raises AlreadyExists.
-
-        With `dry_run` the answer is what the server would have stored, and nothing is."""
+        """POST, in the body's namespace. Raises AlreadyExists. With `dry_run` the server stores
+        nothing, and answers what it would have stored."""
 
     def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
         """PUT. Raises Conflict unless the body's resourceVersion is the current one."""
@@ -110,8 +109,8 @@ class ObjectApi(Protocol):
         finalizers: Sequence[str] = (),
         annotations: Mapping[str, str] = NOTHING,
     ) -> Object:
-        """PUT the stored object with these besides its own finalizers and annotations, whatever
-        its opaque parts are (see `dra_driver.kube.protobuf_metadata`). Raises Conflict unless
+        """PUT the stored object with these added to its finalizers and annotations; its opaque
+        parts stay byte for byte (`dra_driver.kube.protobuf_metadata`). Raises Conflict unless
         `obj` has the current resourceVersion."""
 
     def patch(
@@ -136,7 +135,7 @@ class ObjectApi(Protocol):
         uid: str = "",
         resource_version: str = "",
     ) -> None:
-        """DELETE, where given only that very object. Raises NotFound, Conflict."""
+        """DELETE, with `uid` and `resource_version` as preconditions. Raises NotFound, Conflict."""
 
 
 class Api(ObjectApi, Protocol):
@@ -151,11 +150,11 @@ class Api(ObjectApi, Protocol):
         field_selector: str = "",
         decoder: Decoder = WHOLE,
     ) -> Listing:
-        """All objects, as `decoder` gives them, read in pages; of a page no more is left when
-        the next one is read. Raises Gone when the list expired between two pages."""
+        """All objects, as `decoder` returns them. They are read in pages, and each page's text is
+        dropped before the next one. Raises Gone if the list expired between two pages."""
 
     def list_metadata(self, resource: Resource, *, decoder: Decoder = WHOLE) -> Listing:
-        """As `list`, but of each object only its metadata is sent (PartialObjectMetadata)."""
+        """As `list`, but only the metadata of each object is sent (PartialObjectMetadata)."""
 
     def watch(
         self,
@@ -172,8 +171,8 @@ class Api(ObjectApi, Protocol):
         """Changes after `resource_version`, with bookmarks; the server ends it after `timeout`
         seconds. The call itself and the iteration may raise Gone.
 
-        With `initial_events` first an ADDED for each object there is, none older than
-        `resource_version`, and a bookmark for which `ends_initial_events`. A server without
-        WatchList raises Invalid."""
+        With `initial_events` the watch begins with an ADDED for each object, none older than
+        `resource_version`, and a bookmark with `ends_initial_events`. A server without WatchList
+        raises Invalid."""
 
     def server_version(self) -> ServerVersion: ...

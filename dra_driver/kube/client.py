@@ -1,6 +1,6 @@
-"""The client behind the port `Api`.
+"""The client: implements `dra_driver.kube.api.Api`.
 
-Objects stay what JSON makes of them: typed models drop fields they do not know, and decode slowly.
+Objects are decoded JSON: typed models drop unknown fields, and are slow to decode.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def connect(
     user_agent: str,
     at_once: int = 8,
 ) -> Client:
-    """A client for the cluster of `kubeconfig`, or of the pod we run in where it is None, which
-    has no more than `at_once` requests under way, watches aside.
+    """A client for the cluster of `kubeconfig`; if that is None, for the cluster of this pod. It
+    sends at most `at_once` requests at a time, not counting watches.
 
-    Nothing is sent yet. Raises InvalidValue where there is no usable configuration.
+    Nothing is sent yet. Raises InvalidValue if there is no usable configuration.
     """
     connections = Connections(_cluster_config(kubeconfig), at_once=at_once)
     return Client(connections, effects=effects, user_agent=user_agent)
@@ -110,7 +110,7 @@ class Client:
                 page, metadata = decode_page(text, decoder)
             except ValueError as error:
                 raise no_answer(f"GET {path}", error) from error
-            # Items of a list carry neither; a watch's objects do, so that both look the same.
+            # Items of a list have neither, objects of a watch do: so both are alike.
             for item in page:
                 if isinstance(item, dict):  # else the decoder has cut it to what is read
                     item.setdefault("apiVersion", resource.api_version)

@@ -1,4 +1,4 @@
-"""What can go wrong between us and the API server.
+"""The errors of calls to the API server.
 
 ::
 
@@ -26,10 +26,10 @@ from dra_driver.model.errors import GcuError
 
 
 class KubeError(GcuError):
-    """The API server refused. `status` is 0 where there was no answer at all.
+    """The API server answered with an error. `status` is 0 if there was no answer.
 
-    `retry_after` is the number of seconds after which the server wants to see the request again,
-    or None where it did not ask for that.
+    `retry_after` is the number of seconds after which the server accepts the request again; None
+    if it did not say so.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class AlreadyExists(KubeError):
 
 
 class Forbidden(KubeError):
-    """The server knows who asks and does not allow it."""
+    """The client has no right to do this."""
 
 
 class Gone(KubeError):
@@ -86,8 +86,8 @@ class Unavailable(KubeError):
     """The server could not be reached, did not answer in time, or failed itself (5xx)."""
 
 
-_LONGEST_WAIT: Final = 60.0  # seconds; what is in between must not send us to sleep for good
-_USUAL_WAIT: Final = 1.0  # seconds; what API servers send, where the header is missing
+_LONGEST_WAIT: Final = 60.0  # seconds; a wrong header must not stop a program
+_USUAL_WAIT: Final = 1.0  # seconds, without the header; API servers send the same
 
 _BY_STATUS: dict[int, type[KubeError]] = {
     403: Forbidden,
@@ -97,7 +97,7 @@ _BY_STATUS: dict[int, type[KubeError]] = {
     413: Invalid,
     422: Invalid,
 }
-# etcd's word, which the server hands on as a failure of its own (1.36.3). The object stays so large
+# etcd's message, which the server returns with status 500 (1.36.3). The object stays too large
 # until its author changes it.
 _TOO_LARGE: Final = "etcdserver: request is too large"
 

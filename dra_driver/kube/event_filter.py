@@ -1,6 +1,6 @@
-"""Which events are worth a call. Upstream: EventSourceObjectSpamFilter, client-go tools/record.
+"""Which events are sent. Upstream: EventSourceObjectSpamFilter, client-go tools/record.
 
-Pure: told the time. A *topic* is an object and a reason.
+Pure: the time is an argument. A *topic* is an object and a reason.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-# A pod and its claims each are a topic: enough for as many as may wait at a time. With fewer, those
-# sent first are forgotten before their turn comes again, and all are sent anew each time.
+# A pod and each of its claims are topics. There must be room for all that wait at a time: if a
+# topic is forgotten before its next event, the limits begin anew.
 _REMEMBERED = 65536
 _HALF_LIFE = 10.0  # seconds
 _LONGEST_WAIT = 60.0  # seconds until there may be room among all events
 
 
 class Topic(NamedTuple):
-    """`regarding` is the object's UID, or what else tells it apart."""
+    """`regarding` is the object's UID, or another text that identifies it."""
 
     regarding: str
     reason: str
@@ -26,17 +26,17 @@ class Topic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EventLimits:
-    """`burst` events of a topic are sent as they come. The next one waits for `spacing` seconds,
-    and each further one for twice as long, up to `longest`. The same note is sent again after
+    """The first `burst` events of a topic are sent at once. The next one waits for `spacing`
+    seconds, and each further one twice as long, up to `longest`. The same note is sent again after
     `quiet` seconds at the earliest. After twice `longest` without an event the topic is new again.
 
-    All topics together have `rate` events a second, and `total_burst` at once. Of those, only half
-    are for topics that had an event before: a new topic does not wait for repetitions. Nor does it
-    wait for a namespace that had a tenth of them lately, for which a quarter is not: who makes
-    objects all the time would leave others untold of theirs.
+    All topics together have `rate` events a second, and `total_burst` at once. Topics with an
+    earlier event may only use half of `total_burst`, so that repetitions do not delay new topics.
+    A namespace that has lately used a tenth of it may only use three quarters, so that it does not
+    delay the events of others.
 
-    `burst` and `spacing` are client-go's by default. `longest` is half of the time that an API
-    server keeps an event (``--event-ttl``), so that what still holds can always be seen.
+    The defaults of `burst` and `spacing` are client-go's. `longest` is half of the time for which
+    an API server stores an event (``--event-ttl``), so that a present state is always visible.
     """
 
     burst: int = 25
@@ -56,15 +56,16 @@ class EventFilter:
         self._tokens = float(limits.total_burst)
         self._tokens_at = 0.0
         self._next_slot = 0.0
-        self._lately: dict[str, tuple[float, float]] = {}  # events by namespace, as counted when
+        # By namespace: the number of events, and when they were counted.
+        self._lately: dict[str, tuple[float, float]] = {}
 
     def __len__(self) -> int:
         """How many topics are remembered."""
         return len(self._topics)
 
     def wait(self, topic: Topic, now: float) -> float:
-        """Seconds until an event of the topic may be sent; 0 if it may be sent now. Several that
-        have to wait for all others get different times."""
+        """Seconds until an event of the topic may be sent; 0 if it may be sent now. Events that
+        wait for the common limit get different times."""
         self._refill(now)
         history = self._topics.get(topic)
         if history is not None:
@@ -82,19 +83,19 @@ class EventFilter:
         self._next_slot = min(slot + 1.0 / self._limits.rate, now + _LONGEST_WAIT)
         return slot - now
 
-    def is_news(self, topic: Topic, note: str, now: float) -> bool:
-        """Whether the note is worth an event; to be asked when `wait` gives 0."""
+    def is_due(self, topic: Topic, note: str, now: float) -> bool:
+        """Whether the note is to be sent; called when `wait` returns 0."""
         history = self._topics.get(topic)
         if history is None or note not in history.notes:
             return True
         if now - history.notes[note] >= max(self._limits.quiet, self._interval(history)):
             return True
-        history.at = now  # the note still holds: nobody needs to build it again for a while
+        history.at = now  # the note need not be built again for a while
         self._topics.move_to_end(topic)
         return False
 
-    def sent(self, topic: Topic, note: str, now: float) -> None:
-        """The note was sent."""
+    def on_sent(self, topic: Topic, note: str, now: float) -> None:
+        """Count the note, which was sent."""
         history = self._topics.setdefault(topic, _History(now))
         history.count += 1
         history.at = now
@@ -108,7 +109,7 @@ class EventFilter:
         self._forget(now)
 
     def _count(self, namespace: str, now: float) -> float:
-        """The namespace's events lately; half of them are forgotten each `_HALF_LIFE`."""
+        """The namespace's latest events; the count halves in `_HALF_LIFE` seconds."""
         count, at = self._lately.get(namespace, (0.0, now))
         found: float = count * 0.5 ** ((now - at) / _HALF_LIFE)
         return found
@@ -125,7 +126,7 @@ class EventFilter:
         self._tokens_at = now
 
     def _forget(self, now: float) -> None:
-        """The topic whose event is the longest ago stands first."""
+        """Drop old topics; the topic with the oldest event is the first."""
         before = now - 2 * self._limits.longest
         while len(self._topics) > _REMEMBERED or next(iter(self._topics.values())).at < before:
             self._topics.popitem(last=False)
@@ -135,7 +136,7 @@ class EventFilter:
 
 @dataclass(slots=True)
 class _History:
-    """Of a topic: how many events were sent, when the last one was, and the latest notes."""
+    """A topic's number of events, the time of the last one, and the latest notes."""
 
     at: float
     count: int = 0

@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -17,15 +17,28 @@ from dra_driver.kube.errors import KubeError
 from dra_driver.kube.event_filter import EventFilter, EventLimits, Topic
 from dra_driver.kube.resources import EVENTS
 from dra_driver.model.claim import Object
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
 _NOTE_LENGTH = 1024  # events.k8s.io/v1, Event.note
 _QUEUED = 1000
-_FULL_SECONDS = 30.0  # until there may be room in a queue that is full
+_FULL_SECONDS = 30.0  # until a full queue may have room
 
-# A note that is dear to build is given as a function: it is called only if an event may be sent.
-Note = str | Callable[[], str]
+
+class BuildNote(Protocol):
+    """Builds a note; called only if the event may be sent."""
+
+    def __call__(self) -> str: ...
+
+
+class Now(Protocol):
+    """The present time in UTC."""
+
+    def __call__(self) -> datetime: ...
+
+
+Note = str | BuildNote
 
 
 class EventType(StrEnum):
@@ -34,7 +47,7 @@ class EventType(StrEnum):
 
 
 class Recorder(Protocol):
-    """What others need of `EventRecorder`."""
+    """The interface of `EventRecorder`."""
 
     def record(
         self, regarding: Object, *, kind: EventType, reason: str, note: Note, action: str
@@ -42,10 +55,10 @@ class Recorder(Protocol):
 
 
 class EventRecorder:
-    """Writes events, as many about an object and in all as `limits` allow.
+    """Writes events, within the `limits` for each object and for all.
 
-    `record` returns at once and never raises. The queue is bounded: what a slow API server
-    leaves no room for is dropped, logged, and not counted as sent. `controller` is the event's
+    `record` returns at once and never raises. The queue is bounded: if a slow API server fills it,
+    an event is dropped and logged, and does not count as sent. `controller` is the event's
     ``reportingController`` (such as ``gcu.enflame.com/controller``), `instance` the pod's name.
     """
 
@@ -56,8 +69,8 @@ class EventRecorder:
         controller: str,
         instance: str,
         limits: EventLimits | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = time.monotonic,
+        now: Now = lambda: datetime.now(UTC),
     ) -> None:
         self._api = api
         self._controller = controller
@@ -76,7 +89,7 @@ class EventRecorder:
         return self._thread.is_alive()
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Write what is queued, for at most `timeout` seconds."""
+        """Write the queued events, for at most `timeout` seconds."""
         end = time.monotonic() + timeout
         try:
             self._queue.put(None, timeout=timeout)
@@ -98,8 +111,8 @@ class EventRecorder:
         """Write an event about `regarding`, an object with apiVersion, kind and metadata. `reason`
         and `action` are words in CamelCase; a `note` above 1,024 bytes is cut.
 
-        Gives 0, or the seconds after which to record it again: the limits do not allow an event
-        now, or there is no room in the queue."""
+        Returns 0, or the seconds after which the caller may record it again, because of the limits
+        or a full queue."""
         namespace = regarding["metadata"].get("namespace") or ""
         topic = Topic(_identity(regarding), reason, namespace)
         with self._lock:
@@ -109,14 +122,14 @@ class EventRecorder:
         text = note if isinstance(note, str) else note()
         with self._lock:
             now = self._clock()
-            if not self._filter.is_news(topic, text, now):
+            if not self._filter.is_due(topic, text, now):
                 return 0.0
             try:
                 self._queue.put_nowait(self._event(regarding, kind, reason, _clip(text), action))
             except queue.Full:
                 logger.warning("too many events are waiting; dropped %s: %s", reason, text)
                 return _FULL_SECONDS
-            self._filter.sent(topic, text, now)
+            self._filter.on_sent(topic, text, now)
         return 0.0
 
     def run(self) -> None:
@@ -131,7 +144,7 @@ class EventRecorder:
         self, regarding: Mapping[str, Any], kind: EventType, reason: str, note: str, action: str
     ) -> Object:
         metadata = regarding["metadata"]
-        # Events of cluster-wide objects stand in "default", as upstream's recorder puts them.
+        # Upstream's recorder writes events of cluster-wide objects into "default" as well.
         namespace = metadata.get("namespace") or "default"
         reference = {
             "apiVersion": regarding["apiVersion"],

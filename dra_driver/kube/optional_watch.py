@@ -1,10 +1,10 @@
-"""A reflector for a kind that the API server may not serve, or may not let us list."""
+"""A reflector for a kind that the API server may not serve, or may forbid."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from dra_driver.kube.api import Api
@@ -14,6 +14,7 @@ from dra_driver.kube.resources import Resource
 from dra_driver.kube.watch import Handler, Reflector
 from dra_driver.util.background import Wait
 from dra_driver.util.backoff import Backoff
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -23,11 +24,11 @@ right, changes the answer."""
 
 
 class OptionalReflector(Reflector):
-    """Follows the first of `versions` that the server serves.
+    """Watches the first of `versions` that the server serves.
 
-    While it serves none of them, or forbids the list, there are no objects: the handler is told an
-    empty list once, `synced` is set, and the list is tried again every `RETRY` seconds. Any other
-    failure is one of a Reflector: nothing is told before the server has answered.
+    While it serves none of them, or forbids the list, the handler gets an empty list once, `synced`
+    is set, and the list is tried again every `RETRY` seconds. Any other failure is handled as by a
+    Reflector: the handler gets nothing before the server has answered.
     """
 
     def __init__(
@@ -39,13 +40,13 @@ class OptionalReflector(Reflector):
         decoder: Decoder = WHOLE,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         super().__init__(
             api, versions[0], handler, decoder=decoder, backoff=backoff, wait=wait, clock=clock
         )
         self._versions = versions
-        self._refusal = ""  # the last one that the handler was told of
+        self._refusal = ""  # the last one for which the handler got an empty list
 
     def _list(self) -> None:
         refusals: list[KubeError] = []
@@ -64,7 +65,7 @@ class OptionalReflector(Reflector):
         if not isinstance(error, NotFound | Forbidden):
             return super()._on_failure(error)
         if self._version:
-            self._version = ""  # a watch was refused: what a list is answered decides
+            self._version = ""  # a watch was refused: list, and use that answer
             return 0.0
         self._follow_nothing(error)
         return RETRY

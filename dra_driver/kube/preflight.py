@@ -13,8 +13,8 @@ OLDEST: Final = (1, 36)
 
 
 def check_server(version: ServerVersion) -> None:
-    """Raises Refused below Kubernetes 1.36: those servers drop device taints, so that nothing
-    would keep kube-scheduler from allocating what our controller allocates."""
+    """Raises Refused below Kubernetes 1.36: those servers drop device taints, and kube-scheduler
+    would allocate the same devices as gcu-dra-controller."""
     if (version.major, version.minor) < OLDEST:
         raise Refused(
             f"the API server is {version}, which does not keep device taints: kube-scheduler and "
@@ -24,8 +24,7 @@ def check_server(version: ServerVersion) -> None:
 
 
 def serves_dra(api: Api) -> bool:
-    """Whether the server has the DRA that the driver needs: the version, and not switched off.
-    Raises KubeError where it does not say."""
+    """Whether the server has the DRA API that the driver needs. Raises KubeError."""
     version = api.server_version()
     if (version.major, version.minor) < OLDEST:
         return False

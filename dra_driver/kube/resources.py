@@ -21,13 +21,13 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """What stands in an object's ``apiVersion``."""
+        """The value of an object's ``apiVersion``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path; without `namespace` that of all namespaces, without `name` the list's.
+        """The URL path; without `namespace` of all namespaces, without `name` of the list.
 
-        Raises InvalidValue for what no object can be called: it would lead elsewhere.
+        Raises InvalidValue for an impossible name, which would lead to another path.
         """
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
@@ -38,7 +38,7 @@ class Resource:
 
 
 def _segment(name: str) -> str:
-    """The name as one segment of a path; clients resolve those of dots, and cannot quote them."""
+    """The name as a segment of a path. Dots alone cannot be quoted, and clients resolve them."""
     try:
         quoted = quote(name, safe="")
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""An HTTP server that nobody on the network can exhaust.
+"""An HTTP server that a client on the network cannot exhaust.
 
-Anyone who reaches a port can open connections and send nothing, or send it byte by byte. So there
-are bounds for the connections at a time, for the bytes of a request's head, and for its duration.
+A client can open many connections and send nothing, or send single bytes. So there are bounds for
+the number of connections, for the size of a request's head, and for its duration.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from dra_driver.model.errors import InvalidValue
 logger = logging.getLogger(__name__)
 
 LONGEST_REQUEST: Final = 5.0
-"""Seconds from a request's first byte to its last one, and for an answer to be taken."""
+"""Seconds from a request's first byte to its last one, and for sending the answer."""
 LONGEST_HEAD: Final = 16 * 2**10
 """Bytes of a request's first line and headers."""
 
 _NOTICE: Final = 0.1  # seconds until the serving thread notices that it shall stop
-_UNTIL_FREE: Final = 1.0  # seconds that a new connection waits where all others are being answered
+_UNTIL_FREE: Final = 1.0  # seconds that a new connection waits while all others are answered
 
 
 class ConnectionLimit:
     """At most `limit` connections at a time, each of which has a thread.
 
-    Where another one comes, that one is ended whose client has been waited for longest, if
-    possible one that has sent nothing that is yet to be read: a probe sends its request at once, so
-    those who would keep it out only keep each other out. Safe for several threads.
+    Another connection replaces the one that has waited longest for its client, if possible one
+    whose client has sent nothing. A probe sends its request at once, so clients that only occupy
+    connections replace each other. Safe for several threads.
     """
 
     def __init__(self, limit: int) -> None:
@@ -49,7 +49,7 @@ class ConnectionLimit:
         self._waited_for: dict[socket.socket, None] = {}
 
     def admit(self, connection: socket.socket) -> bool:
-        """Count the connection, whose client is waited for; False where there is no place."""
+        """Count the connection; False if there is no place."""
         with self._changed:
             if len(self._open) >= self._limit:
                 self._end_one()
@@ -60,7 +60,7 @@ class ConnectionLimit:
             return True
 
     def release(self, connection: socket.socket) -> None:
-        """Count the connection no more: it ends, or its client is known."""
+        """Do not count the connection any more: it has ended, or its client is known."""
         with self._changed:
             self._open.discard(connection)
             self._waited_for.pop(connection, None)
@@ -68,7 +68,7 @@ class ConnectionLimit:
 
     @contextmanager
     def answering(self, connection: socket.socket) -> Iterator[None]:
-        """The client has done its part, and the connection is not ended for another one."""
+        """The request is complete: inside, no other connection replaces this one."""
         with self._changed:
             self._waited_for.pop(connection, None)
         try:
@@ -88,15 +88,15 @@ class ConnectionLimit:
         if ended is not None:
             del self._waited_for[ended]
             with suppress(OSError):  # the client may have ended it
-                # Not SSLSocket's, which takes from its own thread what that works with.
+                # Not that of SSLSocket, which is not safe in another thread.
                 socket.socket.shutdown(ended, socket.SHUT_RDWR)
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Binds when it is made, serves from `start` on, in a thread of its own."""
+    """Binds when it is constructed, and serves from `start` on in its own thread."""
 
     daemon_threads = True
-    request_queue_size = 1024  # so that a probe waits in it, not for the second try of its SYN
+    request_queue_size = 1024  # a probe that does not fit would wait for the next SYN
 
     def __init__(
         self,
@@ -108,11 +108,11 @@ class HttpServer(ThreadingHTTPServer):
         limit: int,
         host: str = "",
     ) -> None:
-        """`name` is the thread's, `purpose` says in an error what the port is for, and `limit` is
-        that of connections. `host` is an IP address; without it all are served. Port 0 takes a
-        free one. Raises InvalidValue where it cannot be opened."""
+        """`name` is the thread's, `purpose` is the port's in an error, `limit` is the number of
+        connections. `host` is an IP address, by default all. Port 0 is any free port. Raises
+        InvalidValue if the port cannot be opened."""
         self.connections = ConnectionLimit(limit)
-        # The pod's address is of either family, or of both.
+        # The pod may have addresses of either family, or of both.
         is_v6 = ":" in host if host else socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if is_v6 else socket.AF_INET
         self._thread = threading.Thread(
@@ -133,7 +133,7 @@ class HttpServer(ThreadingHTTPServer):
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Take no connections any more."""
+        """Accept no more connections."""
         self.shutdown()
         self.server_close()
 
@@ -150,7 +150,7 @@ class HttpServer(ThreadingHTTPServer):
         return self.connections.admit(request)
 
     def shutdown_request(self, request: object) -> None:
-        """Every connection ends with it, also one that was not admitted."""
+        """Called at the end of every connection, also of one that was not admitted."""
         assert isinstance(request, socket.socket)
         self.connections.release(request)
         super().shutdown_request(request)
@@ -165,7 +165,7 @@ class HttpServer(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """What one connection asks for. `idle` is how many seconds it may be open without a request."""
+    """One connection. `idle` is for how many seconds it may be open without a request."""
 
     server: HttpServer
     idle = LONGEST_REQUEST
@@ -189,12 +189,12 @@ class Handler(BaseHTTPRequestHandler):
         except TimeoutError as error:
             logger.debug("%s: %s", self.client_address, error)
             self.close_connection = True
-        except HTTPException as error:  # in the first line; that of a header is answered already
+        except HTTPException as error:  # in the first line, not in a header
             self.command, self.requestline, self.request_version = "", "", "HTTP/1.0"
             self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, explain=str(error))
 
     def read_body(self, length: int) -> bytes:
-        """So many bytes of the request. Raises ConnectionError where the client ends before."""
+        """So many bytes of the request's body. Raises ConnectionError if the client sends less."""
         self._client.allow_more(length)
         body = self.rfile.read(length)
         if len(body) < length:
@@ -202,7 +202,7 @@ class Handler(BaseHTTPRequestHandler):
         return body
 
     def send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        """The answer; without its body to HEAD."""
+        """Send the answer; for HEAD without the body."""
         self.connection.settimeout(LONGEST_REQUEST)
         self.send_response(status)
         self.send_header("Content-Type", kind)
@@ -218,7 +218,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class _Client(io.RawIOBase):
-    """What a client sends, within a number of seconds and bytes in all, however it comes."""
+    """The bytes from the client, within a total time and a total size."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -226,7 +226,7 @@ class _Client(io.RawIOBase):
         self._bytes = 0
 
     def allow(self, seconds: float, size: int | None = None) -> None:
-        """From now on so many seconds, and so many bytes."""
+        """Allow so many seconds from now on, and so many bytes."""
         self._end = time.monotonic() + seconds
         self._bytes = self._bytes if size is None else size
 

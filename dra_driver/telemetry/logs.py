@@ -47,16 +47,15 @@ def configure(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # urllib3 tells every connection it makes; that is noise below warning.
+    # urllib3 logs each of its connections.
     logging.getLogger("urllib3").setLevel(logging.WARNING)
 
 
 class LineFormatter(logging.Formatter):
     """Time in UTC, level, module, call id, message.
 
-    What follows a record's first line (a trace, a message of several lines) is indented, so that
-    nothing that was logged can look like a record of its own. What a terminal would act upon is
-    written as its number.
+    All lines after a record's first one (a trace, a message of several lines) are indented, so
+    that they do not look like records. Control characters are written as numbers.
     """
 
     converter = staticmethod(time.gmtime)

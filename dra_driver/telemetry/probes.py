@@ -4,40 +4,53 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from dra_driver.telemetry.http_server import Handler, HttpServer
+from dra_driver.util.background import Wait
+from dra_driver.util.hooks import Clock
 
-Check = Callable[[], str | None]
-"""Says None when all is well, else the reason in words."""
+Answer = tuple[HTTPStatus, bytes, str]
+"""Status, body and content type."""
+
+
+class Check(Protocol):
+    """None if all is well, otherwise the reason in words."""
+
+    def __call__(self) -> str | None: ...
+
+
+class AnswerPath(Protocol):
+    """Answers a request for a path."""
+
+    def __call__(self, path: str, /) -> Answer: ...
+
 
 _TEXT: Final = "text/plain; charset=utf-8"
 MOST_CONNECTIONS: Final = 64
 """Each has a thread: some MiB in all."""
 
-_MOST_STARTING: Final = (
-    4  # of these, those that wait for the start: the kubelet asks once at a time
-)
-_MOST_READING: Final = 4  # of these, those that read metrics: making the text takes milliseconds
-_METRICS_EVERY: Final = 0.1  # seconds from one making of the text to the next
+# At most so many of them wait for the start; the kubelet sends one probe at a time.
+_MOST_STARTING: Final = 4
+_MOST_READING: Final = 4  # at most so many of them read metrics, which takes milliseconds
+_METRICS_EVERY: Final = 0.1  # seconds between two renderings of the metrics
 _PATIENCE: Final = 30.0  # seconds; the chart's start-up probe waits longer
-_LOOK_EVERY: Final = 0.1
+_CHECK_EVERY: Final = 0.1
 
 
 class ProbeServer:
     """Serves ``/healthz``, ``/readyz``, ``/startz`` and ``/metrics``, to GET and HEAD.
 
     A probe answers 200 ``ok``, or 503 with the reason, so that ``kubectl describe pod`` shows it.
-    ``/startz`` says what ``/healthz`` says, but not before the program is ready or half a minute
-    has passed: the kubelet makes a warning of every probe that fails, so readiness is asked for
-    only when an ordinary start is over. Metrics are made at most ten times a second, and those
-    who ask for them in a crowd get 503: it would keep the interpreter from the probes, and from
-    the program's own work. Port 0 takes a free one; `port` tells which after `start`.
+    ``/startz`` answers as ``/healthz``, but only when the program is ready or half a minute has
+    passed: the kubelet reports every failed probe as a warning, so the readiness probe must begin
+    after an ordinary start. Metrics are rendered at most ten times a second, and too many requests
+    at once get 503, so that they delay neither probes nor the program's work. Port 0 is any free
+    port; `port` has its number after `start`.
     """
 
     def __init__(
@@ -47,8 +60,8 @@ class ProbeServer:
         ready: Check,
         live: Check,
         registry: CollectorRegistry,
-        clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[float], bool] | None = None,
+        clock: Clock = time.monotonic,
+        wait: Wait | None = None,
     ) -> None:
         """`wait(seconds)` sleeps, and returns True when the server was stopped."""
         self.port = port
@@ -61,13 +74,13 @@ class ProbeServer:
         self._wait = wait or self._stop.wait
         self._starting = threading.Semaphore(_MOST_STARTING)
         self._reading = threading.Semaphore(_MOST_READING)
-        self._making = threading.Lock()
-        self._made_at, self._made = float("-inf"), b""
+        self._rendering = threading.Lock()
+        self._rendered_at, self._rendered = float("-inf"), b""
         self._server: _Server | None = None
 
     def start(self) -> None:
-        """Bind and serve in a thread of its own; raises InvalidValue when the port is taken."""
-        # All interfaces: the kubelet's probes come to the pod's address.
+        """Bind, and serve in its own thread; raises InvalidValue if the port is in use."""
+        # On all interfaces, because the kubelet probes the pod's address.
         self._server = _Server(self.port, self._answer)
         self.port = self._server.server_address[1]
         self._server.start()
@@ -92,14 +105,14 @@ class ProbeServer:
     def _metrics(self) -> Answer:
         asked = self._clock()
         if not self._reading.acquire(blocking=False):
-            return HTTPStatus.SERVICE_UNAVAILABLE, b"too many others read the metrics", _TEXT
+            return HTTPStatus.SERVICE_UNAVAILABLE, b"too many clients read the metrics", _TEXT
         try:
-            with self._making:
-                if self._made_at <= asked:  # what was begun since then is as new
-                    self._wait(max(0.0, self._made_at + _METRICS_EVERY - self._clock()))
-                    self._made_at = self._clock()
-                    self._made = generate_latest(self._registry)
-                return HTTPStatus.OK, self._made, CONTENT_TYPE_LATEST
+            with self._rendering:
+                if self._rendered_at <= asked:  # a rendering that began later is new enough
+                    self._wait(max(0.0, self._rendered_at + _METRICS_EVERY - self._clock()))
+                    self._rendered_at = self._clock()
+                    self._rendered = generate_latest(self._registry)
+                return HTTPStatus.OK, self._rendered, CONTENT_TYPE_LATEST
         finally:
             self._reading.release()
 
@@ -114,16 +127,12 @@ class ProbeServer:
     def _await_start(self) -> None:
         end = self._clock() + _PATIENCE
         while self._ready() is not None and self._clock() < end:
-            if self._wait(_LOOK_EVERY):
+            if self._wait(_CHECK_EVERY):
                 break
 
 
-Answer = tuple[HTTPStatus, bytes, str]
-"""Status, body and content type."""
-
-
 class _Server(HttpServer):
-    def __init__(self, port: int, answer: Callable[[str], Answer]) -> None:
+    def __init__(self, port: int, answer: AnswerPath) -> None:
         self.answer = answer
         super().__init__(
             port,

@@ -1,4 +1,4 @@
-"""What every program does around its work: errors for people, signals, and an end."""
+"""The frame of every program: error messages, signals, and the end of the process."""
 
 from __future__ import annotations
 
@@ -8,37 +8,45 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 
 from dra_driver.model.errors import GcuError
 from dra_driver.telemetry import logs
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
-Run = Callable[[Sequence[str], Mapping[str, str], threading.Event], None]
+
+class Run(Protocol):
+    """A program's work; it returns after `stop` is set, and raises GcuError if it cannot work."""
+
+    def __call__(
+        self, argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event, /
+    ) -> None: ...
+
 
 LINGER: Final = 20.0
-"""Seconds for what is under way when a program has stopped."""
+"""Seconds for running threads after a program has stopped."""
 
 
 class Deadline:
-    """`seconds` for several steps, each of which gets what those before it left."""
+    """`seconds` for several steps in all."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._end = clock() + seconds
 
     def left(self) -> float:
-        """Seconds, never below 0."""
+        """The remaining seconds, never below 0."""
         return max(0.0, self._end - self._clock())
 
 
 def run_program(run: Run, *, linger: float = LINGER) -> None:
     """Call `run` with the arguments, the environment and an event that SIGTERM or SIGINT sets.
 
-    Exits with 1 and the sentence of a GcuError, which is how `run` says that it cannot work. The
-    process ends within `linger` seconds after that, whatever its threads are doing.
+    After a GcuError the program logs it and exits with 1. The process ends within `linger` seconds
+    after `run`, even if threads still run.
     """
     logs.configure("info")
     stop = threading.Event()
@@ -55,13 +63,13 @@ def run_program(run: Run, *, linger: float = LINGER) -> None:
 
 
 def _end_within(seconds: float, *, exit_code: int) -> None:
-    """The interpreter waits for threads of pools; one that sits in a call is not waited for
-    longer than that. Nothing is lost with it: it could be killed at any moment."""
+    """The interpreter would wait for the threads of pools as long as their calls take. Nothing is
+    lost, because a program may be killed at any moment."""
 
-    def leave() -> None:
-        logger.warning("what was under way has not ended within %g s, and is left", seconds)
+    def end() -> None:
+        logger.warning("threads still run after %g s; the process ends without them", seconds)
         os._exit(exit_code)
 
-    timer = threading.Timer(seconds, leave)
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()

@@ -1,1 +1,1 @@
-"""The check before an uninstall: whether somebody still has GCUs."""
+"""The check before an uninstall: whether claims or containers still have GCUs."""

@@ -1,4 +1,4 @@
-"""Which cards pods have that asked for them by limits, as the Nodes' annotations say. Pure."""
+"""The cards that pods have by their limits, from the Nodes' annotations. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dra_driver.model.pci import PciAddress
 
 @dataclass(frozen=True, slots=True, order=True)
 class CardInUse:
-    """`pods` are the UIDs of the containers' pods, each once; a UID is empty as long as the kubelet
-    has not recorded the container. There is none where the agent has still to clear up."""
+    """`pods` are the UIDs of the containers' pods, each once. A UID is empty until the kubelet has
+    recorded the container. There are none if the agent has not released the card yet."""
 
     node: str
     card: PciAddress

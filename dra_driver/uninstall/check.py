@@ -1,8 +1,8 @@
 """``gcu-dra-uninstall-check``: fails, with a list, while claims or containers have GCUs.
 
-Helm runs it before it deletes anything, and prints what it says. The kubelet asks the agent when
-a pod with a claim of ours ends: without the agent no such pod can end. A pod with limits can, and
-nobody destroys its DRS instance then.
+Helm runs it before it deletes anything, and prints its output. Without the agent no pod with a
+claim can end, because the kubelet calls the agent for it. A pod with limits can end, but nothing
+destroys its DRS instance.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) -> None:
-    """Raises Refused while a claim or container has GCUs, KubeError where that is not known."""
+    """Raises Refused while a claim or container has GCUs, and KubeError."""
     del stop
     name = "gcu-dra-uninstall-check"
     settings = load(CheckSettings, argv, environ, prog=name, description=_DESCRIPTION)
@@ -63,9 +63,9 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
 
 
 def check(api: Api, settings: CheckSettings) -> None:
-    """As `run`; what people need to know goes to standard error, and so into helm's output."""
+    """As `run`. The list goes to standard error, and so into helm's output."""
     claims = _claims(api)
-    # On a cluster with DRA, annotations of Nodes are from the time before an upgrade.
+    # On a cluster with DRA the annotations are from before an upgrade.
     cards = cards_in_use(api.list(NODES).items) if settings.by_limits else []
     if claims:
         print(_advice(claims, settings), file=sys.stderr)
@@ -83,8 +83,7 @@ def _claims(api: Api) -> list[Holder]:
 
 
 def _lines(api: Api, cards: Sequence[CardInUse]) -> list[str]:
-    """A line for each card, and how many there was no room for; only pods of nodes that are shown
-    are read."""
+    """A line for each card, up to a limit. Only the pods of these cards' nodes are read."""
     shown = cards[:_MOST_LINES]
     names = {
         pod["metadata"]["uid"]: f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"

@@ -1,4 +1,4 @@
-"""Which claims have devices of ours, and who uses them. Pure."""
+"""The claims with devices of this driver, and the pods that use them. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dra_driver.model.names import DRIVER
 
 @dataclass(frozen=True, slots=True, order=True)
 class Holder:
-    """A claim that was allocated `devices` devices of ours, from `pools`.
+    """A claim with `devices` devices of this driver, from `pools`.
 
-    `consumers` are words such as ``pod default/train-0``; none where nobody has reserved the claim.
+    `consumers` are texts such as ``pod default/train-0``; empty if the claim is not reserved.
     """
 
     claim: ClaimRef
@@ -31,8 +31,7 @@ class Holder:
 def holders(claims: Iterable[Mapping[str, Any]]) -> list[Holder]:
     """The holders among ResourceClaims (resource.k8s.io/v1), by namespace and name.
 
-    A prepared claim is always an allocated one, but for the moment after its pod was deleted by
-    force.
+    A prepared claim is an allocated one, except for a moment after its pod was deleted by force.
     """
     found = []
     for claim in claims:

@@ -1,1 +1,1 @@
-"""Connections to the API server: HTTP over sockets that are kept (ADR 14)."""
+"""Connections to the API server: its address, credentials, and HTTP (ADR 14)."""

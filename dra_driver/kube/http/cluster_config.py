@@ -1,45 +1,51 @@
-"""Where the API server is, and who we are to it."""
+"""The address of the API server, and the credentials for it."""
 
 from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from dra_driver.model.errors import InvalidValue
+from dra_driver.util.hooks import Clock
 
 # k8s.io/client-go, rest/config.go, InClusterConfig.
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TOKEN_SECONDS: Final = 60.0
 
 
+class TokenSource(Protocol):
+    """The present bearer token, empty for none; raises OSError or ValueError if it is missing."""
+
+    def __call__(self) -> str: ...
+
+
 def no_token() -> str:
-    """For who is known by a certificate, or not at all."""
+    """For a client with a certificate, or without credentials."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """`server` is a URL. `tls` has whom to trust, and our certificate if we have one; it is unused
-    where the URL is one of plain HTTP. `token` gives the bearer token of this moment, empty for
-    none; it raises OSError or ValueError where there is none to be had. `server_name` is the name
-    in the server's certificate where it is not the URL's; `proxy` the URL of an HTTP proxy. Whom to
-    trust besides stands in the file `authorities` at each time, where that is given.
+    """`server` is a URL. `tls` has the trusted authorities and perhaps a client certificate; it is
+    unused for plain HTTP. `server_name` is the name in the server's certificate if it is not the
+    URL's. `proxy` is the URL of an HTTP proxy. The file `authorities` has more trusted authorities,
+    and may change.
     """
 
     server: str
     tls: ssl.SSLContext
-    token: Callable[[], str] = no_token
+    token: TokenSource = no_token
     server_name: str = ""
     proxy: str = ""
     authorities: Path | None = None
 
     def trusted(self) -> ssl.SSLContext:
-        """`tls`, for one more connection."""
+        """`tls`, with the present authorities, for a new connection."""
         if self.authorities is not None:
             with suppress(OSError):  # it is being renewed
                 self.tls.load_verify_locations(self.authorities)
@@ -49,14 +55,14 @@ class ClusterConfig:
 class TokenFile:
     """A token that is read again every minute, since projected tokens rotate."""
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, path: Path, clock: Clock = time.monotonic) -> None:
         self._path = path
         self._clock = clock
         self._token = ""
         self._due = float("-inf")
 
     def __call__(self) -> str:
-        """Raises OSError or ValueError where the file has none."""
+        """Raises OSError or ValueError if the file has no token."""
         now = self._clock()
         if now >= self._due:
             token = self._path.read_text("ascii").strip()
@@ -67,11 +73,11 @@ class TokenFile:
 
 
 def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> ClusterConfig:
-    """Of the pod that we run in, by its service account.
+    """The configuration of this pod, by its service account.
 
-    Variables that name proxies are not heeded: the server is the cluster's own. Raises
-    InvalidValue where we run in no pod, or in one without a service account. The kubelet renews
-    the account's authorities with the cluster's, while we run.
+    Environment variables for proxies are ignored: the server is inside the cluster. Raises
+    InvalidValue outside a pod, and without a service account. The kubelet may renew the file of
+    authorities while the program runs.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:

@@ -10,20 +10,20 @@ from typing import Final
 
 from httptools import HttpParserError, HttpResponseParser
 
-# What sending and reading can raise; ValueError comes of a header that cannot be sent, and of a
-# socket that another thread has closed.
+# The errors of sending and reading; ValueError for a header that cannot be sent, and for a socket
+# that another thread has closed.
 FAILURES: Final = (OSError, HttpParserError, ValueError)
 
 _PIECE: Final = 1 << 16  # bytes
-# They would end a line of the request, or a word of its first one.
+# They would end a line of the request, or a part of its first line.
 _UNSENDABLE: Final = re.compile(r"[\x00-\x1f\x7f]")
 _UNSENDABLE_TARGET: Final = re.compile(r"[\x00-\x20\x7f]")
-# Of an answer that has neither, the end is the connection's.
+# An answer with neither ends with the connection.
 _MEASURES: Final = frozenset({"content-length", "transfer-encoding"})
 
 
 def render(method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
-    """A request; raises ValueError where a part of it would be read as something else."""
+    """A request; raises ValueError if the server would read a part of it as something else."""
     if _UNSENDABLE_TARGET.search(target):
         raise ValueError(f"the path {target!r} cannot be sent")
     lines = [f"{method} {target} HTTP/1.1"]
@@ -39,8 +39,8 @@ def render(method: str, target: str, headers: Mapping[str, str], body: bytes | N
 class HttpConnection:
     """A socket on which one request at a time is under way.
 
-    `status` and `headers`, by their names in lower case, are those of the last answer. `ask`,
-    `read1` and `read` raise one of FAILURES; the connection must be closed then.
+    `status` and `headers` (names in lower case) are those of the last answer. `send`, `read1` and
+    `read` raise one of FAILURES; then the connection must be closed.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -81,7 +81,7 @@ class HttpConnection:
         return self._taken()
 
     def has_ended(self) -> bool:
-        """Whether something came though nothing was asked: the connection's end, usually."""
+        """Whether the server has sent something without a request, usually the end."""
         poll = select.poll()
         poll.register(self.sock, select.POLLIN)
         return bool(poll.poll(0))
@@ -91,7 +91,7 @@ class HttpConnection:
         self.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self.sock.close()
 
     def on_message_begin(self) -> None:
@@ -105,7 +105,7 @@ class HttpConnection:
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
         self._has_head = self.status >= 200  # else the answer is yet to follow
-        # The parser does not tell any more once the answer is complete.
+        # The parser does not know it any more when the answer is complete.
         self._keeps = self._parser.should_keep_alive()
 
     def on_body(self, body: bytes) -> None:

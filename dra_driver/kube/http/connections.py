@@ -1,7 +1,7 @@
-"""HTTP to the API server over connections that are kept.
+"""HTTP to the API server over persistent connections.
 
-Of our own, on `httptools`, a parser: a claim is read from the API server in every prepare, and what
-the standard library's client or layers above it take for that is several times what it takes itself
+Built on the parser `httptools`: every prepare reads a claim from the API server, and the standard
+library's client, or a client above it, would take several times as long as the request itself
 (docs/adr/0014-http-to-the-api-server.md).
 """
 
@@ -25,12 +25,12 @@ from dra_driver.model.errors import InvalidValue
 logger = logging.getLogger(__name__)
 
 _CONNECT_SECONDS: Final = 5.0
-# How long a GET waits on a kept connection before a new one is tried: the server at its other end
-# may have vanished without closing it, as with its machine.
-_KEPT_SECONDS: Final = 10.0
-_KEPT_SHARE: Final = 1 / 3  # of the request's own time limit, where that is less
-# A request is not kept back; and a watch whose peer vanished without a word is noticed: after a
-# minute, then every 15 s.
+# How long a GET waits on an idle connection before a new one is tried: the server may have vanished
+# without closing the connection, with its machine for example.
+_IDLE_SECONDS: Final = 10.0
+_IDLE_SHARE: Final = 1 / 3  # of the request's own time limit, where that is less
+# Requests are sent without delay. If the server of a watch vanishes silently, the kernel notices it
+# after a minute.
 _OPTIONS: Final = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -42,7 +42,7 @@ _OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server answered, body and all; `headers` by their names in lower case."""
+    """A complete answer; the names of `headers` are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,13 +52,13 @@ class Answer:
 class Connections:
     """Requests to one server; safe for several threads.
 
-    A GET whose kept connection turns out to be dead is sent once more, on a new connection. Nothing
-    else is sent twice: callers decide, since a repeated PUT may hide its own success.
+    If an idle connection turns out to be dead, a GET is sent again on a new connection. Nothing
+    else is repeated: callers decide, because a repeated PUT may hide its own success.
     """
 
     def __init__(self, access: ClusterConfig, *, at_once: int = 8) -> None:
-        """No more than `at_once` requests are under way: each has a connection, which takes 60 KiB,
-        and longer to make than a request takes."""
+        """At most `at_once` requests run at a time. Each has a connection, which takes 60 KiB, and
+        takes longer to make than a request."""
         self.access = access
         self._url = urlsplit(access.server)
         self._proxy = urlsplit(access.proxy)
@@ -66,29 +66,29 @@ class Connections:
             raise InvalidValue(
                 f"the proxy {access.proxy} cannot be used", remedy="write it as http://HOST:PORT"
             )
-        # Without the latter a proxy in between may compress.
+        # Without the second one a proxy in between may compress.
         host = self._url.netloc.rpartition("@")[2]
         self._common = {"Host": host, "Accept-Encoding": "identity"}
         self._idle: deque[HttpConnection] = deque()
-        self._turns = threading.BoundedSemaphore(at_once)
+        self._running = threading.BoundedSemaphore(at_once)
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, seconds: float
     ) -> Answer:
-        """Raises one of FAILURES where the server cannot be reached, or is silent for `seconds`."""
-        if not self._turns.acquire(timeout=seconds):
-            raise TimeoutError("other requests have waited for an answer all the time")
+        """Raises one of FAILURES if the server cannot be reached, or is silent for `seconds`."""
+        if not self._running.acquire(timeout=seconds):
+            raise TimeoutError("all connections were busy with other requests")
         try:
-            wire = self._send(method, path, headers, body, seconds)
-            with self._closing(wire):
-                content = wire.read()
-            answer = Answer(wire.status, wire.headers, content)
-            if wire.is_reusable:
-                self._idle.append(wire)
+            connection = self._send(method, path, headers, body, seconds)
+            with self._closing(connection):
+                content = connection.read()
+            answer = Answer(connection.status, connection.headers, content)
+            if connection.is_reusable:
+                self._idle.append(connection)
             else:
-                wire.close()
+                connection.close()
         finally:
-            self._turns.release()
+            self._running.release()
         return answer
 
     def stream(self, path: str, headers: Mapping[str, str], seconds: float) -> HttpConnection:
@@ -99,7 +99,7 @@ class Connections:
     def close(self) -> None:
         """Drop the idle connections."""
         while self._idle:
-            with suppress(IndexError):  # another thread was faster
+            with suppress(IndexError):  # another thread took it
                 self._idle.pop().close()
 
     def _send(
@@ -107,46 +107,48 @@ class Connections:
     ) -> HttpConnection:
         """A connection with the head of the answer."""
         request = render(method, f"{self._url.path}{path}", {**self._common, **headers}, body)
-        kept = self._take()
-        if kept is None:
-            return self._ask(self._connect(), request, seconds)
+        idle = self._idle_connection()
+        if idle is None:
+            return self._send_on(self._connect(), request, seconds)
         if method != "GET":
-            return self._ask(kept, request, seconds)
-        patience = min(_KEPT_SECONDS, seconds * _KEPT_SHARE)
+            return self._send_on(idle, request, seconds)
+        patience = min(_IDLE_SECONDS, seconds * _IDLE_SHARE)
         try:
-            wire = self._ask(kept, request, patience)
+            connection = self._send_on(idle, request, patience)
         except FAILURES as error:
-            logger.info("a kept connection to the API server failed, a new one is made: %s", error)
+            logger.info("an idle connection to the API server failed, a new one is made: %s", error)
             left = seconds - patience if isinstance(error, TimeoutError) else seconds
-            return self._ask(self._connect(), request, left)
-        wire.sock.settimeout(seconds)
-        return wire
+            return self._send_on(self._connect(), request, left)
+        connection.sock.settimeout(seconds)
+        return connection
 
-    def _ask(self, wire: HttpConnection, request: bytes, seconds: float) -> HttpConnection:
-        with self._closing(wire):
-            wire.send(request, seconds)
-        return wire
+    def _send_on(
+        self, connection: HttpConnection, request: bytes, seconds: float
+    ) -> HttpConnection:
+        with self._closing(connection):
+            connection.send(request, seconds)
+        return connection
 
     @contextmanager
-    def _closing(self, wire: HttpConnection) -> Iterator[None]:
-        """Close it where it fails. Where it is silent, the server may have vanished without a word,
-        as with its machine: then so have those to which the idle ones lead, one after the other."""
+    def _closing(self, connection: HttpConnection) -> Iterator[None]:
+        """Close the connection if it fails. After a timeout the server may have vanished silently,
+        so the idle connections are closed as well."""
         try:
             yield
         except FAILURES as error:
-            wire.close()
+            connection.close()
             if isinstance(error, TimeoutError):
                 self.close()
             raise
 
-    def _take(self) -> HttpConnection | None:
-        """One that was kept and that the server has not closed since."""
+    def _idle_connection(self) -> HttpConnection | None:
+        """An idle connection that the server has not closed; None if there is none."""
         while self._idle:
-            with suppress(IndexError):  # another thread was faster
-                wire = self._idle.pop()
-                if not wire.has_ended():
-                    return wire
-                wire.close()
+            with suppress(IndexError):  # another thread took it
+                connection = self._idle.pop()
+                if not connection.has_ended():
+                    return connection
+                connection.close()
         return None
 
     def _connect(self) -> HttpConnection:
@@ -170,12 +172,12 @@ class Connections:
 
 
 def _tunnel(sock: socket.socket, target: str, proxy: SplitResult) -> None:
-    """Have the proxy pass on what comes next; raises one of FAILURES where it does not."""
-    wire = HttpConnection(sock)
+    """Open a tunnel through the proxy; raises one of FAILURES if it refuses."""
+    connection = HttpConnection(sock)
     headers = {"Host": target, **_proxy_headers(proxy)}
-    wire.send(render("CONNECT", target, headers, None), _CONNECT_SECONDS)
-    if wire.status != 200:
-        raise ConnectionError(f"the proxy {proxy.hostname} answered {wire.status}")
+    connection.send(render("CONNECT", target, headers, None), _CONNECT_SECONDS)
+    if connection.status != 200:
+        raise ConnectionError(f"the proxy {proxy.hostname} answered {connection.status}")
 
 
 def _proxy_headers(proxy: SplitResult) -> dict[str, str]:

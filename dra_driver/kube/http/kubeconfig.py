@@ -1,7 +1,7 @@
-"""Access by a kubeconfig. No other file imports ``kubernetes``.
+"""The configuration from a kubeconfig. No other file imports ``kubernetes``.
 
-The official client knows every way in which a kubeconfig can name a user (plugins among them), and
-takes 20 MiB. So this module is imported where a kubeconfig is named, which is not in a pod.
+The official client supports everything that a kubeconfig can contain (plugins, for example), and
+takes 20 MiB of memory. So this module is only imported with a kubeconfig, never in a pod.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dra_driver.model.errors import InvalidValue
 
 
 def by_kubeconfig(path: Path) -> ClusterConfig:
-    """As the file's current context says; raises InvalidValue where that cannot be used."""
+    """By the file's current context; raises InvalidValue if that cannot be used."""
     found = Configuration()
     try:
         load_kube_config(str(path), client_configuration=found, persist_config=False)
-        return _access(found)
+        return _cluster_config(found)
     except (ConfigException, OSError) as error:
         raise InvalidValue(
             f"no API server can be reached through {path}: {error}",
@@ -31,7 +31,7 @@ def by_kubeconfig(path: Path) -> ClusterConfig:
         ) from error
 
 
-def _access(found: Configuration) -> ClusterConfig:
+def _cluster_config(found: Configuration) -> ClusterConfig:
     data = found.ca_cert_data
     tls = trusting(found.ssl_ca_cert, data.decode() if isinstance(data, bytes) else data)
     if not found.verify_ssl or found.assert_hostname is False:
@@ -50,6 +50,6 @@ def _access(found: Configuration) -> ClusterConfig:
 def _token(found: Configuration) -> str:
     try:
         bearer = found.auth_settings().get("BearerToken")
-    except ConfigException as error:  # a plugin or a file is asked again now and then
+    except ConfigException as error:  # a plugin or a file failed
         raise ValueError(str(error)) from error
     return str(bearer["value"] or "").partition(" ")[2] if bearer else ""

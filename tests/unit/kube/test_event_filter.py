@@ -22,8 +22,8 @@ def sent_at(found: EventFilter, topic: Topic, until: int, note: str = "") -> lis
     times = []
     for now in range(until):
         text = note or str(now)
-        if not found.wait(topic, now) and found.is_news(topic, text, now):
-            found.sent(topic, text, now)
+        if not found.wait(topic, now) and found.is_due(topic, text, now):
+            found.on_sent(topic, text, now)
             times.append(now)
     return times
 
@@ -51,7 +51,7 @@ def test_an_object_that_was_quiet_for_long_begins_anew() -> None:
     found = EventFilter(WAITING)
     for other, now in ((ONE, 0.0), (ONE, 30.0), (Topic("v", "Failed"), 30.0 + 3601)):
         assert found.wait(other, now) == 0.0
-        found.sent(other, str(now), now)
+        found.on_sent(other, str(now), now)
     assert len(found) == 1
     assert found.wait(ONE, 30.0 + 3601) == 0.0
 
@@ -66,7 +66,7 @@ def test_a_thousand_waiting_pods_and_their_claims() -> None:
         now, topic = heapq.heappop(due)
         wait = found.wait(topic, now)
         if not wait:
-            found.sent(topic, str(now), now)
+            found.on_sent(topic, str(now), now)
             told.setdefault(topic, now)
             hours[int(now // 3600)] += 1
         heapq.heappush(due, (now + (wait or 1.0), topic))
@@ -81,7 +81,7 @@ def test_all_together_have_a_rate_whoever_asks_how_often() -> None:
     for now in range(20):
         for topic in topics(200):
             if not found.wait(topic, now):
-                found.sent(topic, str(now), now)
+                found.on_sent(topic, str(now), now)
                 sent += 1
     assert sent <= 50 + 20 * 5
 
@@ -90,10 +90,10 @@ def test_a_new_topic_does_not_wait_for_repetitions() -> None:
     found = EventFilter(WAITING)
     known = topics(500)
     for topic in known:
-        found.sent(topic, "why", 0.0)
+        found.on_sent(topic, "why", 0.0)
     for topic in known:
         if not found.wait(topic, 30.0):
-            found.sent(topic, "another", 30.0)
+            found.on_sent(topic, "another", 30.0)
     assert found.wait(known[-1], 30.0) > 0
     assert found.wait(Topic("new", "Failed"), 30.0) == 0.0
 
@@ -101,7 +101,7 @@ def test_a_new_topic_does_not_wait_for_repetitions() -> None:
 def test_what_has_to_wait_for_others_does_not_come_back_at_once() -> None:
     found = EventFilter(WAITING)
     for topic in topics(500):
-        found.sent(topic, "why", 0.0)
+        found.on_sent(topic, "why", 0.0)
     waits = [found.wait(Topic(f"new{number}", "Failed"), 0.0) for number in range(1000)]
     assert len({round(each, 3) for each in waits}) == 1000
     assert max(waits) < 60
@@ -111,10 +111,10 @@ def test_what_was_sent_long_ago_takes_no_memory() -> None:
     """Else a controller that runs for months has the notes of all pods that ever waited."""
     found = EventFilter(WAITING)
     for number, topic in enumerate(topics(1000)):
-        found.sent(topic, "why", number * 10.0)
+        found.on_sent(topic, "why", number * 10.0)
     assert len(found) <= 361
     for now in range(100_000, 101_000):
-        found.sent(ONE, str(now), now)
+        found.on_sent(ONE, str(now), now)
     assert len(found) == 1
 
 
@@ -129,8 +129,8 @@ def test_who_makes_objects_all_the_time_leaves_no_other_namespace_untold() -> No
             if left := found.wait(topic, now):
                 retries.append((now + left, topic))
             else:
-                found.sent(topic, "why", now)
+                found.on_sent(topic, "why", now)
         if tick % 500 == 250:
             quiet = Topic(f"v{tick}", "Failed", "quiet")
             assert found.wait(quiet, now) == 0.0
-            found.sent(quiet, "why", now)
+            found.on_sent(quiet, "why", now)

@@ -51,7 +51,7 @@ def test_a_crowd_that_reads_metrics_keeps_nobody_from_probes() -> None:
             reader.join()
         server.stop()
     refused = [text for status, text in answers if status == 503]
-    assert set(refused) == {"too many others read the metrics"}
+    assert set(refused) == {"too many clients read the metrics"}
     assert any(status == 200 and "made 1.0" in text for status, text in answers)
 
 
