@@ -12,6 +12,7 @@ from typing import Any, Final
 from controller.allocator.device import Device
 from controller.allocator.taints import TaintRule
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.hidden_device import reveal_taints
 from dra_driver.model.names import DRIVER
 
 Slice = Mapping[str, Any]
@@ -182,7 +183,7 @@ def _check_node(name: str, node: str, slices: Iterable[Slice]) -> None:
 
 
 def _devices(pool: str, slices: Sequence[Slice], rules: Sequence[TaintRule]) -> tuple[Device, ...]:
-    listed = [entry for each in slices for entry in each["spec"].get("devices") or ()]
+    listed = [entry for each in slices for entry in _entries(each["spec"])]
     twice = [name for name, count in Counter(e["name"] for e in listed).items() if count > 1]
     if twice:
         raise InvalidValue(f"pool {pool} is invalid: it lists device {min(twice)} twice")
@@ -191,3 +192,9 @@ def _devices(pool: str, slices: Sequence[Slice], rules: Sequence[TaintRule]) -> 
         taints = [rule.taint for rule in rules if rule.selects(pool, entry["name"])]
         found.append(Device.parse(pool, entry, taints))
     return tuple(found)
+
+
+def _entries(spec: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """A hidden slice has attributes in place of taints."""
+    devices = spec.get("devices") or ()
+    return devices if spec.get("nodeName") else map(reveal_taints, devices)

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field
 
 from dra_driver.agent.lifecycle.serving_mode import ModeSetting
+from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.config.loader import Settings
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
@@ -49,6 +50,11 @@ class AgentSettings(Settings):
         default="auto",
         description="how pods get GCUs: dra (ResourceClaims), device-plugin (extended resources), "
         "or auto, by what server and kubelet offer",
+    )
+    slice_form: SliceForm = Field(
+        default=SliceForm.VISIBLE,
+        description="what keeps kube-scheduler from allocating: visible (taints; Kubernetes 1.36 "
+        "or newer), or hidden (ResourceSlices that are offered to no node)",
     )
     host_root: AbsolutePath = Field(
         default=Path("/"),

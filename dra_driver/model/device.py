@@ -73,8 +73,8 @@ def card_attributes(card: Card, mode: Mode, *, sips: int | None = None) -> dict[
     return {
         names.ATTR_TYPE: {"string": mode.value},
         names.ATTR_CARD: {"string": str(card.address)},
-        names.ATTR_MODEL: {"string": _clip(card.model)},
-        names.ATTR_UUID: {"string": _clip(card.uuid)},
+        names.ATTR_MODEL: {"string": attribute_text(card.model)},
+        names.ATTR_UUID: {"string": attribute_text(card.uuid)},
         names.ATTR_MEMORY_MIB: {"int": card.memory_mib},
         names.ATTR_PCI_BUS_ID: {"string": str(card.address)},
         **optional,
@@ -96,5 +96,6 @@ def taint(key: str, value: str, *, evicts: bool = False) -> dict[str, str]:
     return {"key": key, "effect": effect} | ({"value": value} if value else {})
 
 
-def _clip(text: str) -> str:
+def attribute_text(text: str) -> str:
+    """The start of the text that a string attribute holds: 64 bytes."""
     return text.encode()[:_STRING_ATTRIBUTE_BYTES].decode(errors="ignore")

@@ -48,19 +48,20 @@ def secret(rendered: Rendered, name: str) -> dict[str, bytes]:
     [
         ({}, "1.36.3", False),
         ({}, "1.30.14", True),
-        ({}, "1.35.9", True),
+        ({}, "1.33.9", True),
+        ({}, "1.34.4", False),
         ({"mode": "device-plugin"}, "1.36.3", True),
         ({"mode": "dra"}, "1.36.3", False),
     ],
-    ids=["DRA", "1.30", "1.35", "chosen", "DRA chosen"],
+    ids=["DRA", "1.30", "1.33", "1.34", "chosen", "DRA chosen"],
 )
 def test_one_of_two_ways_is_installed(
     helm: Helm, values: Values, version: str, has_extender: bool
 ) -> None:
     rendered = helm.render(values, f"--kube-version={version}")
     kinds = {each["kind"] for each in rendered}
-    assert ("Service" in kinds) is has_extender
-    assert ("Secret" in kinds) is has_extender
+    names = {each["metadata"]["name"] for each in rendered if each["kind"] in {"Service", "Secret"}}
+    assert any("-extender" in name for name in names) is has_extender
     assert (not kinds & OF_DRA) is has_extender
     deployment = rendered.one("Deployment")["spec"]
     assert deployment["replicas"] == (1 if has_extender else 2)

@@ -36,6 +36,14 @@ LEFT_TO_THE_PROGRAM = {
         "extender_key",
         "extender_client_authority",
         "extender_client_subject",
+        # Of the webhook, which serves before Kubernetes 1.36.
+        "webhook_certificate",
+        "webhook_key",
+        "webhook_port",
+        "webhook_device_classes",
+        "webhook_scheduler_names",
+        "webhook_scheduler_name",
+        "webhook_drop_node_selector",
     },
 }
 # What the pods differ in from a program started by hand.

@@ -125,7 +125,12 @@ def test_the_schema_knows_the_shipped_machines() -> None:
 @pytest.mark.parametrize(
     ("values", "flags", "message"),
     [
-        ({"mode": "dra"}, ("--kube-version=1.35.9",), "needs 1.36 or newer"),
+        ({"mode": "dra"}, ("--kube-version=1.33.9",), "needs 1.34 or newer"),
+        (
+            {"mode": "dra", "sliceForm": "visible"},
+            ("--kube-version=1.35.9",),
+            "sliceForm is visible, which needs 1.36 or newer",
+        ),
         (
             {"simulation": {"enabled": True}, "efsmi": {"runtimeClassName": "enflame"}},
             (),
@@ -154,6 +159,7 @@ def test_the_schema_knows_the_shipped_machines() -> None:
     ],
     ids=[
         "an older server",
+        "a server without taints",
         "a simulation with the vendor's runtime",
         "a policy on a server before them",
         "the vendor's scheduler in place of itself",
@@ -181,7 +187,9 @@ def test_a_scheduler_in_place_of_itself_matters_to_limits_that_become_claims_alo
     assert helm.render(values, *flags).agent
 
 
-@pytest.mark.parametrize("version", ["1.36.0", "1.36.3-rc.0", "1.37.1", "v1.36.2-gke.100"])
+@pytest.mark.parametrize(
+    "version", ["1.34.4", "1.35.9", "1.36.0", "1.36.3-rc.0", "1.37.1", "v1.36.2-gke.100"]
+)
 def test_newer_servers_are_taken(helm: Helm, version: str) -> None:
     assert helm.render({}, f"--kube-version={version}").agent
 

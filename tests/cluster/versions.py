@@ -20,6 +20,7 @@ SOURCES = Path(__file__).parent / "programs"
 DEFAULT_KUBERNETES = "1.36.3"
 OLD_KUBERNETES = "1.30.14"  # stands for all clusters that have no DRA
 NEXT_KUBERNETES = "1.37.1"
+OLDEST_WITH_CLAIMS = "1.34.4"  # the first minor version that serves resource.k8s.io/v1
 
 CHOICE = "GCU_DRA_KUBERNETES"
 """The environment variable for the version of those fixtures that name none; the Makefile sets it
@@ -57,6 +58,9 @@ RELEASES: Mapping[str, Release] = {
     # Its DRA is alpha, off, and of a kind that exists no more; its nftables are alpha, too.
     OLD_KUBERNETES: Release(dra=False, proxy=("--feature-gates=NFTablesProxyMode=true",)),
     NEXT_KUBERNETES: Release(kubelet={"failCgroupV1": False}),
+    # Their kubelets know the field and allow cgroup v1 by default, too (1.34), or not (1.35).
+    OLDEST_WITH_CLAIMS: Release(),
+    "1.35.4": Release(kubelet={"failCgroupV1": False}),
 }
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import cast
 
-from dra_driver.agent.slices.publisher import Publisher, own_slices
+from dra_driver.agent.slices.publisher import Publisher
+from dra_driver.agent.slices.slice_watcher import own_slices
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import RESOURCE_SLICES

@@ -11,13 +11,14 @@ import pytest
 
 from controller.leaderelection.fence import Fence
 from controller.write.writer import Writer
-from dra_driver.agent.slices.slices import desired_slices
+from dra_driver.agent.slices.slices import SliceForm, desired_slices, hidden_name
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claim import Object, allocation
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import ANNOTATION_TERM, DRIVER, FINALIZER
+from dra_driver.model.hidden_device import hide
+from dra_driver.model.names import ANNOTATION_TERM, DRIVER, FINALIZER, pool_name
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.attempts import Stage, is_refused, staged
@@ -34,6 +35,8 @@ RESERVED = {"resource": "pods", "name": "pod", "uid": "1"}
 BARE: Object = {key: value for key, value in whole(0x0D).items() if key != "taints"}
 
 UNTAINTED = rf"publishes devices with the taint {DRIVER}/allocated-by=controller:NoSchedule only"
+HIDDEN: Object = {"nodeName": None, "nodeSelector": {"nodeSelectorTerms": [{}]}}
+NOT_ITS_NODE = r"the agent on node '.*' may not write a slice of driver"
 NOT_ITS_NAME = r"may not write the slice '.*': its slices are .*000 to 015"
 OWN_DRIVER = "allocates and releases devices of its own driver only"
 IN_STATUS = "changes neither reservedFor nor devices in the status of an allocated claim"
@@ -86,6 +89,44 @@ AGENT: Cases = {
     "take a name of another node": (
         lambda s: s.make_slice(name=f"{s.other}-{DRIVER}-000"),
         NOT_ITS_NAME,
+    ),
+    "hide a slice under the name of a visible one": (
+        lambda s: s.make_slice(**HIDDEN),
+        NOT_ITS_NAME,
+    ),
+    "publish a visible slice under the name of a hidden one": (
+        lambda s: s.make_slice(name=hidden_name(s.own, 0)),
+        NOT_ITS_NAME,
+    ),
+    "hide a slice under the name of another node": (
+        lambda s: s.make_slice(name=hidden_name(s.other, 0), **HIDDEN),
+        NOT_ITS_NAME,
+    ),
+    "hide a seventeenth slice": (
+        lambda s: s.make_slice(name=hidden_name(s.own, 16), **HIDDEN),
+        NOT_ITS_NAME,
+    ),
+    "hide a slice in the pool of another node": (
+        lambda s: s.make_slice(
+            name=hidden_name(s.own, 0),
+            pool={"name": pool_name(s.other), "generation": 1, "resourceSliceCount": 1},
+            **HIDDEN,
+        ),
+        NOT_ITS_NODE,
+    ),
+    "offer a slice to nodes by their labels": (
+        lambda s: s.make_slice(
+            name=hidden_name(s.own, 0),
+            nodeName=None,
+            nodeSelector={
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+            },
+        ),
+        NOT_ITS_NODE,
+    ),
+    "offer a slice to all nodes": (
+        lambda s: s.make_slice(name=hidden_name(s.own, 0), nodeName=None, allNodes=True),
+        NOT_ITS_NODE,
     ),
 }
 
@@ -250,6 +291,13 @@ def test_the_agent_publishes_sixteen_slices(agent: Stage) -> None:
         agent.thief.create(RESOURCE_SLICES, body, dry_run=True)
 
 
+def test_the_agent_hides_slices_and_deletes_them(agent: Stage) -> None:
+    for number in (0, 15):
+        name = hidden_name(agent.own, number)
+        agent.make_slice(name=name, devices=[hide(whole(0x0D))], **HIDDEN)
+        agent.delete(RESOURCE_SLICES, name)
+
+
 def test_programs_report_in_their_own_names(agent: Stage, controller: Stage) -> None:
     agent.report(f"{DRIVER}/agent")
     controller.report(f"{DRIVER}/controller")
@@ -286,6 +334,9 @@ def test_a_node_with_a_long_name_publishes_as_others_do(
     node = api.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": long}})
     kubeconfig = driver.kubeconfig("agent", tmp_path / "kubeconfig", node=long)
     thief = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
+    for form in SliceForm:
+        [wanted] = desired_slices(node, [whole(0x0D)], 1, form)
+        thief.create(RESOURCE_SLICES, wanted, dry_run=True)
     [wanted] = desired_slices(node, [whole(0x0D)], 1)
     thief.create(RESOURCE_SLICES, wanted, dry_run=True)
     others = wanted["metadata"]["name"].replace(node["metadata"]["uid"][:8], "01234567")

@@ -71,8 +71,19 @@ mutating admission policies.
 
 {{/* Not empty where pods get GCUs by ResourceClaims, as the programs themselves decide it: DRA can be switched off. */}}
 {{- define "gcu.dra" -}}
-{{- $has := and (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "resource.k8s.io/v1") -}}
+{{- $has := and (semverCompare ">=1.34.0-0" .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "resource.k8s.io/v1") -}}
 {{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") $has) -}}true{{- end -}}
+{{- end -}}
+
+{{/*
+What keeps kube-scheduler from allocating: `visible` or `hidden` slices. A setting, not a discovery by the agents: while a
+cluster is upgraded, its API server may know device taints that its kube-scheduler ignores.
+*/}}
+{{- define "gcu.sliceForm" -}}
+{{- if ne .Values.sliceForm "auto" -}}{{ .Values.sliceForm }}
+{{- else if semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version -}}visible
+{{- else -}}hidden
+{{- end -}}
 {{- end -}}
 
 {{/*

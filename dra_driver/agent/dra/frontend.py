@@ -60,6 +60,7 @@ class DraFrontend:
             settings.node_name,
             devices=FailingTaints(desired, context.failures, ledger=ledger),
             held=lambda: claimed_cards(ledger()),
+            form=settings.slice_form,
             evict=settings.evicting,
             publish_lock=PublishLock(settings.state_directory / "locks" / "publisher.lock"),
             published=published,

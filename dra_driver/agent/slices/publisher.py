@@ -9,18 +9,17 @@ from typing import Protocol
 
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.agent.slices.publish_lock import PublishLock
-from dra_driver.agent.slices.slice_cache import SliceCache, devices_of
+from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
+from dra_driver.agent.slices.slice_watcher import SliceWatcher
 from dra_driver.agent.slices.slice_writer import SliceWriter
-from dra_driver.agent.slices.slices import Object
+from dra_driver.agent.slices.slices import MAX_DEVICES, Object, SliceForm, devices_of
 from dra_driver.agent.sources import DesiredSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict
-from dra_driver.kube.preflight import check_server
-from dra_driver.kube.resources import NODES, RESOURCE_SLICES
-from dra_driver.kube.watch import Reflector
+from dra_driver.kube.preflight import check_server, check_visible
+from dra_driver.kube.resources import NODES
 from dra_driver.model.errors import GcuError
-from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.logs import new_call
 from dra_driver.telemetry.program import Deadline
@@ -32,11 +31,6 @@ logger = logging.getLogger(__name__)
 # Seconds. After a claim's end the device of a lost card can go, and nothing wakes the publisher.
 _COMPARE_EVERY = 60.0
 _TRY_LOCK_EVERY = 1.0  # seconds, while another agent publishes
-
-
-def own_slices(node: str) -> str:
-    """The field selector of this driver's slices of `node`."""
-    return f"spec.nodeName={node},spec.driver={DRIVER}"
 
 
 class CardsInUse(Protocol):
@@ -70,6 +64,7 @@ class Publisher(Background):
         *,
         devices: DesiredSource,
         held: CardsInUse,
+        form: SliceForm = SliceForm.VISIBLE,
         evict: Collection[str] = (),
         publish_lock: PublishLock | None = None,
         published: SliceCache | None = None,
@@ -93,9 +88,9 @@ class Publisher(Background):
         self.published = published or SliceCache()
         self.published.on_change.subscribe(self.wake)
         self._writer = SliceWriter(api, self.published)
-        self._reflector = Reflector(
-            api, RESOURCE_SLICES, self.published, field_selector=own_slices(node_name)
-        )
+        self._form = form
+        self._watcher = SliceWatcher(api, node_name, form, self.published)
+        self._other_form_read = False
         self._server_checked = False
         self._node: Object | None = None
         self._written: Devices | None = None
@@ -105,8 +100,8 @@ class Publisher(Background):
     @property
     def problem(self) -> str | None:
         """Why the slices may differ from the cards; None if they are equal."""
-        if self._failure or self._reflector.problem:
-            return self._failure or self._reflector.problem
+        if self._failure or self._watcher.problem:
+            return self._failure or self._watcher.problem
         if not self._published_once and not self._stands_by:
             return "the cards have not been published yet"
         if self.published.slices is None:
@@ -116,19 +111,19 @@ class Publisher(Background):
     def start(self) -> None:
         """Watch the slices and publish, each in its own thread."""
         self._woken.set()
-        self._reflector.start()
+        self._watcher.start()
         super().start()
 
     def stop(self, timeout: float) -> None:
         """End the threads within `timeout` seconds; the slices stay, as the node's cards do."""
         deadline = Deadline(timeout)
         super().stop(deadline.left())
-        self._reflector.stop(deadline.left())
+        self._watcher.stop(deadline.left())
         if self._publish_lock is not None and not super().is_alive():
             self._publish_lock.release()
 
     def is_alive(self) -> bool:
-        return super().is_alive() and self._reflector.is_alive()
+        return super().is_alive() and self._watcher.is_alive()
 
     def wake(self) -> None:
         """Compare now."""
@@ -156,20 +151,33 @@ class Publisher(Background):
         Raises KubeError, PublicationError if the server dropped a part, Refused for a server that
         is too old, and JournalError if the cards in use are unknown.
         """
-        if not self._server_checked:
-            check_server(self._api.server_version())
-            self._server_checked = True
-        devices, current = self._devices(), self.published.slices
+        self._check_server()
+        if self.published.slices is not None and not self._other_form_read:
+            self.published.unwatched = tuple(self._watcher.unwatched())
+            self._other_form_read = True
+        devices, current = self._devices(), self.published.all_slices
         if devices is None or current is None:
             return None
         wanted = with_layouts_in_use(devices, devices_of(current), self._held(), evict=self._evict)
-        if self._node is None or diff_slices(self._node, wanted, current):
+        if not self._watcher.watch(-(-len(wanted) // MAX_DEVICES)):
+            return None  # the new watches wake the publisher
+        if self._node is None or diff_slices(self._node, wanted, current, self._form):
             # Read again before each write: slices are deleted with their Node, and a new Node
             # of that name has another UID.
             self._node = self._api.get(NODES, self._node_name)
-        changes = diff_slices(self._node, wanted, current)
+        changes = diff_slices(self._node, wanted, current, self._form)
         self._writer.apply(changes)
+        self.published.unwatched = ()
         return changes
+
+    def _check_server(self) -> None:
+        if self._server_checked:
+            return
+        version = self._api.server_version()
+        check_server(version)
+        if self._form is SliceForm.VISIBLE:
+            check_visible(version)
+        self._server_checked = True
 
     def _attempt(self) -> bool:
         """Whether no back-off is needed: nothing was written, or devices that had changed."""
@@ -199,6 +207,8 @@ class Publisher(Background):
 
     def _acquire_publish_lock(self) -> bool:
         ours = self._publish_lock is None or self._publish_lock.try_acquire()
+        if not ours:
+            self._other_form_read = False  # the other agent may write slices of that form
         if ours == self._stands_by:
             logger.info(
                 "publishing from now on" if ours else "another agent publishes; this one stands by"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.slices.slices import devices_of
 from dra_driver.kube.api import Change
 from dra_driver.model.claim import Object
 from dra_driver.util.hooks import ChangeHook
@@ -24,24 +25,52 @@ class SliceCache:
         self.on_change = ChangeHook()
         self._lock = threading.Lock()
         self._slices: dict[str, Object] | None = None
+        self._unlisted: set[str] = set()
         self._deleted: set[str] = set()  # UIDs, since the last list
+        self.unwatched: tuple[Object, ...] = ()
+        """Slices that no watch delivers, as they were read before the first write: those of the
+        other form. They are obsolete."""
 
     @property
     def slices(self) -> tuple[Object, ...] | None:
         """All of them, sorted by name; None until they were listed."""
         with self._lock:
-            known = self._slices
+            known = None if self._unlisted else self._slices
             return None if known is None else tuple(known[name] for name in sorted(known))
 
     @property
     def devices(self) -> Devices:
         """The published devices; none until the slices were listed."""
-        return devices_of(self.slices or ())
+        return devices_of((*self.unwatched, *(self.slices or ())))
+
+    @property
+    def all_slices(self) -> tuple[Object, ...] | None:
+        """The `unwatched` slices, too; None until the others were listed."""
+        slices = self.slices
+        if slices is None:
+            return None
+        names = {_name(each) for each in slices}
+        return (*(each for each in self.unwatched if _name(each) not in names), *slices)
 
     def on_replace(self, items: Sequence[Object]) -> None:
         with self._lock:
             self._slices = {_name(each): each for each in items}
             self._deleted.clear()
+        self.on_change()
+
+    def expect(self, name: str) -> None:
+        """The slice of that name is listed and watched by itself, with `on_listed`."""
+        with self._lock:
+            self._slices = self._slices or {}
+            self._unlisted.add(name)
+
+    def on_listed(self, name: str, items: Sequence[Object]) -> None:
+        """That is all there is under the name: one slice, or none."""
+        with self._lock:
+            self._unlisted.discard(name)
+            known = self._listed()
+            known.pop(name, None)
+            known |= {_name(each): each for each in items}
         self.on_change()
 
     def on_event(self, change: Change, obj: Object) -> None:
@@ -72,11 +101,6 @@ class SliceCache:
         # A reflector lists before it watches, and the publisher writes after the list.
         assert self._slices is not None
         return self._slices
-
-
-def devices_of(slices: Iterable[Object]) -> Devices:
-    """The devices in these slices."""
-    return [device for each in slices for device in each["spec"].get("devices", ())]
 
 
 def _name(obj: Object) -> str:

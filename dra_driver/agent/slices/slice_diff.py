@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dra_driver.agent.slices.slices import Object, desired_slices
+from dra_driver.agent.slices.slices import Object, SliceForm, desired_slices, is_hidden
 from dra_driver.model.names import pool_name
 
 _TIME = "timeAdded"
@@ -15,7 +15,8 @@ _LAST_GENERATION: Final = 2**63 - 1  # resource.k8s.io/v1, ResourcePool.generati
 
 @dataclass(frozen=True, slots=True)
 class SliceDiff:
-    """The writes, in the order in which they must be made: deletions, updates, creations.
+    """The writes, in the order in which they must be made: deletions, updates, creations, and the
+    deletion of superseded slices: hidden ones, once there are visible ones.
 
     `desired` are all slices that the server should have afterwards.
     """
@@ -24,15 +25,20 @@ class SliceDiff:
     delete: tuple[Object, ...] = ()
     update: tuple[Object, ...] = ()
     create: tuple[Object, ...] = ()
+    superseded: tuple[Object, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.delete or self.update or self.create)
+        return bool(self.delete or self.update or self.create or self.superseded)
 
 
 def diff_slices(
-    node: Mapping[str, Any], devices: Sequence[Object], current: Sequence[Object]
+    node: Mapping[str, Any],
+    devices: Sequence[Object],
+    current: Sequence[Object],
+    form: SliceForm = SliceForm.VISIBLE,
 ) -> SliceDiff:
-    """The writes that publish `devices`, if `current` are this driver's slices of that node.
+    """The writes that publish `devices` in that form, if `current` are this driver's slices of that
+    node, in either form.
 
     A change of one slice keeps the pool's generation. A change of several slices, or of their
     number, needs the next generation: no reader must take half a change for the pool.
@@ -45,18 +51,22 @@ def diff_slices(
         if s["spec"]["pool"]["name"] == pool and s["spec"]["pool"]["generation"] < _LAST_GENERATION
     }
     generation = max((s["spec"]["pool"]["generation"] for s in in_pool.values()), default=1)
-    desired = desired_slices(node, devices, generation)
+    desired = desired_slices(node, devices, generation, form)
     known = {_name(s): in_pool[_name(s)] for s in desired if _name(s) in in_pool}
     different = [s for s in desired if not _same(s, known.get(_name(s)))]
     obsolete = [s for s in current if known.get(_name(s)) is not s]
+    # Visible slices do not stay until there are hidden ones: beside a server that needs hidden
+    # slices kube-scheduler would allocate their devices.
+    superseded = [s for s in obsolete if form is SliceForm.VISIBLE and is_hidden(s)]
     only_one_updated = len(different) == 1 and not obsolete and len(known) == len(desired)
     if current and (different or obsolete) and not only_one_updated:
-        different = desired = desired_slices(node, devices, generation + 1)
+        different = desired = desired_slices(node, devices, generation + 1, form)
     return SliceDiff(
         desired=tuple(desired),
-        delete=tuple(obsolete),
+        delete=tuple(s for s in obsolete if s not in superseded),
         update=tuple(_as_update_of(known[_name(s)], s) for s in different if _name(s) in known),
         create=tuple(s for s in different if _name(s) not in known),
+        superseded=tuple(superseded),
     )
 
 

@@ -43,6 +43,8 @@ class SliceWriter:
             self._replace(updated)
         for created in changes.create:
             self._create(created)
+        for superseded in changes.superseded:
+            self._delete(superseded)
 
     def _replace(self, wanted: Object) -> None:
         try:

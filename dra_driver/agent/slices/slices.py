@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
 
+from dra_driver.model.hidden_device import hide, reveal
 from dra_driver.model.names import DRIVER, pool_name
 
 API_VERSION = "resource.k8s.io/v1"
@@ -12,11 +15,28 @@ API_VERSION = "resource.k8s.io/v1"
 MAX_DEVICES = 64
 _MAX_NAME = 253
 
+_NO_NODE: Final[Mapping[str, Any]] = {"nodeSelectorTerms": [{}]}
+"""A NodeSelector (core/v1) whose one term is empty: valid, and it matches no node."""
+
 Object = dict[str, Any]
 
 
+class SliceForm(StrEnum):
+    """What keeps kube-scheduler from allocating the devices of a slice.
+
+    A visible slice names its node, and its devices are tainted. A hidden slice is offered to no
+    node; only its pool's name says which node it belongs to.
+    """
+
+    VISIBLE = "visible"
+    HIDDEN = "hidden"
+
+
 def desired_slices(
-    node: Mapping[str, Any], devices: Sequence[Object], generation: int
+    node: Mapping[str, Any],
+    devices: Sequence[Object],
+    generation: int,
+    form: SliceForm = SliceForm.VISIBLE,
 ) -> list[Object]:
     """The slices that publish `devices` for `node` (a Node object, their owner).
 
@@ -24,13 +44,16 @@ def desired_slices(
     Without devices there is one empty slice: it shows that the agent has read the node.
     """
     name = node["metadata"]["name"]
+    hidden = form is SliceForm.HIDDEN
+    if hidden:
+        devices = [hide(each) for each in devices]
     chunks = [devices[i : i + MAX_DEVICES] for i in range(0, len(devices), MAX_DEVICES)] or [[]]
     return [
         {
             "apiVersion": API_VERSION,
             "kind": "ResourceSlice",
             "metadata": {
-                "name": slice_name(node, index),
+                "name": hidden_name(name, index) if hidden else slice_name(node, index),
                 "ownerReferences": [
                     {
                         "apiVersion": "v1",
@@ -43,7 +66,7 @@ def desired_slices(
             },
             "spec": {
                 "driver": DRIVER,
-                "nodeName": name,
+                **({"nodeSelector": _NO_NODE} if hidden else {"nodeName": name}),
                 "pool": {
                     "name": pool_name(name),
                     "generation": generation,
@@ -65,6 +88,38 @@ def slice_name(node: Mapping[str, Any], index: int) -> str:
         start = name[: _MAX_NAME - len(suffix) - 9].rstrip(".-")
         name = f"{start}-{node['metadata']['uid'][:8]}"
     return f"{name}{suffix}"
+
+
+def hidden_name(node: str, index: int) -> str:
+    """``<node>-gcu.enflame.com-hidden-000``: the agent watches hidden slices by these names,
+    because no field selector finds the slices of a node that they do not name. A node name too long
+    for that is cut, and a hash makes it unique."""
+    suffix = f"-{DRIVER}-hidden-{index:03d}"
+    if len(node) + len(suffix) > _MAX_NAME:
+        digest = hashlib.sha256(node.encode()).hexdigest()[:8]
+        node = f"{node[: _MAX_NAME - len(suffix) - 9].rstrip('.-')}-{digest}"
+    return f"{node}{suffix}"
+
+
+def is_hidden(published: Mapping[str, Any]) -> bool:
+    """Whether the slice names no node."""
+    return not published["spec"].get("nodeName")
+
+
+def devices_of(slices: Iterable[Object]) -> list[Object]:
+    """The devices of a node's slices with all their fields, in either form. If a device is in two
+    slices, as during a change of form, the slice of the newer generation counts."""
+    found: dict[str, Object] = {}
+    for each in sorted(slices, key=_generation):
+        devices = each["spec"].get("devices", ())
+        found |= {
+            device["name"]: reveal(device) if is_hidden(each) else device for device in devices
+        }
+    return list(found.values())
+
+
+def _generation(published: Object) -> int:
+    return int(published["spec"]["pool"]["generation"])
 
 
 def dropped_fields(sent: Any, stored: Any, path: str = "") -> list[str]:

@@ -254,7 +254,8 @@ def test_slices_are_counted_by_what_stands_published(node: Node) -> None:
     agent = node.started()
     assert "of the 6 slices" in prepare(node, slices("one", 0, 8))
     shared = {"name": "shared-0000-0d-00-0", "capacity": {"slices": {"value": "8"}}}
-    published = {"metadata": {"name": "s", "uid": "u"}, "spec": {"devices": [shared]}}
+    spec = {"nodeName": "n1", "pool": {"generation": 1}, "devices": [shared]}
+    published = {"metadata": {"name": "s", "uid": "u"}, "spec": spec}
     agent._dra._publisher.published.on_replace([published])
     assert prepare(node, slices("one", 0, 8)) == ""
 

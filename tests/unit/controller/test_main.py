@@ -50,5 +50,5 @@ def test_what_serves(mode: str, server: Server, front: type) -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     settings = ControllerSettings.model_validate({"mode": "dra"})
-    with pytest.raises(Refused, match="does not keep device taints"):
-        front_of(settings, cast("Api", Server(35)))
+    with pytest.raises(Refused, match="does not serve resource"):
+        front_of(settings, cast("Api", Server(33)))

@@ -61,8 +61,9 @@ NEW, OLD = "v1.36.3", "v1.30.14"
     [
         (Cluster(NEW, NEW), "auto", DRA, True, "the server is v1.36.3, the kubelet v1.36.3"),
         (Cluster(OLD, OLD), "auto", PLUGIN, False, "the server is v1.30.14, and DRA is used from"),
-        (Cluster("v1.35.9", OLD), "auto", PLUGIN, False, "the server is v1.35.9"),
-        (Cluster(NEW, "v1.35.9"), "auto", PLUGIN, True, "the kubelet is v1.35.9, and DRA is used"),
+        (Cluster("v1.33.9", OLD), "auto", PLUGIN, False, "the server is v1.33.9"),
+        (Cluster("v1.34.4", "v1.34.4"), "auto", DRA, True, "the server is v1.34.4"),
+        (Cluster(NEW, "v1.33.9"), "auto", PLUGIN, True, "the kubelet is v1.33.9, and DRA is used"),
         (
             Cluster(NEW, NEW, serves_dra=False),
             "auto",
@@ -79,6 +80,7 @@ NEW, OLD = "v1.36.3", "v1.30.14"
         "new",
         "old",
         "both old",
+        "the oldest with claims",
         "kubelet behind",
         "DRA switched off",
         "newer",

@@ -11,6 +11,7 @@ import pytest
 
 from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.publisher import Publisher
+from dra_driver.agent.slices.slices import MAX_DEVICES, SliceForm, hidden_name
 from dra_driver.kube.api import Api, Change, ServerVersion
 from dra_driver.kube.errors import (
     AlreadyExists,
@@ -21,14 +22,21 @@ from dra_driver.kube.errors import (
     Unavailable,
 )
 from dra_driver.model.claim import Object
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.device import parse_device_name, taint
 from dra_driver.model.errors import GcuError, JournalError
+from dra_driver.model.names import (
+    ALLOCATOR_CONTROLLER,
+    TAINT_ALLOCATED_BY,
+    TAINT_CHANGING,
+    TAINT_UNHEALTHY,
+)
 from dra_driver.model.pci import PciAddress
 from dra_driver.util.backoff import Backoff
 from tests.unit.agent.objects import device, published
 from tests.unit.agent.scripted_api import ScriptedApi
 
-FIRST = ["version", "get nodes", "dry run", "create"]
+ALLOCATED_BY = taint(TAINT_ALLOCATED_BY, ALLOCATOR_CONTROLLER)
+FIRST = ["version", "list", "get nodes", "dry run", "create"]
 UNPUBLISHED = "the cards have not been published yet"
 
 
@@ -36,7 +44,12 @@ class Rig:
     """A publisher whose thread is the test's own, and which stops when `waits` are over."""
 
     def __init__(
-        self, api: ScriptedApi, *, waits: int = 0, publish_lock: PublishLock | None = None
+        self,
+        api: ScriptedApi,
+        *,
+        waits: int = 0,
+        publish_lock: PublishLock | None = None,
+        form: SliceForm = SliceForm.VISIBLE,
     ) -> None:
         self.api = api
         self.devices: Sequence[Object] | None = [device(1)]
@@ -49,6 +62,7 @@ class Rig:
             "n1",
             devices=self._devices,
             held=self._held,
+            form=form,
             publish_lock=publish_lock,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             wait=self._wait,
@@ -95,7 +109,7 @@ def test_the_first_publication_and_nothing_after_it() -> None:
 def test_a_restart_with_nothing_changed_writes_nothing() -> None:
     rig = Rig(ScriptedApi()).listed(*published(device(1)))
     rig.publisher.publish()
-    assert rig.api.calls == ["version", "get nodes"]
+    assert rig.api.calls == ["version", "list", "get nodes"]
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["no hardware", "no list"])
@@ -105,7 +119,7 @@ def test_what_is_unknown_is_not_published(listed: bool) -> None:
         rig.listed(*published(device(1)))
         rig.devices = None
     assert rig.publisher.publish() is None
-    assert rig.api.calls == ["version"]
+    assert rig.api.calls == ["version", *(["list"] if listed else [])]
     assert rig.publisher.problem == UNPUBLISHED
 
 
@@ -137,7 +151,7 @@ def test_a_refusal_is_told_and_tried_again_ever_more_slowly(
     rig = Rig(api, waits=9).listed()
     assert rig.run() == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert told in str(rig.publisher.problem)
-    assert len(api.calls) <= 4 * 9
+    assert len(api.calls) <= 4 * 9 + 1
 
 
 def test_publication_is_retried_until_the_server_has_it() -> None:
@@ -149,11 +163,22 @@ def test_publication_is_retried_until_the_server_has_it() -> None:
     assert rig.publisher.problem is None
 
 
-def test_a_server_that_is_too_old_is_refused_before_anything_is_written() -> None:
-    rig = Rig(ScriptedApi(), waits=2).listed()
-    rig.api.version = ServerVersion(1, 35, "v1.35.6")
+@pytest.mark.parametrize(
+    ("minor", "form", "remedy"),
+    [
+        (33, SliceForm.HIDDEN, "use Kubernetes 1.34 or newer"),
+        (33, SliceForm.VISIBLE, "use Kubernetes 1.34 or newer"),
+        (35, SliceForm.VISIBLE, "let the chart's sliceForm be auto"),
+    ],
+    ids=["no claims", "no claims, no taints", "no taints"],
+)
+def test_a_server_that_is_too_old_is_refused_before_anything_is_written(
+    minor: int, form: SliceForm, remedy: str
+) -> None:
+    rig = Rig(ScriptedApi(), waits=2, form=form).listed()
+    rig.api.version = ServerVersion(1, minor, f"v1.{minor}.6")
     rig.run()
-    assert "use Kubernetes 1.36 or newer" in str(rig.publisher.problem)
+    assert remedy in str(rig.publisher.problem)
     assert rig.api.calls == ["version", "version"]
 
 
@@ -163,7 +188,7 @@ def test_holdings_that_cannot_be_read_hold_publication_up() -> None:
     rig.held = JournalError("the disk is gone")
     rig.run()
     assert rig.publisher.problem == "the disk is gone"
-    assert rig.api.calls == ["version"]
+    assert rig.api.calls == ["version", "list"]
 
 
 def test_a_held_card_that_is_lost_keeps_its_device() -> None:
@@ -189,7 +214,7 @@ def test_a_race_is_compared_again_without_a_word(error: GcuError, writes: list[s
     rig.api.refusals.clear()
     assert rig.publisher._attempt()
     assert (before, rig.publisher.problem) == (UNPUBLISHED, None)
-    assert rig.api.calls == ["version", "get nodes", "replace", "get nodes", *writes]
+    assert rig.api.calls == ["version", "list", "get nodes", "replace", "get nodes", *writes]
 
 
 def test_somebody_who_writes_the_same_slices_all_the_time_sees_few_writes() -> None:
@@ -241,7 +266,7 @@ def test_of_two_agents_one_publishes_and_the_other_takes_over(tmp_path: Path) ->
     older.publisher.stop(0)
     newer.devices = [device(1), device(2)]
     assert newer.publisher._attempt()
-    assert newer.api.calls == ["version", "get nodes", "replace"]
+    assert newer.api.calls == ["version", "list", "get nodes", "replace"]
 
 
 def test_a_lock_that_cannot_be_taken_is_told_and_tried_again(tmp_path: Path) -> None:
@@ -254,3 +279,92 @@ def test_a_lock_that_cannot_be_taken_is_told_and_tried_again(tmp_path: Path) -> 
     (tmp_path / "locks").unlink()
     assert rig.publisher._attempt()
     assert rig.api.calls == FIRST
+
+
+CARD = PciAddress.parse("0000:01:00.0")
+HIDDEN = hidden_name("n1", 0)
+
+
+def hidden_rig(api: ScriptedApi) -> Rig:
+    """A publisher of hidden slices, which are all watched, and of which there are none yet."""
+    rig = Rig(api, form=SliceForm.HIDDEN)
+    rig.publisher.published.on_listed(HIDDEN, [])
+    return rig
+
+
+def names(slices: Sequence[Object]) -> list[str]:
+    return [each["metadata"]["name"] for each in slices]
+
+
+def test_hidden_slices_are_written_once() -> None:
+    """Nothing is written that a server of 1.34 drops, so that nothing is to be written again."""
+    rig = hidden_rig(ScriptedApi())
+    rig.devices = [device(1, taints=[{"key": TAINT_CHANGING, "effect": "NoSchedule"}])]
+    first = rig.publisher.publish()
+    assert first is not None
+    [written] = first.create
+    assert "nodeName" not in written["spec"]
+    assert written["spec"]["nodeSelector"] == {"nodeSelectorTerms": [{}]}
+    assert written["spec"]["devices"] == [
+        {"name": "whole-0000-01-00-0", "attributes": {"changing": {"bool": True}}}
+    ]
+    assert not rig.publisher.publish()
+    assert rig.api.calls == ["version", "list", "list", "get nodes", "dry run", "create"]
+
+
+def test_more_cards_are_written_once_more_slices_are_watched() -> None:
+    rig = hidden_rig(ScriptedApi())
+    rig.devices = [device(bus) for bus in range(MAX_DEVICES + 1)]
+    assert rig.publisher.publish() is None
+    rig.publisher.published.on_listed(hidden_name("n1", 1), [])
+    changes = rig.publisher.publish()
+    assert changes is not None
+    assert names(changes.create) == [hidden_name("n1", 0), hidden_name("n1", 1)]
+
+
+def test_from_hidden_to_visible_nothing_is_missing_and_no_card_changes() -> None:
+    """The visible slice is there before the hidden one goes; a held card is not tainted."""
+    before = hidden_rig(ScriptedApi())
+    before.devices = [device(1, taints=[ALLOCATED_BY])]
+    before.publisher.publish()
+    [old] = before.publisher.published.slices or ()
+    api = ScriptedApi()
+    api.objects[HIDDEN] = old
+    rig = Rig(api).listed()
+    rig.devices, rig.held = before.devices, frozenset({CARD})
+    changes = rig.publisher.publish()
+    assert changes is not None
+    assert api.calls == ["version", "list", "list", "get nodes", "dry run", "create", "delete"]
+    assert names(changes.superseded) == [HIDDEN]
+    [new] = rig.publisher.published.slices or ()
+    assert new["spec"]["devices"] == before.devices
+    assert new["spec"]["pool"]["name"] == old["spec"]["pool"]["name"]
+    assert new["spec"]["pool"]["generation"] > old["spec"]["pool"]["generation"]
+    assert not rig.publisher.publish()
+
+
+def test_from_visible_to_hidden_the_visible_one_goes_first() -> None:
+    api = ScriptedApi()
+    [old] = published(device(1, taints=[ALLOCATED_BY]))
+    api.objects[old["metadata"]["name"]] = old
+    rig = hidden_rig(api)
+    rig.devices = [device(1, taints=[ALLOCATED_BY])]
+    rig.publisher.publish()
+    assert api.calls[-3:] == ["delete", "dry run", "create"]
+
+
+def test_devices_of_the_other_form_count_as_published() -> None:
+    """A held card that is lost keeps its device, in whichever form it was published."""
+    api = ScriptedApi()
+    before = hidden_rig(ScriptedApi())
+    before.devices = [device(1), device(2)]
+    before.publisher.publish()
+    [api.objects[HIDDEN]] = before.publisher.published.slices or ()
+    rig = Rig(api).listed()
+    rig.held = frozenset({PciAddress.parse("0000:02:00.0")})
+    rig.publisher.publish()
+    found = {each["name"]: each["taints"] for each in rig.publisher.published.devices}
+    assert {"key": TAINT_UNHEALTHY, "value": "lost", "effect": "NoSchedule"} in found[
+        "whole-0000-02-00-0"
+    ]
+    assert ALLOCATED_BY in found["whole-0000-02-00-0"]

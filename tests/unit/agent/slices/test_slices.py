@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from dra_driver.agent.slices.slices import MAX_DEVICES, desired_slices, dropped_fields, slice_name
+from dra_driver.agent.slices.slices import (
+    MAX_DEVICES,
+    desired_slices,
+    dropped_fields,
+    hidden_name,
+    slice_name,
+)
 from dra_driver.model.claim import Object
 from tests.unit.agent.objects import NODE, device
 
@@ -89,3 +95,11 @@ def test_names_of_long_nodes_fit_and_differ() -> None:
 def test_what_a_server_dropped_is_named_by_its_path(kept: Any, dropped: list[str]) -> None:
     sent = {"devices": [{"name": "a", "taints": [{"key": "k"}]}]}
     assert dropped_fields(sent, kept) == dropped
+
+
+def test_hidden_slices_have_names_from_the_node_alone() -> None:
+    assert hidden_name("n1", 2) == "n1-gcu.enflame.com-hidden-002"
+    long = {hidden_name(f"{'n' * 240}{each}", 1) for each in "ab"}
+    assert len(long) == 2
+    assert all(len(name) <= 253 and name.endswith("-gcu.enflame.com-hidden-001") for name in long)
+    assert hidden_name("n" * 226, 0) == f"{'n' * 226}-gcu.enflame.com-hidden-000"

@@ -8,9 +8,13 @@ from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
 from dra_driver.model.claim import Object
+from dra_driver.model.hidden_device import hide
 from tests.unit.controller.allocator.build import (
     ANY,
+    TAINT,
+    UNHEALTHY,
     claim,
+    device,
     plain,
     pool,
     request,
@@ -100,3 +104,15 @@ def test_pools_of_other_drivers_are_none_of_our_business() -> None:
     everything = claim("c", [request(allocationMode="All")])
     outcome = decide([incomplete, *pool("a", cards(1))], [], everything)
     assert outcome == ("a", whole(0))
+
+
+@pytest.mark.parametrize(("healthy", "served"), [(True, True), (False, False)])
+def test_devices_of_a_hidden_slice_have_taints_and_shares(healthy: bool, served: bool) -> None:
+    """The API servers that need hidden slices store neither."""
+    taints = [TAINT] if healthy else [TAINT, UNHEALTHY]
+    hidden = hide(device("shared", 1, taints=taints))
+    slices = [resource_slice("a", [hidden], nodeSelector=EVERYWHERE)]
+    wanted = request(cls="shared-gcu.enflame.com", slices="2")
+    outcome = decide(slices, [], claim("c", [wanted]))
+    refusal = "1 card: 1 unhealthy; 1 requested"
+    assert outcome == (("a", ["shared-0000-01"]) if served else refusal)

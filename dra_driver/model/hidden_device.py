@@ -1,0 +1,87 @@
+"""A device as a hidden slice has it: what every server with ``resource.k8s.io/v1`` stores.
+
+Kubernetes 1.34 and 1.35 drop ``taints``, ``allowMultipleAllocations`` and ``requestPolicy`` from a
+device (``pkg/registry/resource/resourceslice/strategy.go``, ``dropDisabledFields``; their feature
+gates are off). A hidden slice is the same on every server: it has none of these fields. Taints are
+attributes there, and the other two follow from the device's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from dra_driver.model import names
+from dra_driver.model.device import attribute_text, taint
+from dra_driver.model.device_shares import with_shares
+from dra_driver.model.errors import InvalidValue
+
+Object = dict[str, Any]
+
+_TAINTS: Final = {
+    names.TAINT_UNHEALTHY: "unhealthy",
+    names.TAINT_FOREIGN: "foreign",
+    names.TAINT_CHANGING: "changing",
+    names.TAINT_FAILING: "failing",
+}
+"""The attribute for each taint: a string of the taint's values with commas between them, or true
+where the taint has no value. Effects are left out: servers that need hidden slices evict nobody."""
+
+
+def hide(device: Mapping[str, Any]) -> Object:
+    """The device for a hidden slice."""
+    kept = {key: each for key, each in device.items() if key not in _DROPPED}
+    if "capacity" in device:
+        kept["capacity"] = {
+            name: {"value": each["value"]} for name, each in device["capacity"].items()
+        }
+    by_attribute: dict[str, list[str]] = {}
+    for each in device.get("taints", ()):
+        if each["key"] in _TAINTS:
+            by_attribute.setdefault(_TAINTS[each["key"]], []).append(each.get("value", ""))
+    if by_attribute:
+        attributes = {name: _attribute(values) for name, values in by_attribute.items()}
+        kept["attributes"] = {**device.get("attributes", {}), **attributes}
+    return kept
+
+
+def reveal(entry: Mapping[str, Any]) -> Object:
+    """The device that a hidden slice has as `entry`, with all fields that a visible slice has.
+
+    An entry that this driver did not write gets the taint ``allocated-by``, and nothing else.
+    """
+    device = reveal_taints(entry)
+    try:
+        return dict(with_shares(device))
+    except InvalidValue:
+        return device
+
+
+def reveal_taints(entry: Mapping[str, Any]) -> Object:
+    """The entry of a hidden slice with its attributes for taints as taints."""
+    attributes = dict(entry.get("attributes") or {})
+    taints = [
+        taint(names.TAINT_ALLOCATED_BY, names.ALLOCATOR_CONTROLLER),
+        *(
+            taint(key, value)
+            for key, name in _TAINTS.items()
+            for value in _values(attributes.pop(name, None))
+        ),
+    ]
+    device = {**entry, "taints": taints}
+    if "attributes" in entry:
+        device["attributes"] = attributes
+    return device
+
+
+_DROPPED: Final = ("taints", "allowMultipleAllocations")
+
+
+def _attribute(values: list[str]) -> Object:
+    text = ",".join(filter(None, values))
+    return {"string": attribute_text(text)} if text else {"bool": True}
+
+
+def _values(attribute: Mapping[str, Any] | None) -> Iterator[str]:
+    if attribute:
+        yield from str(attribute.get("string", "")).split(",")
