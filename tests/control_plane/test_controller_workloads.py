@@ -152,7 +152,11 @@ def test_a_claim_has_room_for_256_pods(scene: Scene, controller: ControllerProce
     assert scene.eyes.bound("last") == node
     assert len(reserved_for(scene.eyes.claim("shared"))) == 256
     scene.api.create(PODS, pod_with("late", scene.namespace, "shared"))
-    scene.told("late", "must have at most 256 items")
+    wait_until(
+        lambda: "must have at most 256 items" in str(scene.eyes.pod("late").get("status")),
+        PATIENCE,
+        "kube-scheduler reports the limit",
+    )
     assert "nodeName" not in scene.eyes.pod("late")["spec"]
     scene.hands.end(crowd[0])
     assert scene.eyes.bound("late") == node
