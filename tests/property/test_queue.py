@@ -161,7 +161,7 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 200))
-def test_no_pod_is_lost_and_who_can_be_served_is(seed: int) -> None:
+def test_no_pod_is_lost_and_each_that_can_be_served_is(seed: int) -> None:
     model = Model(seed)
     happenings = (
         *(model.create, model.create, model.delete, model.change, model.release, model.release),

@@ -20,7 +20,7 @@ def limited(device_class: str, *, where: str = "containers", **spec: object) -> 
 
 @pytest.mark.parametrize("where", ["containers", "initContainers"])
 @pytest.mark.parametrize("device_class", ["gcu.enflame.com", "shared-gcu.enflame.com"])
-def test_it_is_told_with_the_remedy(device_class: str, where: str) -> None:
+def test_an_event_has_the_remedy(device_class: str, where: str) -> None:
     world = World()
     world.put(PODS, limited(device_class, where=where))
     assert world.run_until_idle() == []

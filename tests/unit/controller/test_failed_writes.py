@@ -28,7 +28,7 @@ def test_a_conflict_reads_the_claim_again_and_tries_again() -> None:
     assert world.after(1.0) == ["c", "c status"]
 
 
-def test_a_refusing_server_is_asked_less_and_less() -> None:
+def test_a_refusing_server_is_called_ever_more_rarely() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
@@ -59,7 +59,7 @@ def test_what_the_server_sends_and_nobody_understands_ends_no_thread() -> None:
     assert world.after(0.1) == ["c", "c status"]
 
 
-def test_a_webhook_that_answers_with_conflicts_is_asked_less_and_less() -> None:
+def test_a_webhook_that_answers_with_conflicts_is_called_ever_more_rarely() -> None:
     """What became of an allocation that the server did not answer is found out by a write."""
     world = World()
     protected = claim("c")
@@ -88,7 +88,7 @@ def test_nothing_is_planned_at_rest() -> None:
     assert world.queue.next_wakeup() is None
 
 
-def test_a_claim_that_went_before_its_write_was_heard_of_holds_nothing() -> None:
+def test_a_claim_that_was_deleted_before_the_answer_to_its_write_holds_nothing() -> None:
     """The last write of its pod took long; meanwhile the pod and its claims were deleted."""
     world = World(pool("a", [device("whole", 0)]))
     made = claim("made")
@@ -110,7 +110,7 @@ def test_a_claim_that_went_before_its_write_was_heard_of_holds_nothing() -> None
     assert world.node_of("c") == "a"
 
 
-def test_pods_that_share_a_claim_do_not_try_in_turn_what_is_refused() -> None:
+def test_pods_that_share_a_claim_do_not_alternate_in_refused_writes() -> None:
     """Each failure would bring up the other pod, at once and without end."""
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))

@@ -69,7 +69,7 @@ def serve(world: World, name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("listed", [False, True])
-def test_an_event_that_fails_is_told_of_and_the_next_is_taken_in(
+def test_an_event_that_fails_is_reported_and_the_next_is_handled(
     resource: Resource,
     bad: Object,
     good: Object,
@@ -156,7 +156,7 @@ def test_a_step_that_fails_with_each_change_is_tried_less_and_less() -> None:
     assert 5 < world.metric(FAULTS) < 20
 
 
-def test_what_is_set_aside_keeps_no_node_from_others() -> None:
+def test_no_node_stays_reserved_for_a_pod_that_is_set_aside() -> None:
     world = World(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, allocated("held", "a", "whole-0000-00-00-0"))
     world.put(RESOURCE_CLAIMS, claim("c"))
@@ -168,7 +168,7 @@ def test_what_is_set_aside_keeps_no_node_from_others() -> None:
     serve(world, "d")
 
 
-def test_a_write_that_fails_by_a_fault_is_held_until_it_is_known_what_became_of_it() -> None:
+def test_claims_whose_write_fails_by_a_fault_stay_allocated_until_they_are_fenced() -> None:
     world = World(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
@@ -207,7 +207,7 @@ def test_writes_that_fail_by_a_fault_are_tried_less_and_less(
     assert 2 < len(failures) < 20
 
 
-def test_a_claim_that_cannot_be_read_does_not_keep_a_leader_from_its_term() -> None:
+def test_a_claim_that_cannot_be_read_does_not_block_a_term() -> None:
     world = World()
     world.fence.close()
     world.put(RESOURCE_CLAIMS, {**claim("poison"), "spec": {"devices": {"requests": ["gcu"]}}})

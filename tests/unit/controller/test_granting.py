@@ -40,7 +40,7 @@ def test_finalizer_first_then_the_allocation_and_no_reservation() -> None:
     assert world.node_of("c") == "a"
 
 
-def test_a_finalizer_that_stands_is_not_written_again() -> None:
+def test_a_present_finalizer_is_not_written_again() -> None:
     world = World()
     protected = claim("c")
     protected["metadata"]["finalizers"] = ["other", FINALIZER]
@@ -76,7 +76,7 @@ def test_nothing_is_written_before_everything_was_listed() -> None:
     ]  # the term, the finalizer, the allocation
 
 
-def test_a_follower_learns_and_waits_for_its_turn() -> None:
+def test_a_follower_handles_events_and_writes_nothing() -> None:
     world = World()
     world.fence.close()
     world.put(RESOURCE_CLAIMS, claim("c"))
@@ -87,7 +87,7 @@ def test_a_follower_learns_and_waits_for_its_turn() -> None:
     assert world.run_until_idle() == ["c", "c status"]
 
 
-def test_a_follower_plans_nothing_for_what_is_gone() -> None:
+def test_a_follower_queues_nothing() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("stays"))
     world.put(PODS, pod("stays", "stays"))
@@ -179,7 +179,7 @@ def test_a_claim_that_the_pod_names_twice_is_allocated_once() -> None:
 
 
 @pytest.mark.parametrize("change", ["labels", "taints", "unschedulable", "Ready", "gone"])
-def test_a_node_that_changes_is_seen_anew(change: str) -> None:
+def test_a_node_that_changes_is_filtered_again(change: str) -> None:
     """What is remembered of the nodes that fit is forgotten."""
     world = World(pool("b", [device("whole", 0), device("whole", 1)]))
     labelled = node("b")
@@ -231,7 +231,7 @@ def test_another_claims_node_is_followed() -> None:
     assert world.node_of("c") == "b"
 
 
-def test_no_card_is_given_twice_before_the_watch_tells() -> None:
+def test_no_card_is_allocated_twice_before_the_watch_delivers() -> None:
     world = World()
     for name in ("one", "two", "three", "four"):
         world.put(RESOURCE_CLAIMS, claim(name))
@@ -277,7 +277,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize(("slices", "requests", "words"), TOLD.values(), ids=TOLD)
-def test_told_on_pod_and_claim(slices: list[Object], requests: list[Object], words: str) -> None:
+def test_events_on_pod_and_claim(slices: list[Object], requests: list[Object], words: str) -> None:
     world = World(slices)
     world.put(RESOURCE_CLAIMS, claim("c", requests))
     world.put(PODS, pod("p", "c"))
@@ -285,7 +285,7 @@ def test_told_on_pod_and_claim(slices: list[Object], requests: list[Object], wor
     assert world.recorder.notes == [f"Pod p: {words}", f"ResourceClaim c: {words}"]
 
 
-def test_what_came_too_soon_is_told_later() -> None:
+def test_an_event_that_came_too_soon_is_sent_later() -> None:
     world = World([])
     world.recorder.blocked_for = 20.0
     world.put(RESOURCE_CLAIMS, claim("c"))
@@ -297,7 +297,7 @@ def test_what_came_too_soon_is_told_later() -> None:
     assert world.recorder.notes[0] == "Pod p: no ResourceSlice of gcu.enflame.com is published"
 
 
-def test_no_node_fits_is_told_with_the_reasons() -> None:
+def test_the_event_says_why_no_node_fits() -> None:
     world = World()
     world.put(NODES, node("b") | {"status": {}})
     world.put(RESOURCE_CLAIMS, claim("c"))
@@ -344,7 +344,7 @@ def test_a_freed_card_goes_to_the_next() -> None:
     assert world.run_until_idle() == ["c", "c status"]
 
 
-def test_a_heartbeat_wakes_nobody() -> None:
+def test_a_heartbeat_makes_no_pod_active() -> None:
     world = World([])
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))

@@ -40,7 +40,7 @@ def test_the_deciding_thread_does_not_wait_for_it() -> None:
     assert world.node_of("c") == "b"
 
 
-def test_what_it_would_get_is_nobody_elses_meanwhile() -> None:
+def test_no_other_pod_gets_its_devices_during_the_read() -> None:
     world = released()
     for name, on in (("x", "a"), ("y", "b")):
         world.put(RESOURCE_CLAIMS, allocated(name, on, CARD))
@@ -72,7 +72,7 @@ def test_a_pod_that_was_bound_meanwhile_is_served_on_its_node() -> None:
     assert world.node_of("c") == "a"
 
 
-def test_what_was_read_counts_until_the_watch_tells() -> None:
+def test_the_pod_that_was_read_counts_until_the_watch_delivers_it() -> None:
     world = released()
     bound = world.put_unseen(PODS, pod("p", "c", nodeName="a"))
     world.put(RESOURCE_CLAIMS, allocated("other", "a", CARD))

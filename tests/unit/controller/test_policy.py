@@ -45,7 +45,7 @@ def test_a_claim_chooses_for_itself() -> None:
     assert entry["source"] == "FromClaim"
 
 
-def test_wrong_configuration_is_told_and_nothing_is_written() -> None:
+def test_invalid_configuration_is_reported_and_nothing_is_written() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, configured("c", node="spread"))
     world.put(PODS, pod("p", "c"))

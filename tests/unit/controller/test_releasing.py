@@ -86,7 +86,7 @@ def test_the_scheduler_cleared_it_quiet_live_read_then_another_node() -> None:
     assert world.node_of("c") == "b"
 
 
-def test_nodes_that_all_failed_are_told_and_tried_again() -> None:
+def test_that_all_nodes_failed_is_reported_and_they_are_tried_again() -> None:
     world = granted(slices=pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
     world.run_until_idle()
@@ -118,7 +118,7 @@ def test_an_unschedulable_pod_gives_all_its_claims_back_together() -> None:
     assert world.node_of("c") == world.node_of("d") != first
 
 
-def test_a_pod_that_the_scheduler_has_not_judged_keeps_its_claims() -> None:
+def test_claims_of_a_pod_without_verdict_are_not_released() -> None:
     world = granted()
     assert world.after(PATIENCE * 3) == []
 
@@ -149,7 +149,7 @@ def test_a_pod_whose_preemption_wanted_its_claims_is_waited_for_until_it_is_trie
     assert world.after(1.0) == ["c status"]
 
 
-def test_a_pod_that_the_scheduler_is_binding_keeps_its_claims() -> None:
+def test_claims_of_a_nominated_pod_are_not_released() -> None:
     """Its condition is from before; the nominated node says what goes on now."""
     world = granted()
     world.put(PODS, pod("p", "c", status=unschedulable() | {"nominatedNodeName": "a"}))
@@ -199,7 +199,7 @@ def test_a_claim_that_another_pod_waited_for_is_taken_back_when_that_is_over(ove
 
 
 @pytest.mark.parametrize("aside", ["gated", "deleting"])
-def test_a_claim_is_taken_back_beside_a_pod_that_the_scheduler_does_not_look_at(aside: str) -> None:
+def test_a_claim_is_released_beside_a_pod_that_the_scheduler_does_not_try(aside: str) -> None:
     world = granted()
     other = pod("q", "c")
     if aside == "gated":

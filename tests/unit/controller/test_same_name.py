@@ -78,7 +78,7 @@ class Mute(FakeApi):
             raise Unavailable("no answer")
 
 
-def test_unanswered_writes_to_claims_of_one_name_are_settled_one_by_one() -> None:
+def test_unanswered_writes_to_claims_of_one_name_are_fenced_one_by_one() -> None:
     port = Mute()
     world = World(pool("a", [device("whole", 0), device("whole", 1)]), api=port)
     world.put(RESOURCE_CLAIMS, claim("c"))

@@ -63,7 +63,7 @@ NOT_FOR_US: dict[str, Object] = {
 
 
 @pytest.mark.parametrize("other", NOT_FOR_US.values(), ids=NOT_FOR_US)
-def test_rules_that_keep_nobody_off_our_devices(other: Object) -> None:
+def test_rules_that_do_not_taint_our_devices(other: Object) -> None:
     world = World()
     world.put(DEVICE_TAINT_RULES, other)
     wanted(world)
@@ -90,7 +90,7 @@ def test_an_evicted_pod_does_not_come_back_to_the_device() -> None:
     assert world.node_of("c") == "b"
 
 
-def test_what_is_written_into_a_rule_while_pods_are_evicted_wakes_nobody() -> None:
+def test_the_status_of_a_rule_makes_no_pod_active() -> None:
     world = World()
     drain = world.put(DEVICE_TAINT_RULES, rule(taint=EVICT))
     wanted(world)

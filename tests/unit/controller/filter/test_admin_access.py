@@ -79,7 +79,7 @@ def test_what_it_is_not_for_is_refused_before_anything_is_written(
     assert all(told in each for each in world.recorder.notes)
 
 
-def test_a_namespace_that_lost_its_label_is_told() -> None:
+def test_a_namespace_that_lost_its_label_is_reported() -> None:
     world = one_card()
     world.api.write_errors = [Invalid("admin access to devices requires the label", status=422)]
     ask(world, request(adminAccess=True))

@@ -43,7 +43,7 @@ def term(draw: random.Random) -> Object:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_as_a_look_at_each_node(seed: int) -> None:
+def test_like_an_examination_of_each_node(seed: int) -> None:
     draw = random.Random(seed)
     known = some_nodes(draw)
     numbers = NodeNumbers()
@@ -67,7 +67,7 @@ class Nodes:
         return set(self.numbers.names(nodes))
 
 
-def test_a_node_that_changed_is_looked_at_again() -> None:
+def test_a_node_that_changed_is_examined_again() -> None:
     known = {"a": labelled("a", zone="x"), "b": labelled("b", zone="y")}
     lister = Nodes(known)
     in_x = {"key": "zone", "operator": "In", "values": ["x"]}
@@ -98,7 +98,7 @@ def test_excluded_nodes_are_left_out_and_counted() -> None:
     assert (lister.names(found.feasible), found.nominated) == ({"a", "b", "d"}, 0)
 
 
-def test_nodes_that_are_numbered_anew_are_found_again() -> None:
+def test_nodes_with_new_numbers_are_found() -> None:
     known = {name: node(name) for name in ("x", "z")}
     numbers = NodeNumbers()
     numbers.set_of([f"gone-{number}" for number in range(5_000)])

@@ -108,7 +108,7 @@ def test_claims_allocated_before_count_too() -> None:
         pytest.param([used("main", "")], True, id="both together"),
     ],
 )
-def test_a_later_pod_that_uses_the_claim_otherwise_is_told(
+def test_a_later_pod_that_uses_the_claim_differently_is_reported(
     containers: list[Object], told: bool
 ) -> None:
     world = served([request("x"), request("y")], [used("one", "x"), used("two", "y")])
@@ -139,7 +139,7 @@ def served(requests: list[Object], containers: list[Object]) -> World:
     return world
 
 
-def test_thousands_of_containers_are_looked_at_once_each() -> None:
+def test_thousands_of_containers_are_checked_once_each() -> None:
     """As many as a pod of 1.5 MB has; compared with one another they took a minute."""
     names = [f"r{number}" for number in range(32)]
     ours = {f"c{n}": claim(f"c{n}", list(map(request, names))) for n in range(125)}

@@ -153,7 +153,7 @@ def test_a_leader_that_cannot_renew_stops_writing_before_others_take_over() -> N
     assert first.leading == 2
 
 
-def test_a_stopped_process_finds_its_fence_shut() -> None:
+def test_a_suspended_process_finds_its_fence_closed() -> None:
     first = Replica(Leases(), "a")
     first.after(0)
     first.fence.accept()
@@ -163,7 +163,7 @@ def test_a_stopped_process_finds_its_fence_shut() -> None:
         first.fence.check()
 
 
-def test_a_lost_lease_shuts_the_fence_at_once() -> None:
+def test_a_lost_lease_closes_the_fence_at_once() -> None:
     leases = Leases()
     first, second = Replica(leases, "a"), Replica(leases, "b")
     first.after(0)
@@ -294,7 +294,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("call", WRITES.values(), ids=WRITES)
-def test_no_write_passes_a_shut_fence(call: object) -> None:
+def test_no_write_passes_a_closed_fence(call: object) -> None:
     fence = Fence(lambda: 100.0)
     api = fenced(cast("Api", Refusing()), fence)
     assert callable(call)

@@ -49,7 +49,7 @@ def test_namespaces_of_one_priority_take_namespaces() -> None:
     ]
 
 
-def test_whoever_was_idle_goes_first_once() -> None:
+def test_a_namespace_that_was_idle_comes_first_once() -> None:
     namespaces = Namespaces()
     for _ in range(100):
         namespaces.begin_step("busy")
@@ -60,7 +60,7 @@ def test_whoever_was_idle_goes_first_once() -> None:
     assert popped(queue, namespaces) == ["idle/0", "busy/0", "idle/1", "busy/1", "idle/2", "busy/2"]
 
 
-def test_a_more_urgent_namespace_does_not_wait_for_its_turn() -> None:
+def test_priority_comes_before_the_turns_of_namespaces() -> None:
     namespaces = Namespaces()
     queue = FairQueue(namespaces)
     for number in range(3):
@@ -106,7 +106,7 @@ def test_it_does_not_grow_with_keys_that_come_and_go() -> None:
     assert len(queue._heads) < 2_000
 
 
-class Asked(Namespaces):
+class CountingNamespaces(Namespaces):
     """Counts how often it is asked."""
 
     questions = 0
@@ -118,7 +118,7 @@ class Asked(Namespaces):
 
 def test_the_next_key_costs_the_same_whatever_the_namespaces() -> None:
     def questions(count: int) -> float:
-        namespaces = Asked()
+        namespaces = CountingNamespaces()
         queue = FairQueue(namespaces)
         for number in range(count):
             queue.push(key(f"n{number}/p"), (0, str(number)))
@@ -139,7 +139,7 @@ def test_a_key_that_comes_back_younger_has_its_new_place() -> None:
     assert popped(queue, namespaces) == ["b/1", "c/1", "a/1"]
 
 
-def test_ordinary_steps_are_charged_to_nobody() -> None:
+def test_ordinary_steps_are_not_charged() -> None:
     namespaces = Namespaces()
     for nth in range(10_000):
         namespaces.charge("many", 0.02, nth * 0.02)

@@ -50,7 +50,7 @@ def test_fifty_costly_pods_cost_a_neighbour_one_step(world: World) -> None:
     assert world.metric("gcu_controller_decision_wait_seconds_count") == 2
 
 
-def test_whoever_is_stopped_is_told_and_waits_longer_each_time(world: World) -> None:
+def test_a_stopped_decision_is_reported_and_backs_off_longer_each_time(world: World) -> None:
     start(world, "costly", "p", endless(100))
     world.run_until_idle()
     pauses = []
@@ -79,7 +79,7 @@ def test_a_change_of_its_own_does_not_shorten_the_pause(world: World) -> None:
     assert len(world.recorder.notes) == told
 
 
-def test_a_pod_of_the_same_name_begins_anew(world: World) -> None:
+def test_a_pod_of_the_same_name_has_no_backoff(world: World) -> None:
     start(world, "costly", "p", endless(300))
     world.run_until_idle()
     world.remove(PODS, "p")
@@ -120,7 +120,7 @@ def test_a_search_that_is_stopped_names_the_search() -> None:
     assert large.metric("gcu_controller_waiting_pods") == 0
 
 
-def test_to_find_who_gets_a_freed_device_is_many_steps(world: World) -> None:
+def test_many_hints_for_one_freed_device_do_not_delay_a_new_pod(world: World) -> None:
     """Fifty pods wait, each for something else that is hard to find on the device: between two
     questions the news are taken in, and a neighbour who comes meanwhile is served."""
     world.check_seconds = 0.0
@@ -157,7 +157,7 @@ def test_how_long_the_present_step_lasts_is_seen_from_outside() -> None:
     assert world.worker.step_seconds() == 0.0
 
 
-def test_a_pod_may_not_look_at_nodes_for_longer_than_a_decision_may_last() -> None:
+def test_the_node_filter_counts_as_part_of_the_decision() -> None:
     """Its node affinity may have a hundred thousand expressions, and each node is held to it."""
     world = World()
     for number in range(200):

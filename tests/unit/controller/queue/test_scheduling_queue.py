@@ -170,7 +170,7 @@ def decisions(world: World) -> float:
 @pytest.mark.parametrize(
     "kind", [too_many, elsewhere, bound, of_a_class_that_does_not_exist, mixed]
 )
-def test_what_helps_no_pod_costs_no_look(
+def test_an_event_that_helps_no_pod_costs_no_step(
     kind: Callable[[World, str, int], None], change: Callable[[World, int], None]
 ) -> None:
     world = with_old_pods(kind)
@@ -181,7 +181,7 @@ def test_what_helps_no_pod_costs_no_look(
     assert decisions(world) == before
 
 
-def test_a_freed_card_costs_the_look_at_the_pod_that_gets_it() -> None:
+def test_a_freed_card_costs_one_step_of_the_pod_that_gets_it() -> None:
     world = World(pool("b", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, allocated("held", "b", "whole-0000-00-00-0"))
     for number in range(OLD):
@@ -263,7 +263,7 @@ def flap(world: World, second: int) -> None:
     world.put(NODES, made)
 
 
-def test_node_labels_that_flap_cost_no_look_where_they_help_nobody() -> None:
+def test_flapping_node_labels_that_help_no_pod_cost_no_step() -> None:
     world = World()
     start(world, "too-many", [request(count=8)], nodeSelector={"zone": "x"})
     start(world, "elsewhere", [request()], nodeSelector={"zone": "z"})
@@ -285,7 +285,7 @@ def either_or() -> World:
     return world
 
 
-def test_one_event_wakes_a_pod_once() -> None:
+def test_one_event_makes_a_pod_active_once() -> None:
     world = either_or()
     before = decisions(world)
     flap(world, 1)
@@ -314,7 +314,7 @@ def test_where_they_help_the_pod_is_served_at_once() -> None:
     assert world.node_of("p") == "b"
 
 
-def test_a_burst_of_a_thousand_pods_is_looked_at_once_each() -> None:
+def test_a_burst_of_a_thousand_pods_takes_one_step_each() -> None:
     """There is a card for every other one."""
     slices = [
         each for n in range(100) for each in pool(f"n{n}", [device("whole", b) for b in range(5)])
@@ -330,7 +330,7 @@ def test_a_burst_of_a_thousand_pods_is_looked_at_once_each() -> None:
     assert decisions(world) == 500
 
 
-def test_a_namespace_that_makes_its_claims_anew_starves_no_other(two_cards: World) -> None:
+def test_a_namespace_that_recreates_its_claims_starves_no_other(two_cards: World) -> None:
     """Each time all its 200 pods come up; they are older than the neighbour's."""
     world = two_cards
     made = claim("churned", [request(count=3)])

@@ -56,7 +56,7 @@ def test_a_freed_card_goes_by_priority_then_age() -> None:
     assert order == ["urgent", "old", "young"]
 
 
-def test_a_pod_that_comes_with_the_freed_card_does_not_jump_the_line() -> None:
+def test_a_new_pod_does_not_pass_pods_before_it_in_line() -> None:
     world = two_full_nodes()
     start(world, "urgent", priority=5)
     world.put(RESOURCE_CLAIMS, claim("late"))
@@ -88,7 +88,7 @@ def starving() -> World:
     return world
 
 
-def test_after_that_a_node_is_kept_for_it() -> None:
+def test_then_a_node_is_reserved_for_it() -> None:
     world = starving()
     start(world, "small")
     assert world.node_of("small") is None
@@ -106,13 +106,13 @@ def test_other_nodes_are_open_to_all() -> None:
     assert world.node_of("small") == "b"
 
 
-def test_a_more_urgent_pod_may_have_what_is_kept() -> None:
+def test_a_pod_of_higher_priority_may_use_the_reserved_node() -> None:
     world = starving()
     start(world, "urgent", priority=5)
     assert world.node_of("urgent") == "a"
 
 
-def test_what_was_kept_is_free_when_the_pod_is_gone() -> None:
+def test_the_reservation_ends_when_the_pod_is_gone() -> None:
     world = starving()
     start(world, "small")
     world.remove(PODS, "large")
@@ -120,7 +120,7 @@ def test_what_was_kept_is_free_when_the_pod_is_gone() -> None:
     assert world.node_of("small") == "a"
 
 
-def test_what_was_kept_is_free_when_the_pods_claim_is_gone() -> None:
+def test_the_reservation_ends_when_the_claim_of_the_pod_is_gone() -> None:
     """The pod may stay for ever."""
     world = starving()
     start(world, "small")
@@ -129,7 +129,7 @@ def test_what_was_kept_is_free_when_the_pods_claim_is_gone() -> None:
     assert world.node_of("small") == "a"
 
 
-def test_what_was_kept_is_free_when_no_node_could_serve_the_pod_any_more() -> None:
+def test_the_reservation_ends_when_no_empty_node_could_serve_the_pod() -> None:
     """Each node has lost a card."""
     world = starving()
     start(world, "small")
@@ -141,7 +141,7 @@ def test_what_was_kept_is_free_when_no_node_could_serve_the_pod_any_more() -> No
     assert world.node_of("small") == "a"
 
 
-def test_what_was_kept_is_free_when_the_pod_may_not_have_what_is_found_for_it() -> None:
+def test_the_reservation_ends_when_the_pod_is_refused() -> None:
     """Its container would have a DRS instance beside a card."""
     world = two_full_nodes("drs")
     either = first_available("x", request("small", cls="drs-gcu.enflame.com"), request("large"))
@@ -158,7 +158,7 @@ def test_what_was_kept_is_free_when_the_pod_may_not_have_what_is_found_for_it() 
     assert world.node_of("small") == "a"
 
 
-def test_nothing_is_kept_for_what_no_node_could_serve() -> None:
+def test_no_node_is_reserved_for_a_pod_that_no_empty_node_could_serve() -> None:
     world = two_full_nodes()
     start(world, "impossible", count=3)
     world.after(FAIRNESS)

@@ -17,7 +17,7 @@ def past_us(world: World) -> Object:
     return world.put(RESOURCE_CLAIMS, theirs)
 
 
-def test_told_once_with_who_and_what() -> None:
+def test_reported_once_with_writer_and_devices() -> None:
     world = World()
     found = past_us(world)
     world.run_until_idle()
@@ -41,7 +41,7 @@ def test_counted_as_used() -> None:
     assert world.node_of("c") is None
 
 
-def test_ours_and_other_drivers_are_not_told() -> None:
+def test_ours_and_other_drivers_are_not_reported() -> None:
     world = World()
     ours = allocated("c", "a", "whole-0000-00-00-0")
     ours["metadata"]["managedFields"] = written_by(MANAGER)

@@ -64,7 +64,7 @@ def test_a_write_over_the_version_read_before_would_meet_a_conflict() -> None:
     assert world.claim("c")["metadata"]["resourceVersion"] != before
 
 
-def test_what_the_watch_has_not_told_is_known_before_the_first_grant() -> None:
+def test_what_the_watch_has_not_delivered_is_known_before_the_first_allocation() -> None:
     world = following(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
@@ -86,7 +86,7 @@ def test_what_was_deleted_since_the_list_holds_nothing() -> None:
     assert world.node_of("c") == "a"
 
 
-def test_each_term_begins_anew_and_only_once() -> None:
+def test_each_term_begins_once() -> None:
     world = following()
     world.put(RESOURCE_CLAIMS, claim("c"))
     for term in ("2", "3"):
@@ -123,7 +123,7 @@ def test_a_conflict_reads_the_claim_and_marks_it_unless_it_is_allocated() -> Non
     ],
     ids=str,
 )
-def test_a_claim_that_can_carry_no_term_keeps_nobody_waiting(error: KubeError) -> None:
+def test_a_claim_that_can_carry_no_term_blocks_no_other(error: KubeError) -> None:
     world = following()
     world.put(RESOURCE_CLAIMS, claim("full"))
     world.api.write_errors = [error]

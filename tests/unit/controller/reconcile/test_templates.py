@@ -56,7 +56,7 @@ NEEDLESS = {
 
 
 @pytest.mark.parametrize("needless", NEEDLESS.values(), ids=NEEDLESS)
-def test_not_made_where_nobody_waits_for_it(needless: Object) -> None:
+def test_not_created_if_no_pod_waits_for_it(needless: Object) -> None:
     world = World()
     world.put(PODS, needless)
     assert world.run_until_idle() == []
@@ -70,7 +70,7 @@ def test_deleted_some_time_after_the_last_pod() -> None:
     assert stored(world) is None
 
 
-def test_kept_while_pods_come_and_go() -> None:
+def test_not_deleted_while_pods_come_and_go() -> None:
     world = World()
     made_and_unused(world)
     world.after(RETENTION - 1)
@@ -115,7 +115,7 @@ def test_somebody_elses_is_never_touched() -> None:
     assert stored(world) is not None
 
 
-def test_whoever_takes_the_label_off_keeps_it() -> None:
+def test_a_template_without_our_label_is_not_deleted() -> None:
     world = World()
     made_and_unused(world)
     taken = world.put_unseen(RESOURCE_CLAIM_TEMPLATES, theirs())
@@ -136,7 +136,7 @@ def test_what_a_template_made_earlier_is_learnt_from_the_refusal() -> None:
     assert world.run_until_idle() == []
 
 
-def test_a_refusal_is_told_and_tried_again() -> None:
+def test_a_refusal_is_reported_and_retried() -> None:
     world = World()
     world.api.write_errors.append(Forbidden("exceeded quota: templates", status=403))
     world.put(PODS, user())

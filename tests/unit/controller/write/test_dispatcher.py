@@ -61,7 +61,7 @@ def test_not_more_than_the_limit() -> None:
     assert all(world.node_of(f"c{number}") for number in range(LIMIT + 2))
 
 
-def test_what_is_being_written_is_held_whatever_the_watch_tells() -> None:
+def test_what_is_being_written_is_allocated_whatever_the_watch_delivers() -> None:
     world = World(pool("a", [device("whole", 0)]))
     world.pool.is_paused = True
     world.put(RESOURCE_CLAIMS, claim("c"))
@@ -188,7 +188,7 @@ def test_an_unanswered_write_is_fenced_before_the_card_is_free() -> None:
     assert world.node_of("c") == "a"
 
 
-def test_a_card_stays_held_until_it_is_known_what_became_of_the_write() -> None:
+def test_a_card_stays_allocated_until_its_claim_is_fenced() -> None:
     world = uncertain(Unavailable("no answer"))
     world.put(RESOURCE_CLAIMS, claim("d"))
     world.put(PODS, pod("q", "d", priority=9))
@@ -207,7 +207,7 @@ def test_an_unanswered_write_that_arrived_is_found() -> None:
     assert allocation(world.claim("c")) is not None
 
 
-def test_an_unanswered_write_that_arrived_for_nobody_is_taken_back() -> None:
+def test_an_unanswered_write_that_arrived_without_a_pod_is_released() -> None:
     world = uncertain(Unavailable("no answer"))
     arrived = allocated("c", "a", "whole-0000-00-00-0")
     arrived["metadata"]["managedFields"] = written_by(MANAGER)
@@ -233,7 +233,7 @@ def test_a_claim_that_is_deleted_while_uncertain() -> None:
     assert world.node_of("d") == "a"
 
 
-def test_what_ends_a_write_in_no_way_that_was_foreseen_leaves_its_claims_uncertain() -> None:
+def test_an_unforeseen_error_leaves_the_claims_uncertain() -> None:
     """Which of them were written before is unknown."""
     world = World(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("c"))
@@ -250,7 +250,7 @@ def test_what_ends_a_write_in_no_way_that_was_foreseen_leaves_its_claims_uncerta
     assert world.node_of("d") == "a"
 
 
-def test_the_end_waits_for_what_is_under_way_but_not_for_ever() -> None:
+def test_stop_waits_for_commands_in_flight_but_not_for_ever() -> None:
     answer = threading.Event()
     found = claim("c")
     api = FakeApi()

@@ -116,7 +116,7 @@ def test_what_was_read_serves_however_long_the_backlog_is() -> None:
     assert len(world.api.reads) == 2
 
 
-def test_what_was_read_for_a_pod_is_not_kept_for_its_successor() -> None:
+def test_what_was_read_for_a_pod_is_not_used_for_the_next_of_its_name() -> None:
     world = zoned(0)
     world.put(RESOURCE_CLAIMS, claim("c", [request(count=3)]))
     made = pod("p", "c", volumes=BY_CLAIM)
@@ -128,7 +128,7 @@ def test_what_was_read_for_a_pod_is_not_kept_for_its_successor() -> None:
     assert len(world.api.reads) == 2 * 2
 
 
-def test_a_bound_pod_needs_no_look_at_its_volumes() -> None:
+def test_volumes_of_a_bound_pod_are_not_read() -> None:
     world = zoned(0)
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c", volumes=BY_CLAIM, nodeName="a"))
