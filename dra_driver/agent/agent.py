@@ -99,10 +99,10 @@ class Agent:
         published = SliceCache()
 
         # Prepared claims: the journal, the CDI files, the locks.
-        self._journal = Journal(state, effects=effects, damaged=damage.on_quarantine)
+        self._journal = Journal(state, effects=effects, on_damaged=damage.on_quarantine)
         cdi = CdiDirectory(settings.cdi_dir, effects=effects)
         locks = Locks(state / "locks")
-        failures = DeviceCircuitBreaker(closed=self._event_reporter.device_failing)
+        failures = DeviceCircuitBreaker(on_tripped=self._event_reporter.device_failing)
         preparer = Preparer(
             claims=ApiReader(api),
             hardware=self._cards,
@@ -111,7 +111,7 @@ class Agent:
             locks=locks,
             node_name=settings.node_name,
             injection=Injection(settings.injection),
-            steps=all_modes(
+            modes=all_modes(
                 drs=hardware.drs,
                 tables=tables,
                 journal=self._journal,

@@ -138,7 +138,7 @@ class ReconcileLoop(Background):
                 self._event_reporter.warning(CARD_FOREIGN, text)
         self._foreign = unknown | findings.foreign
         self._mark_foreign()
-        if findings.settled:
+        if findings.recovered:
             self._on_change()
 
     def _report_drs(self, card: Card) -> None:

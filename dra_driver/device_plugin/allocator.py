@@ -24,11 +24,9 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.node.cdi.spec import device_id, environment
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
-from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
-
-Holds = tuple[PreparedDevice, ...]
 
 
 class InjectionMethod(Enum):
@@ -70,14 +68,14 @@ class Allocator:
     def allocate(self, mode: Mode, ids: Sequence[str]) -> ContainerEdits:
         """Give a container these devices of `mode`. Raises GcuError; then the container has no
         device, or a journal record accounts for it."""
-        devices = tuple(sorted({PluginDevice.parse(text) for text in ids}))
+        asked = tuple(sorted({PluginDevice.parse(text) for text in ids}))
         view = self.view()
-        grant = self._grant(view, mode, devices)
-        holds = holds_of(grant, self.pool)
+        grant = self._grant(view, mode, asked)
+        devices = planned_devices(grant, self.pool)
         if mode is Mode.DRS:
-            with self.claim_manager.attempt(grant, holds):
+            with self.claim_manager.attempt(grant, devices):
                 self._release_predecessors(view.ledger, grant)
-        return self._edits(grant, self.claim_manager.prepare(grant, holds))
+        return self._edits(grant, self.claim_manager.prepare(grant, devices))
 
     def _grant(
         self, view: NodeView, mode: Mode, devices: tuple[PluginDevice, ...]
@@ -129,25 +127,25 @@ class Allocator:
     def _release_predecessors(self, ledger: Ledger, grant: ContainerAllocation) -> None:
         """Destroy the instances of ended containers, if the kubelet gives some of their devices to
         this container. Raises Refused if an init container of the same pod has such an instance."""
-        for holding, former in _predecessors(ledger, grant):
+        for held, former in _predecessors(ledger, grant):
             if frozenset(map(str, former.devices)) in self.recorded():
                 raise Refused(
                     f"a container requests {RESOURCES[Mode.DRS]} of another size than an init "
                     f"container of its pod, which has {_text(former.devices)}",
                     remedy="request the same size in both",
                 )
-            self.claim_manager.release(holding)
+            self.claim_manager.release(held)
 
-    def _edits(self, grant: ContainerAllocation, holds: Holds) -> ContainerEdits:
+    def _edits(self, grant: ContainerAllocation, devices: PreparedDevices) -> ContainerEdits:
         if self.injection_method() is InjectionMethod.CDI_NAMES:
-            return ContainerEdits(cdi_names=tuple(device_id(grant, hold) for hold in holds))
+            return ContainerEdits(cdi_names=tuple(device_id(grant, device) for device in devices))
         cards = {address: self.hardware.card(address) for address in grant.cards}
-        variables = {key: value for hold in holds for key, value in environment(hold, cards)}
+        variables = {key: value for device in devices for key, value in environment(device, cards)}
         nodes = {node.path: node for card in cards.values() for node in card.nodes}
         return ContainerEdits(variables, tuple(nodes.values()))
 
 
-def holds_of(grant: ContainerAllocation, pool: str) -> Holds:
+def planned_devices(grant: ContainerAllocation, pool: str) -> PreparedDevices:
     """The devices of a container: for each of its cards the device that a claim would have."""
     amount = str(len(grant.devices))
     consumed = {
@@ -159,7 +157,7 @@ def holds_of(grant: ContainerAllocation, pool: str) -> Holds:
         PreparedDevice(
             request=RESOURCES[grant.mode],
             pool=pool,
-            device=device_name(grant.mode, card),
+            device_name=device_name(grant.mode, card),
             consumed=consumed,
             visible_cards=grant.cards,
         )
@@ -172,11 +170,11 @@ def _predecessors(
 ) -> list[tuple[PreparedClaim, ContainerAllocation]]:
     """Other allocations that have some of these devices."""
     return [
-        (holding, holding.owner)
-        for holding, _ in ledger.holders_of(grant.cards[0])
-        if isinstance(holding.owner, ContainerAllocation)
-        and holding.owner.uid != grant.uid
-        and set(holding.owner.devices) & set(grant.devices)
+        (held, held.owner)
+        for held, _ in ledger.holders_of(grant.cards[0])
+        if isinstance(held.owner, ContainerAllocation)
+        and held.owner.uid != grant.uid
+        and set(held.owner.devices) & set(grant.devices)
     ]
 
 

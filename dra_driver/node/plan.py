@@ -16,7 +16,9 @@ from dra_driver.node.asked_amounts import amount_objections
 from dra_driver.node.checkpoint.records import PreparedDevice
 
 
-def holds_of(claim: Mapping[str, Any], ref: ClaimRef, *, pool: str) -> tuple[PreparedDevice, ...]:
+def planned_devices(
+    claim: Mapping[str, Any], ref: ClaimRef, *, pool: str
+) -> tuple[PreparedDevice, ...]:
     """What the claim holds here, in the order of its results, `sees` still empty.
 
     `claim` is the API object, `ref` what the kubelet asked for, `pool` this node's. Raises Refused
@@ -36,12 +38,12 @@ def holds_of(claim: Mapping[str, Any], ref: ClaimRef, *, pool: str) -> tuple[Pre
         # The node heeds amounts only, but what was written must have been meant so.
         read_config(entry, _owner(entry, ref))
     pod = made_for(claim)
-    holds = tuple(
-        replace(_hold(result, ref, pool, amount_objections(claim, result, ref)), made_for=pod)
+    devices = tuple(
+        replace(_device(result, ref, pool, amount_objections(claim, result, ref)), made_for=pod)
         for result in ours
     )
-    _check_names(holds, ref)
-    return holds
+    _check_names(devices, ref)
+    return devices
 
 
 def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
@@ -60,40 +62,40 @@ def _owner(entry: Mapping[str, Any], ref: ClaimRef) -> str:
     )
 
 
-def _check_names(holds: Iterable[PreparedDevice], ref: ClaimRef) -> None:
+def _check_names(devices: Iterable[PreparedDevice], ref: ClaimRef) -> None:
     """Of a device without a share ID a request can have one share: its name is the request's."""
     seen: set[str] = set()
-    for hold in holds:
-        if hold.mode is not Mode.WHOLE and hold.share_id is None and hold.name in seen:
+    for device in devices:
+        if device.mode is not Mode.WHOLE and device.share_id is None and device.cdi_name in seen:
             raise Refused(
-                f"claim {ref} was allocated device {hold.device} twice for request "
-                f"{hold.request!r}, without share IDs",
+                f"claim {ref} was allocated device {device.device_name} twice for request "
+                f"{device.request!r}, without share IDs",
                 remedy=ref.renewal,
             )
-        seen.add(hold.name)
+        seen.add(device.cdi_name)
 
 
-def _hold(
+def _device(
     result: Result, ref: ClaimRef, pool: str, more: Iterator[tuple[str, str]]
 ) -> PreparedDevice:
-    hold = PreparedDevice.of(result)
-    for problem, remedy in chain(_objections(hold, result, pool), more):
+    device = PreparedDevice.of(result)
+    for problem, remedy in chain(_objections(device, result, pool), more):
         raise Refused(
             f"claim {ref}, request {result.request!r}, device {result.device}: {problem}",
             remedy=remedy,
         )
-    return hold
+    return device
 
 
-def _objections(hold: PreparedDevice, result: Result, pool: str) -> Iterator[tuple[str, str]]:
+def _objections(device: PreparedDevice, result: Result, pool: str) -> Iterator[tuple[str, str]]:
     if result.pool != pool:
         yield f"it is in pool {result.pool}, and this node has {pool}", "run the pod there"
-    if result.admin_access and hold.mode is not Mode.WHOLE:
+    if result.admin_access and device.mode is not Mode.WHOLE:
         yield (
-            f"adminAccess is for whole cards, and this is a {hold.mode} device",
+            f"adminAccess is for whole cards, and this is a {device.mode} device",
             "request a whole card, or drop adminAccess",
         )
-    if hold.mode is not Mode.WHOLE and hold.amount is None:
+    if device.mode is not Mode.WHOLE and device.amount is None:
         yield (
             "the allocation does not say how much of the device was granted",
             "delete the claim; before Kubernetes 1.36 gcu-dra-controller alone can allocate it",

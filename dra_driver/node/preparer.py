@@ -1,4 +1,4 @@
-"""Answers calls to prepare and unprepare claims: the node side's face to its fronts."""
+"""Prepares and unprepares the claims of one call: fetch, plan, visibility, then the manager."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection, device_id
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claim_reader import Clock, Pause, RetryingReader
-from dra_driver.node.claims.cancellation import Awaited, always
+from dra_driver.node.claims.cancellation import IsCancelled, never_cancelled
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
-from dra_driver.node.claims.manager import Holds, PreparedClaimManager
-from dra_driver.node.claims.reallocation import is_renewed
-from dra_driver.node.claims.recreated import RecreatedInstance
+from dra_driver.node.claims.manager import PreparedClaimManager
+from dra_driver.node.claims.reallocation import is_reallocated
+from dra_driver.node.claims.recreated import OnRecreated, ignore_recreated
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.driver import ModeDriver
-from dra_driver.node.plan import holds_of
+from dra_driver.node.plan import planned_devices
 from dra_driver.node.ports import ClaimReader, Hardware
 from dra_driver.node.results import ErrorsInto, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
@@ -40,7 +41,7 @@ Prepared = tuple[ClaimDevice, ...]
 class Preparer:
     """Prepares claims on one node. Thread-safe; constructing it has no effect.
 
-    `claim_manager` is what recovery works with, too.
+    Recovery and reconciliation work with its `claim_manager`, too.
     """
 
     def __init__(
@@ -53,14 +54,13 @@ class Preparer:
         locks: Locks,
         node_name: str,
         injection: Injection,
-        steps: Mapping[Mode, ModeDriver],
+        modes: Mapping[Mode, ModeDriver],
         failures: DeviceCircuitBreaker | None = None,
-        on_recreated: Callable[[RecreatedInstance], None] = lambda _: None,
+        on_recreated: OnRecreated = ignore_recreated,
         clock: Clock = time.monotonic,
         pause: Pause = time.sleep,
     ) -> None:
-        """`on_recreated` as for the `PreparedClaimManager`. `clock` and `pause` are for reads
-        that are repeated."""
+        """`clock` (seconds) and `pause` are for reads from the API server that are repeated."""
         self._claims = claims
         self._retrying = partial(RetryingReader, claims, clock=clock, pause=pause)
         self._locks = locks
@@ -72,51 +72,51 @@ class Preparer:
             journal=journal,
             cdi=cdi,
             locks=locks,
-            steps=steps,
+            modes=modes,
             injection=injection,
             failures=failures or DeviceCircuitBreaker(),
             on_recreated=on_recreated,
         )
 
     def prepare(
-        self, refs: Sequence[ClaimRef], *, awaited: Awaited = always
+        self, refs: Sequence[ClaimRef], *, is_cancelled: IsCancelled = never_cancelled
     ) -> dict[str, Prepared | GcuError]:
         """Prepare the claims of one pod; by UID the devices of each, or why there are none.
 
-        The same claim may be asked for again and gets the same answer. Nothing new is given out
-        for a call that is not `awaited` any more: what it asks for may have been unprepared since.
-        Raises JournalError when the journal cannot be read.
+        A claim that is prepared already gets the same answer. A call that `is_cancelled` creates
+        nothing: its claims may have been unprepared since. Raises JournalError where the journal
+        cannot be read.
         """
         call = Call({ref.uid: ref for ref in refs})
         prepared: dict[str, Prepared | GcuError] = {}
         with self._locks.calls(call.refs):
             reader = self._retrying()
             ledger = self._journal.snapshot()
-            self._sort(call, ledger, reader)
-            sighted = self._sight(call, ledger, reader)
+            self._fetch_and_plan(call, ledger, reader)
+            planned = self._resolve_visible_cards(call, ledger, reader)
             for uid in call.held:
                 with ErrorsInto(call.failed, uid):
-                    prepared[uid] = self._keep(call.refs[uid])
+                    prepared[uid] = self._verify(call.refs[uid])
             slow: dict[str, Callable[[], Prepared]] = {}
-            for uid, holds in sighted.items():
-                if _is_slow(holds):
-                    slow[uid] = partial(self._prepare, call.refs[uid], holds, awaited)
+            for uid, devices in planned.items():
+                if _needs_efsmi(devices):
+                    slow[uid] = partial(self._prepare, call.refs[uid], devices, is_cancelled)
                     continue
                 with ErrorsInto(call.failed, uid):
-                    prepared[uid] = self._prepare(call.refs[uid], holds, awaited)
+                    prepared[uid] = self._prepare(call.refs[uid], devices, is_cancelled)
             return prepared | in_parallel(slow) | call.failed
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
-        """Take back what the claims have; by UID None, or why it is still prepared.
+        """Unprepare the claims; by UID None, or why the claim is still prepared.
 
-        Works without the API server, where the claim may be long gone. Raises JournalError when
-        the journal cannot be read.
+        Needs no API server: the claim may be gone there. Raises JournalError where the journal
+        cannot be read.
         """
         held = self._journal.snapshot().claims if len(refs) > 1 else {}
         failed: dict[str, GcuError] = {}
         slow: dict[str, Callable[[], None]] = {}
         for ref in refs:
-            if ref.uid in held and _is_slow(held[ref.uid].devices):
+            if ref.uid in held and _needs_efsmi(held[ref.uid].devices):
                 slow[ref.uid] = partial(self.claim_manager.unprepare, ref)
                 continue
             with ErrorsInto(failed, ref.uid):
@@ -124,12 +124,12 @@ class Preparer:
         unprepared: dict[str, GcuError | None] = dict.fromkeys(ref.uid for ref in refs)
         return unprepared | in_parallel(slow) | failed
 
-    def _sort(self, call: Call, ledger: Ledger, reader: ClaimReader) -> None:
-        """Read the claims, and sort them into those that are prepared and those to prepare."""
+    def _fetch_and_plan(self, call: Call, ledger: Ledger, reader: ClaimReader) -> None:
+        """Read the claims, and sort them into `held`, `planned` and `failed`."""
         held = {
-            uid: holding
+            uid: held
             for uid in call.refs
-            if (holding := ledger.claims.get(uid)) and holding.state is State.PREPARE_COMPLETED
+            if (held := ledger.claims.get(uid)) and held.state is State.PREPARE_COMPLETED
         }
         is_new = len(held) < len(call.refs)
         others = others_to_read(ledger, call.refs) if is_new else {}
@@ -139,42 +139,46 @@ class Preparer:
         call.others = {uid: read[uid] for uid in others}
         for uid, ref in call.refs.items():
             claim = read[uid]
-            if uid in held and not _is_renewed(claim, held[uid]):
+            if uid in held and not _is_reallocated(claim, held[uid]):
                 call.held[uid] = held[uid]
             elif isinstance(claim, GcuError):
                 call.failed[uid] = _explained(ref, claim)
             else:
                 call.objects[uid] = claim
                 with ErrorsInto(call.failed, uid):
-                    call.planned[uid] = holds_of(claim, ref, pool=self._pool)
+                    call.planned[uid] = planned_devices(claim, ref, pool=self._pool)
 
-    def _sight(self, call: Call, ledger: Ledger, reader: ClaimReader) -> dict[str, Holds]:
+    def _resolve_visible_cards(
+        self, call: Call, ledger: Ledger, reader: ClaimReader
+    ) -> dict[str, PreparedDevices]:
         failed: dict[str, GcuError] = {}
         with ErrorsInto(failed, ""):
             return resolve_visible_cards(call, reader, ledger, self._node)
         call.failed |= dict.fromkeys(call.planned, failed[""])
         return {}
 
-    def _prepare(self, ref: ClaimRef, holds: Holds, awaited: Awaited) -> Prepared:
-        return _devices(ref, self.claim_manager.prepare(ref, holds, awaited=awaited))
+    def _prepare(
+        self, ref: ClaimRef, devices: PreparedDevices, is_cancelled: IsCancelled
+    ) -> Prepared:
+        return _devices(ref, self.claim_manager.prepare(ref, devices, is_cancelled=is_cancelled))
 
-    def _keep(self, ref: ClaimRef) -> Prepared:
-        holds = self.claim_manager.verify(ref)
-        if holds is None:
+    def _verify(self, ref: ClaimRef) -> Prepared:
+        devices = self.claim_manager.verify(ref)
+        if devices is None:
             raise Refused(f"claim {ref} is being unprepared", remedy="the kubelet retries")
-        return _devices(ref, holds)
+        return _devices(ref, devices)
 
 
-def _devices(ref: ClaimRef, holds: Holds) -> Prepared:
+def _devices(ref: ClaimRef, devices: PreparedDevices) -> Prepared:
     return tuple(
         ClaimDevice(
-            request=hold.request,
-            pool=hold.pool,
-            device=hold.device,
-            cdi_ids=(device_id(ref, hold),),
-            share_id=hold.share_id,
+            request=device.request,
+            pool=device.pool,
+            device=device.device_name,
+            cdi_ids=(device_id(ref, device),),
+            share_id=device.share_id,
         )
-        for hold in holds
+        for device in devices
     )
 
 
@@ -192,16 +196,16 @@ def _explained(ref: ClaimRef, error: GcuError) -> GcuError:
     return error
 
 
-def _is_renewed(claim: Object | GcuError, held: PreparedClaim) -> bool:
-    """Whether the claim has another allocation by now. Where that cannot be told, or the claim
-    is gone, a container that runs with what is held may be what the kubelet asks for."""
+def _is_reallocated(claim: Object | GcuError, held: PreparedClaim) -> bool:
+    """Whether the claim has another allocation by now. False where it cannot be read or is gone:
+    the kubelet may ask for a container that runs with the prepared devices."""
     if isinstance(claim, GcuError):
         return False
     with ErrorsInto({}, held.owner.uid):
-        return is_renewed(claim, held)
+        return is_reallocated(claim, held)
     return False
 
 
-def _is_slow(holds: Holds) -> bool:
-    """Whether it takes calls of efsmi, which cards can have at the same time."""
-    return any(hold.mode is Mode.DRS for hold in holds)
+def _needs_efsmi(devices: PreparedDevices) -> bool:
+    """Whether the devices need calls of efsmi, which run for several cards at the same time."""
+    return any(device.mode is Mode.DRS for device in devices)

@@ -29,7 +29,7 @@ from dra_driver.model.profile import profile_size
 from dra_driver.model.quantity import parse_quantity
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.locks import Locks
-from dra_driver.node.plan import holds_of
+from dra_driver.node.plan import planned_devices
 from tests.fuzz.engine import Subject
 from tests.fuzz.hostile import STRINGS, Damaged, DamagedJson, one_of
 from tests.unit.node.drs_world import DrsWorld, share, slices
@@ -69,7 +69,7 @@ def _claims() -> list[Any]:
 def _plan(data: bytes, _: Path) -> object:
     """The claim as the API server gives it; the kubelet asks for a hostile one or for its own."""
     document = json.loads(data)
-    return holds_of(document, ClaimRef.of(document), pool=POOL)
+    return planned_devices(document, ClaimRef.of(document), pool=POOL)
 
 
 def _prepare(data: bytes, folder: Path) -> object:

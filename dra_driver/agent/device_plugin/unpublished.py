@@ -40,7 +40,7 @@ class UnpublishedDevices:
         holdings = self._ledger().claims.values()
         held = {card for holding in holdings for card in holding.cards}
         gone = {
-            hold.device
+            hold.device_name
             for holding in holdings
             for hold in holding.devices
             if hold.card not in wanted

@@ -168,12 +168,12 @@ class ClaimStatuses(Background):
 
     def _contents(self) -> dict[ClaimRef, _Content]:
         prepared = {
-            holding.owner: _Content(holding.devices)
-            for holding in self._ledger().claims.values()
-            if holding.state is State.PREPARE_COMPLETED and isinstance(holding.owner, ClaimRef)
+            held.owner: _Content(held.devices)
+            for held in self._ledger().claims.values()
+            if held.state is State.PREPARE_COMPLETED and isinstance(held.owner, ClaimRef)
         }
         return prepared | {
-            each.owner: _Content(each.holds, each.reason)
+            each.owner: _Content(each.devices, each.reason)
             for each in self._waiting().values()
             if isinstance(each.owner, ClaimRef)
         }

@@ -66,7 +66,7 @@ class ClaimService:
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, Prepared | GcuError]:
         """The devices of each claim, or its error; by UID, one result for each of `refs`."""
-        handle = partial(self._handler.prepare, awaited=context.is_active)
+        handle = partial(self._handler.prepare, is_cancelled=lambda: not context.is_active())
         return self._answer("prepare", refs, context, handle, Point.REPLY_PREPARE)
 
     def unprepare(

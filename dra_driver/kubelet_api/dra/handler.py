@@ -17,10 +17,11 @@ class ClaimHandler(Protocol):
     by claim UID, and give a result for each claim, by UID; a claim's failure is its result."""
 
     def prepare(
-        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
     ) -> Mapping[str, Prepared | GcuError]:
-        """Make the claims of one pod usable on this node, as long as that is `awaited`: who gave
-        the call up may have had the claims unprepared since, by another agent."""
+        """Make the claims of one pod usable on this node.
+
+        A call that `is_cancelled` creates nothing: its claims may have been unprepared since."""
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
         """Undo prepare; a claim that is not prepared is a success."""

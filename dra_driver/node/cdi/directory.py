@@ -6,13 +6,13 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.names import DRIVER
+from dra_driver.util.os_errors import OsErrorAs
 
 _NAME: Final = re.compile(
     re.escape(f"{DRIVER}-claim-") + r"(?P<uid>[0-9A-Za-z-]+)\.json(?P<unfinished>\.new)?"
@@ -38,7 +38,7 @@ class CdiDirectory:
     def read(self, uid: str) -> bytes | None:
         """The claim's file, or None."""
         path = self._file(uid)
-        with _Told(path):
+        with _errors(path):
             try:
                 return Path(path).read_bytes()
             except FileNotFoundError:
@@ -48,7 +48,7 @@ class CdiDirectory:
         """Put the claim's file there, whole at every moment; runtimes read ``*.json`` only."""
         path = self._file(uid)
         new = _unfinished(path)
-        with _Told(path):
+        with _errors(path):
             with self._effects(Point.CDI_WRITE):
                 fd = self._open_new(new)
                 try:
@@ -64,7 +64,7 @@ class CdiDirectory:
     def remove(self, uid: str) -> bool:
         """Remove the claim's file, finished or not; say whether there was one."""
         path = self._file(uid)
-        with _Told(path):
+        with _errors(path):
             _remove(_unfinished(path))
             try:
                 os.stat(path)  # noqa: PTH116
@@ -77,12 +77,12 @@ class CdiDirectory:
     def remove_unfinished(self, uid: str) -> None:
         """Remove what a write that was interrupted left."""
         path = self._file(uid)
-        with _Told(path):
+        with _errors(path):
             _remove(_unfinished(path))
 
     def claims(self) -> tuple[frozenset[str], frozenset[str]]:
         """The UIDs of claims with a file, and of those with an unfinished one."""
-        with _Told(self._path):
+        with _errors(self._path):
             if not self._path.exists():
                 return frozenset(), frozenset()
             found = [
@@ -119,25 +119,10 @@ def _remove(path: str) -> None:
         os.unlink(path)  # noqa: PTH108
 
 
-class _Told:
-    """Raises CdiError for an OSError."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: Path | str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, OSError):
-            raise CdiError(
-                f"the CDI file {self._path} cannot be used: {error.strerror or error}",
-                remedy="check that the directory is mounted and neither full nor read-only",
-            ) from error
+def _errors(path: Path | str) -> OsErrorAs:
+    return OsErrorAs(
+        CdiError,
+        "the CDI file",
+        path,
+        remedy="check that the directory is mounted and neither full nor read-only",
+    )

@@ -1,4 +1,4 @@
-"""What the container runtime is told of an owner, and what its file proves of it."""
+"""The CDI file of an owner: written for the container runtime, and read when records are lost."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection, read_record, render
 from dra_driver.node.checkpoint.ledger import PreparedClaim, State
-from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claims.failures import attribute_to
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
-
-Holds = tuple[PreparedDevice, ...]
 
 
 class CdiSpecs:
@@ -30,30 +28,33 @@ class CdiSpecs:
         self._cdi = cdi
         self._injection = injection
 
-    def write(self, owner: Owner, holds: Holds, cards: Mapping[PciAddress, Card]) -> None:
+    def write(
+        self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
+    ) -> None:
         """Write the owner's file; `cards` has every card that the holds see."""
-        self._cdi.write(owner.uid, render(owner, holds, cards, self._injection))
+        self._cdi.write(owner.uid, render(owner, devices, cards, self._injection))
 
     def remove(self, uid: str) -> bool:
         """Remove the owner's file; say whether there was one."""
         return self._cdi.remove(uid)
 
-    def is_there(self, uid: str) -> bool:
-        """Whether a container may run with what the owner's file tells. After a reboot, which no
-        container outlives, there is none: it lies on a tmpfs."""
+    def exists(self, uid: str) -> bool:
+        """Whether the owner has a file, so that a container may run with it. After a reboot it has
+        none: the directory is a tmpfs."""
         return self._cdi.read(uid) is not None
 
     def refresh(self, held: PreparedClaim) -> bool:
-        """Write a prepared owner's file where it is missing or its cards have other minors by now;
-        say whether it was. Raises HardwareError where it is missing, and cannot be written."""
+        """Write a prepared owner's file where it is missing or outdated, for example after a minor
+        changed; returns whether it was. Raises HardwareError where the file is missing and its
+        cards cannot be read."""
         present = self._cdi.read(held.owner.uid)
         try:
-            cards = self.read_cards(seen(held.devices), held.devices)
+            cards = self.read_cards(visible_cards(held.devices), held.devices)
         except HardwareError:
             if present is None:
                 raise
-            # What starts anew with a card that is gone is told by the runtime.
-            logger.warning("%s keeps its CDI file unexamined", held.owner.title, exc_info=True)
+            # A container that starts with a card that is gone gets its error from the runtime.
+            logger.warning("the CDI file of %s is not compared", held.owner.title, exc_info=True)
             return False
         wanted = render(held.owner, held.devices, cards, self._injection)
         if wanted == present:
@@ -63,34 +64,35 @@ class CdiSpecs:
         return True
 
     def read_claim(self, uid: str) -> PreparedClaim | None:
-        """What the owner's file says that it holds, without a record in the journal: all of it was
-        made when the file was written. None where there is no file, or none that can be read."""
+        """The prepared claim as its file has it, with `records == ()`; the file proves that
+        everything had been created. None where there is no file that can be read."""
         content = self._cdi.read(uid)
         if content is None:
             return None
         try:
-            owner, holds = read_record(content, uid)
+            owner, devices = read_record(content, uid)
         except InvalidValue:
-            logger.exception("the CDI file of %s says nothing", uid)
+            logger.exception("the CDI file of %s cannot be read", uid)
             return None
-        return PreparedClaim(owner, State.PREPARE_COMPLETED, holds, ())
+        return PreparedClaim(owner, State.PREPARE_COMPLETED, devices, ())
 
     def uids(self) -> frozenset[str]:
-        """The UIDs with a file; called without a lock."""
+        """The UIDs of all owners with a file; needs no lock."""
         return self._cdi.claims()[0]
 
     def read_cards(
-        self, addresses: Collection[PciAddress], holds: Holds = ()
+        self, addresses: Collection[PciAddress], devices: PreparedDevices = ()
     ) -> dict[PciAddress, Card]:
-        """The cards as they are now; one that cannot be read is blamed on its device in `holds`."""
-        devices = {hold.card: hold.device for hold in holds}
+        """The cards as they are now. The error for a card that cannot be read names the card's
+        device among `devices`."""
+        names = {device.card: device.device_name for device in devices}
         cards: dict[PciAddress, Card] = {}
         for address in sorted(addresses):
-            with attribute_to(devices.get(address)):
+            with attribute_to(names.get(address)):
                 cards[address] = self._hardware.card(address)
         return cards
 
 
-def seen(holds: Holds) -> set[PciAddress]:
-    """The cards that a container with `holds` is told of."""
-    return {address for hold in holds for address in hold.visible_cards}
+def visible_cards(devices: PreparedDevices) -> set[PciAddress]:
+    """The cards that the variables of a container with `devices` name."""
+    return {address for device in devices for address in device.visible_cards}

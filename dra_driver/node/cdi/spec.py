@@ -35,18 +35,18 @@ class Injection(StrEnum):
     RUNTIME = "runtime"
 
 
-def device_id(owner: Owner, hold: PreparedDevice) -> str:
+def device_id(owner: Owner, device: PreparedDevice) -> str:
     """The fully qualified CDI name of the owner's device.
 
     It is its own, whatever else the owner holds, and the same after repeats, restarts and
     upgrades: the kubelet remembers it for as long as the claim is prepared.
     """
-    return f"{names.CDI_KIND}={owner.uid}-{hold.name}"
+    return f"{names.CDI_KIND}={owner.uid}-{device.cdi_name}"
 
 
 def render(
     owner: Owner,
-    holds: Sequence[PreparedDevice],
+    devices: Sequence[PreparedDevice],
     cards: Mapping[PciAddress, Card],
     injection: Injection,
 ) -> bytes:
@@ -55,7 +55,7 @@ def render(
     `cards` has every card that the holds see. The ``prepared`` record stands in an annotation,
     which no container sees: with it a lost journal is rebuilt.
     """
-    prepared = record(Kind.PREPARE_COMPLETED, owner, tuple(holds)).raw
+    prepared = record(Kind.PREPARE_COMPLETED, owner, tuple(devices)).raw
     spec = {
         "cdiVersion": _VERSION,
         "kind": names.CDI_KIND,
@@ -63,10 +63,10 @@ def render(
         "devices": [
             {
                 "name": f"{owner.uid}-{name}",
-                "containerEdits": _edits(hold, cards, injection),
+                "containerEdits": _edits(device, cards, injection),
             }
-            for hold in holds
-            for name in (hold.name, *hold.cdi_aliases)
+            for device in devices
+            for name in (device.cdi_name, *device.cdi_aliases)
         ],
     }
     # In one line: with indentation it is Python that writes the JSON, and takes ten times as long.
@@ -74,13 +74,13 @@ def render(
 
 
 def environment(
-    hold: PreparedDevice, cards: Mapping[PciAddress, Card]
+    device: PreparedDevice, cards: Mapping[PciAddress, Card]
 ) -> Iterator[tuple[str, str]]:
     """The variables that tell a container of what it has; `cards` as in `render`."""
-    minors = sorted(cards[address].minor for address in hold.visible_cards)
+    minors = sorted(cards[address].minor for address in device.visible_cards)
     yield names.ENV_VISIBLE_DEVICES, ",".join(str(minor) for minor in minors)
-    if hold.instance is not None:
-        yield names.ENV_TOPS_VISIBLE_DEVICES, _partition(hold.instance, cards[hold.card])
+    if device.instance is not None:
+        yield names.ENV_TOPS_VISIBLE_DEVICES, _partition(device.instance, cards[device.card])
 
 
 def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[PreparedDevice, ...]]:
@@ -91,19 +91,19 @@ def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[PreparedDevice, 
         found = decode(annotation.encode("ascii"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidValue(f"a CDI file has no readable record of its owner: {error!r}") from error
-    if found.owner is None or found.kind != Kind.PREPARE_COMPLETED or not found.holds:
+    if found.owner is None or found.kind != Kind.PREPARE_COMPLETED or not found.devices:
         raise InvalidValue("a CDI file's record of its owner is incomplete")
     if found.owner.uid != uid:
         raise InvalidValue(f"the CDI file of {uid} tells of {found.owner.uid}")
-    return found.owner, found.holds
+    return found.owner, found.devices
 
 
 def _edits(
-    hold: PreparedDevice, cards: Mapping[PciAddress, Card], injection: Injection
+    device: PreparedDevice, cards: Mapping[PciAddress, Card], injection: Injection
 ) -> dict[str, Any]:
-    env = [f"{name}={value}" for name, value in environment(hold, cards)]
+    env = [f"{name}={value}" for name, value in environment(device, cards)]
     edits: dict[str, Any] = {"env": env}
-    nodes = cards[hold.card].nodes
+    nodes = cards[device.card].nodes
     # An empty list is not the same as none to every runtime.
     if injection is Injection.CDI and nodes:
         edits["deviceNodes"] = [_node(node) for node in nodes]

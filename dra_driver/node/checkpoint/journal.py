@@ -1,7 +1,7 @@
-"""The journal: what is prepared, durable before anybody is told.
+"""The journal: what is prepared, durable before anybody gets an answer.
 
 One append-only log (`frames`, `records`), shared by all threads of the agent and by two agents
-during a rolling update. docs/dev/journal.md draws it.
+during a rolling update. docs/dev/journal.md has a picture.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue, JournalError
@@ -43,22 +43,31 @@ Decision = Callable[[Ledger], Iterable[Record]]
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """What `Journal.open` met: whether there was a journal, where a damaged one was kept, and
-    whether it is all that was ever written to it, or what was lost has been rebuilt."""
+class OpenResult:
+    """What `Journal.open` found: whether there was a journal, where a damaged one is kept, and
+    whether it is complete: nothing was ever lost, or what was lost has been rebuilt."""
 
     found: bool
     quarantined: Path | None
     complete: bool
 
 
+class OnDamaged(Protocol):
+    """Called with the name under which a damaged journal is kept. Neither raises nor waits."""
+
+    def __call__(self, kept: Path, /) -> None: ...
+
+
+def ignore_damaged(_kept: Path, /) -> None:
+    """For tests and programs that report nothing."""
+
+
 class Journal:
     """Records in a state directory, folded into a `Ledger`.
 
-    Nothing is read or written before `open` has succeeded: `open` alone can see that the journal
-    was lost or damaged. All methods raise JournalError until then, and when the directory cannot
-    be used; whoever called may try again, and then finds either the state before or the state
-    after. Thread-safe.
+    Call `open` first: only it detects that the journal was lost or damaged. Until it has succeeded,
+    and while the directory cannot be used, all methods raise JournalError; a caller may try again,
+    and then finds either the state before or the state after. Thread-safe.
     """
 
     def __init__(
@@ -67,12 +76,11 @@ class Journal:
         *,
         effects: Effects | None = None,
         capacity: int = 1 << 20,
-        damaged: Callable[[Path], None] = lambda _: None,
+        on_damaged: OnDamaged = ignore_damaged,
     ) -> None:
-        """`capacity` is how many bytes the file has room for before it is compacted. `damaged` is
-        told where a damaged file was kept, and neither raises nor waits."""
+        """The file has room for `capacity` bytes before it is compacted."""
         self._file = LogFile(directory, effects=effects or Effects(), capacity=capacity)
-        self._damaged = damaged
+        self._on_damaged = on_damaged
         self._ledger = Ledger()
         self._header: dict[str, Any] = {}
         self._is_open = False
@@ -83,46 +91,45 @@ class Journal:
         self._foreign = 0
         self._durable = 0
 
-    def open(self) -> Opening:
-        """Read the journal, or begin one, and compact it. Call it first, again if it failed."""
+    def open(self) -> OpenResult:
+        """Read the journal, or create one, and compact it. Call it again if it failed."""
         with self._mutex, self._file.locked():
             found = self._file.exists()
-            set_aside: Path | None = None
+            quarantined: Path | None = None
             try:
                 damaged = self._reload()
             except JournalError as error:
-                # A disk that cannot read the file back must not keep the node's pods waiting
-                # for a person: what it held is rebuilt from the CDI files.
+                # A disk that cannot read the file must not make the node's pods wait for a person:
+                # the records are rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
-                set_aside = self._file.quarantine(error)
+                quarantined = self._file.quarantine_unreadable(error)
             else:
-                # It stays in place until it is written anew, which a full disk may not allow yet.
+                # It stays in place until it is rewritten, which a full disk may not allow yet.
                 if damaged:
-                    set_aside = self._file.quarantined()
-            if set_aside is not None:
-                self._damaged(set_aside)
-            if not found or set_aside is not None:
+                    quarantined = self._file.quarantine_in_place()
+            if quarantined is not None:
+                self._on_damaged(quarantined)
+            if not found or quarantined is not None:
                 self._header = {**_merged(self._header), _INCOMPLETE: True}
-            opening = Opening(found, set_aside, _INCOMPLETE not in self._header)
+            result = OpenResult(found, quarantined, _INCOMPLETE not in self._header)
             try:
                 self._compact()
             except JournalError:
-                # On a full disk the file that is there can still be written to: it has its
-                # length already, and pods must be able to end.
-                if not opening.complete or self._file.spoilt:
+                # On a full disk the present file can still be written to, as it has its length
+                # already. Pods must be able to terminate.
+                if not result.complete or self._file.needs_rewrite:
                     raise
                 logger.exception("the journal stays as long as it is")
             self._is_open = True
-        return opening
+        return result
 
     def close(self) -> None:
-        """Give the files back; nothing is lost without it. A call that still comes opens them
-        anew."""
+        """Close the files; nothing is lost without it. A later call opens them again."""
         with self._mutex, self._syncing:  # no thread is writing to a number that is reused soon
             self._file.close()
 
     def snapshot(self) -> Ledger:
-        """The state now, with what another process has written; all of it durable."""
+        """The present state, all of it durable, with what another process has written."""
         with self._mutex:
             self._check_open()
             if not self._file.is_known():
@@ -133,11 +140,11 @@ class Journal:
         return ledger
 
     def commit(self, decide: Decision) -> Ledger:
-        """Write the records that `decide` gives for the state of this moment.
+        """Write the records that `decide` returns for the present state.
 
-        Nobody else writes between the state and the records, so a rule that `decide` checks
-        holds. Its exceptions pass through, and nothing is written then. Gives the state
-        afterwards, once the records are durable.
+        Nobody else writes between the state and the records, so a rule that `decide` checks holds.
+        Its exceptions pass through, and nothing is written then. Returns the state afterwards, once
+        the records are durable.
         """
         with self._mutex, self._locked():
             self._refresh()
@@ -149,17 +156,17 @@ class Journal:
         return ledger
 
     def write(self, record: Record) -> None:
-        """Write a record that no rule stands against; durable on return."""
+        """Write a record without a rule to check; durable on return."""
         self.commit(lambda _: (record,))
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing that was written is known to be lost; see `Opening`."""
-        # There is no header while the journal is read anew.
+        """Whether no record is known to be lost; see `OpenResult`."""
+        # There is no header while the journal is read again.
         return self._is_open and bool(self._header) and _INCOMPLETE not in self._header
 
     def rebuilt(self) -> None:
-        """Record that what the journal may have lost is known again."""
+        """Record that all lost records have been rebuilt."""
         with self._mutex, self._locked():
             self._refresh()
             self._header = {key: self._header[key] for key in self._header if key != _INCOMPLETE}
@@ -198,7 +205,7 @@ class Journal:
             self._durable = written
 
     def _refresh(self) -> None:
-        """Take in what another process did since we last looked."""
+        """Read what another process has written since the last read."""
         if self._file.is_known():
             return
         if not self._file.exists():
@@ -208,9 +215,9 @@ class Journal:
         replaced = self._file.replaced()
         damaged = self._reload() if replaced else self._take(self._file.read_new())
         if damaged:
-            self._damaged(self._file.quarantined())
+            self._on_damaged(self._file.quarantine_in_place())
             self._header = {**self._header, _INCOMPLETE: True}
-        if damaged or self._file.spoilt:
+        if damaged or self._file.needs_rewrite:
             self._compact()
 
     def _reload(self) -> bool:
@@ -225,7 +232,7 @@ class Journal:
         return damaged or (headless and self._file.exists())
 
     def _take(self, found: frames.Scan) -> bool:
-        """Apply what was read; say whether some of it was damaged."""
+        """Apply what was read; returns whether some of it was damaged."""
         damaged = bool(found.damage)
         for following, payload in zip(
             reversed(range(len(found.payloads))), found.payloads, strict=True

@@ -51,7 +51,7 @@ class PreparedClaim:
     @property
     def cards(self) -> frozenset[PciAddress]:
         """The cards that the owner holds something of; administrative access holds nothing."""
-        return frozenset(hold.card for hold in self.devices if not hold.admin_access)
+        return frozenset(device.card for device in self.devices if not device.admin_access)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,13 @@ class Ledger:
         if record.kind in _STATES:
             kept = tuple(raw for raw in kept if raw["kind"] != record.kind)
             state = State(record.kind)
-            holding = PreparedClaim(record.owner, state, record.holds, (*kept, record.raw))
+            held = PreparedClaim(record.owner, state, record.devices, (*kept, record.raw))
         elif held is not None:
-            holding = replace(held, records=(*kept, record.raw))
+            held = replace(held, records=(*kept, record.raw))
         else:
             return replace(self, unknown=(*self.unknown, record.raw))
         switched = self.switched | _divided_by(record)
-        return Ledger({**self.claims, uid: holding}, switched, self.unknown)
+        return Ledger({**self.claims, uid: held}, switched, self.unknown)
 
     def raw_records(self) -> Iterator[Mapping[str, Any]]:
         """The fewest records that lead to this state again, unknown ones included.
@@ -96,8 +96,8 @@ class Ledger:
         Those of unknown kinds follow: only a claim that is known already can keep them.
         """
         divided: set[PciAddress] = set()
-        for holding in self.claims.values():
-            for raw in sorted(holding.records, key=lambda raw: raw["kind"] not in _STATES):
+        for held in self.claims.values():
+            for raw in sorted(held.records, key=lambda raw: raw["kind"] not in _STATES):
                 divided |= _divided_by(read(raw))
                 yield raw
         for card in sorted(self.switched):
@@ -111,62 +111,65 @@ class Ledger:
         """Who holds something of the card, and what; administrative access holds nothing."""
         suffix = f"-{card.slug}"  # a device's name ends so; many are looked at for each claim
         return tuple(
-            (holding, hold)
-            for holding in self.claims.values()
-            for hold in holding.devices
-            if hold.device.endswith(suffix) and not hold.admin_access
+            (held, device)
+            for held in self.claims.values()
+            for device in held.devices
+            if device.device_name.endswith(suffix) and not device.admin_access
         )
 
     def drs_holders_of(self, card: PciAddress) -> frozenset[str]:
         """Who holds something of the card in DRS mode, by UID."""
         holders = self.holders_of(card)
-        return frozenset(each.owner.uid for each, hold in holders if hold.mode is Mode.DRS)
+        return frozenset(each.owner.uid for each, device in holders if device.mode is Mode.DRS)
 
     def promised_slices(self, card: PciAddress) -> int | None:
         """Into how many slices the card was cut for those who hold some of them: the most that any
         of them was counted by. None where nobody holds any, or the records do not say it."""
-        shared = (hold for _, hold in self.holders_of(card) if hold.mode is Mode.SHARED)
-        return max((hold.total for hold in shared if hold.total is not None), default=None)
+        shared = (device for _, device in self.holders_of(card) if device.mode is Mode.SHARED)
+        return max((device.total for device in shared if device.total is not None), default=None)
 
     def instances(self, card: PciAddress) -> tuple[Instance, ...]:
         """The DRS instances of the card that are held."""
         return tuple(
-            hold.instance for _, hold in self.holders_of(card) if hold.instance is not None
+            device.instance for _, device in self.holders_of(card) if device.instance is not None
         )
 
     def claims_named(self, namespace: str, name: str) -> tuple[PreparedClaim, ...]:
         """Holdings of claims of that name; several when one was deleted and made anew."""
         return tuple(
-            holding
-            for holding in self.claims.values()
-            if isinstance(holding.owner, ClaimRef)
-            and (holding.owner.namespace, holding.owner.name) == (namespace, name)
+            held
+            for held in self.claims.values()
+            if isinstance(held.owner, ClaimRef)
+            and (held.owner.namespace, held.owner.name) == (namespace, name)
         )
 
     def admit(
-        self, owner: Owner, holds: Iterable[PreparedDevice], totals: Mapping[str, int] | None = None
+        self,
+        owner: Owner,
+        devices: Iterable[PreparedDevice],
+        totals: Mapping[str, int] | None = None,
     ) -> None:
-        """Raise Refused, naming card and holder, unless the owner may hold all of `holds`.
+        """Raise Refused, naming card and holder, unless the owner may hold all of `devices`.
 
         `totals` says, by device, how much of its capacity there is; a device without one is not
-        counted. What the owner itself holds from before does not count: `holds` replace it.
+        counted. What the owner itself holds from before does not count: `devices` replace it.
         """
-        wanted = tuple(holds)
-        for at, hold in enumerate(wanted):
-            others = [] if hold.admin_access else self._others(owner, hold.card)
+        wanted = tuple(devices)
+        for at, device in enumerate(wanted):
+            others = [] if device.admin_access else self._others(owner, device.card)
             for holder, held in [*others, *((owner, each) for each in wanted[:at])]:
-                _exclude(owner, hold, holder, held)
-        for device, total in (totals or {}).items():
-            asked = [hold for hold in wanted if hold.device == device]
+                _exclude(owner, device, holder, held)
+        for name, total in (totals or {}).items():
+            asked = [device for device in wanted if device.device_name == name]
             if asked:
                 others = self._others(owner, asked[0].card)
                 _count(owner, asked, others, total)
 
     def _others(self, owner: Owner, card: PciAddress) -> list[tuple[Owner, PreparedDevice]]:
         return [
-            (holding.owner, hold)
-            for holding, hold in self.holders_of(card)
-            if holding.owner.uid != owner.uid
+            (held.owner, device)
+            for held, device in self.holders_of(card)
+            if held.owner.uid != owner.uid
         ]
 
     def _apply_to_card(self, kind: str, card: PciAddress) -> Ledger:
@@ -178,25 +181,27 @@ class Ledger:
 def _divided_by(record: Record) -> frozenset[PciAddress]:
     """The cards that are in DRS mode, or about to be, where the record is the last word."""
     return frozenset(
-        hold.card for hold in record.holds if hold.mode is Mode.DRS and not hold.admin_access
+        device.card
+        for device in record.devices
+        if device.mode is Mode.DRS and not device.admin_access
     )
 
 
 def _exclude(owner: Owner, wanted: PreparedDevice, holder: Owner, held: PreparedDevice) -> None:
     if wanted.card != held.card or _is_handed_on(owner, wanted, holder, held):
         return
-    if (wanted.admin_access or held.admin_access) and wanted.device != held.device:
+    if (wanted.admin_access or held.admin_access) and wanted.device_name != held.device_name:
         return  # to see a card beside what one holds of it is no second mode
     if wanted.mode is held.mode and wanted.mode is not Mode.WHOLE:
         if wanted.share_id is None or wanted.share_id != held.share_id:
             return
-        clash = f"share {wanted.share_id} of device {wanted.device}"
+        clash = f"share {wanted.share_id} of device {wanted.device_name}"
     else:
         clash = f"card {wanted.card}"
     if holder.uid == owner.uid:
         raise Refused(
-            f"{owner.title} was allocated {clash} twice, as {held.device} for request "
-            f"{held.request!r} and as {wanted.device} for request {wanted.request!r}",
+            f"{owner.title} was allocated {clash} twice, as {held.device_name} for request "
+            f"{held.request!r} and as {wanted.device_name} for request {wanted.request!r}",
             remedy=owner.renewal,
         )
     raise Refused(
@@ -222,14 +227,14 @@ def _count(
     total: int,
 ) -> None:
     """Refuse what is more than is left; a hold of unknown amount takes all there is."""
-    asked = sum(hold.amount or total for hold in wanted)
+    asked = sum(device.amount or total for device in wanted)
     taken = _taken(others, total)
-    if _taken([*others, *((owner, hold) for hold in wanted)], total) <= total:
+    if _taken([*others, *((owner, device) for device in wanted)], total) <= total:
         return
     unit = "slices" if wanted[0].mode is Mode.SHARED else "units of size"
     amounts: dict[str, int] = {}
-    for holder, hold in others:
-        amounts[holder.title] = amounts.get(holder.title, 0) + (hold.amount or total)
+    for holder, device in others:
+        amounts[holder.title] = amounts.get(holder.title, 0) + (device.amount or total)
     held = ", ".join(f"{title} holds {amount}" for title, amount in amounts.items())
     raise Refused(
         f"{owner.title} was allocated {asked} of the {total} {unit} of card {wanted[0].card}, and "
@@ -238,14 +243,14 @@ def _count(
     )
 
 
-def _taken(holds: Iterable[tuple[Owner, PreparedDevice]], total: int) -> int:
+def _taken(devices: Iterable[tuple[Owner, PreparedDevice]], total: int) -> int:
     """How much of a card is held. A slice that the kubelet handed on from one container to another
     is one; an instance cannot be handed on in part, so sizes add up."""
     slices = set()
     taken = 0
-    for owner, hold in holds:
-        if isinstance(owner, ContainerAllocation) and hold.mode is Mode.SHARED:
+    for owner, device in devices:
+        if isinstance(owner, ContainerAllocation) and device.mode is Mode.SHARED:
             slices |= set(owner.devices)
         else:
-            taken += hold.amount or total
+            taken += device.amount or total
     return taken + len(slices)

@@ -69,7 +69,7 @@ class PreparedDevice:
 
     request: str
     pool: str
-    device: str
+    device_name: str
     share_id: str | None = None
     consumed: Mapping[str, str] = field(default_factory=dict)
     visible_cards: tuple[PciAddress, ...] = ()
@@ -89,7 +89,7 @@ class PreparedDevice:
         return cls(
             request=result.main_request,
             pool=result.pool,
-            device=result.device,
+            device_name=result.device,
             share_id=result.share_id,
             consumed=result.consumed,
             admin_access=result.admin_access,
@@ -98,22 +98,22 @@ class PreparedDevice:
     @property
     def mode(self) -> Mode:
         """The mode that the hold puts its card in."""
-        return _parsed(self.device)[0]
+        return _parsed(self.device_name)[0]
 
     @property
     def card(self) -> PciAddress:
         """The card that the device stands for."""
-        return _parsed(self.device)[1]
+        return _parsed(self.device_name)[1]
 
     @property
-    def name(self) -> str:
+    def cdi_name(self) -> str:
         """The device with its share: it is the owner's own. Where the API server drops share IDs,
         the claim's request stands for the share."""
         if self.share_id is not None:
-            return f"{self.device}-{self.share_id}"
+            return f"{self.device_name}-{self.share_id}"
         if self.consumed and self.request not in RESOURCES.values():
-            return f"{self.device}-{self.request}"
-        return self.device
+            return f"{self.device_name}-{self.request}"
+        return self.device_name
 
     @property
     def amount(self) -> int | None:
@@ -123,6 +123,9 @@ class PreparedDevice:
         return None if text is None else _amount(text)
 
 
+PreparedDevices = tuple[PreparedDevice, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record. ``kind`` is a `Kind` or `CardKind`, or whatever a newer version wrote; ``raw``
@@ -130,7 +133,7 @@ class Record:
 
     kind: str
     owner: Owner | None
-    holds: tuple[PreparedDevice, ...]
+    devices: tuple[PreparedDevice, ...]
     raw: Mapping[str, Any]
     card: PciAddress | None = None
 
@@ -144,15 +147,15 @@ def _amount(text: str) -> int | None:
     return int(value) if value >= 1 and value == int(value) else None
 
 
-def record(kind: Kind, owner: Owner, holds: tuple[PreparedDevice, ...]) -> Record:
+def record(kind: Kind, owner: Owner, devices: tuple[PreparedDevice, ...]) -> Record:
     """A new record; every kind carries all that is known, so that each stands for itself when
     others are damaged."""
     raw = {
         "kind": kind.value,
         **_owner_out(owner),
-        "holds": [_hold_out(hold) for hold in holds],
+        "holds": [_device_out(device) for device in devices],
     }
-    return Record(kind, owner, holds, raw)
+    return Record(kind, owner, devices, raw)
 
 
 def card_record(kind: CardKind, card: PciAddress) -> Record:
@@ -204,11 +207,11 @@ def read(raw: Mapping[str, Any]) -> Record:
         if kind in set(CardKind):
             return Record(kind, None, (), raw, PciAddress.parse(raw["card"]))
         owner = _owner_in(raw)
-        holds = tuple(_hold_in(hold) for hold in raw.get("holds", ()))
+        devices = tuple(_device_in(device) for device in raw.get("holds", ()))
     except (KeyError, TypeError, ValueError, AttributeError, GcuError):
         known = {*Kind, *CardKind}
         return Record("" if kind in known else kind, None, (), raw)
-    return Record(kind, owner, holds, raw)
+    return Record(kind, owner, devices, raw)
 
 
 def _owner_out(owner: Owner) -> dict[str, Any]:
@@ -234,30 +237,30 @@ def _owner_in(raw: Mapping[str, Any]) -> Owner:
     return kind(str(entry["namespace"]), str(entry["name"]), entry["uid"])
 
 
-def _hold_out(hold: PreparedDevice) -> dict[str, Any]:
-    shared = {"shareID": hold.share_id} if hold.share_id is not None else {}
-    consumed = {"consumedCapacity": dict(hold.consumed)} if hold.consumed else {}
+def _device_out(device: PreparedDevice) -> dict[str, Any]:
+    shared = {"shareID": device.share_id} if device.share_id is not None else {}
+    consumed = {"consumedCapacity": dict(device.consumed)} if device.consumed else {}
     drs: dict[str, Any] = {}
-    if hold.instance is not None:
-        drs["instance"] = _instance_out(hold.instance)
-    if hold.instances_before is not None:
-        drs["before"] = [_instance_out(instance) for instance in hold.instances_before]
+    if device.instance is not None:
+        drs["instance"] = _instance_out(device.instance)
+    if device.instances_before is not None:
+        drs["before"] = [_instance_out(instance) for instance in device.instances_before]
     return {
-        "request": hold.request,
-        "pool": hold.pool,
-        "device": hold.device,
-        "sees": [str(card) for card in hold.visible_cards],
+        "request": device.request,
+        "pool": device.pool,
+        "device": device.device_name,
+        "sees": [str(card) for card in device.visible_cards],
         **shared,
         **consumed,
         **drs,
-        **({"adminAccess": True} if hold.admin_access else {}),
-        **({"formerly": list(hold.cdi_aliases)} if hold.cdi_aliases else {}),
-        **({"madeFor": hold.made_for} if hold.made_for else {}),
-        **({"total": hold.total} if hold.total is not None else {}),
+        **({"adminAccess": True} if device.admin_access else {}),
+        **({"formerly": list(device.cdi_aliases)} if device.cdi_aliases else {}),
+        **({"madeFor": device.made_for} if device.made_for else {}),
+        **({"total": device.total} if device.total is not None else {}),
     }
 
 
-def _hold_in(raw: Mapping[str, Any]) -> PreparedDevice:
+def _device_in(raw: Mapping[str, Any]) -> PreparedDevice:
     _, card = parse_device_name(raw["device"])
     sees = tuple(PciAddress.parse(each) for each in raw["sees"])
     share_id = raw.get("shareID")
@@ -267,7 +270,7 @@ def _hold_in(raw: Mapping[str, Any]) -> PreparedDevice:
     return PreparedDevice(
         request=str(raw["request"]),
         pool=str(raw["pool"]),
-        device=raw["device"],
+        device_name=raw["device"],
         share_id=share_id,
         consumed={str(k): str(v) for k, v in raw.get("consumedCapacity", {}).items()},
         # No version writes it without the device's own card; a CDI file may be damaged.

@@ -1,7 +1,7 @@
-"""What giving out devices does to cards, mode by mode, with the records that belong between.
+"""What preparing and unpreparing devices does to cards, with the records in between.
 
-Every method is called with the locks of the cards held, and raises GcuError, which says what device
-is to blame.
+Every method is called with the locks of the cards held, and raises a GcuError with the device that
+caused it.
 """
 
 from __future__ import annotations
@@ -16,128 +16,135 @@ from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.records import CardKind, Kind, PreparedDevice, card_record, record
+from dra_driver.node.checkpoint.records import (
+    CardKind,
+    Kind,
+    PreparedDevice,
+    PreparedDevices,
+    card_record,
+    record,
+)
 from dra_driver.node.claims.failures import attribute_to
 from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
 
-Holds = tuple[PreparedDevice, ...]
 Cards = Mapping[PciAddress, Card]
-Left = tuple[tuple[PreparedDevice, HardwareError], ...]
-"""What could not be taken away, and why."""
+Undestroyed = tuple[tuple[PreparedDevice, HardwareError], ...]
+"""The devices that could not be destroyed, and why."""
 
 
 class DeviceOps:
-    """Takes the steps of each hold's mode."""
+    """Calls the driver of each device's mode."""
 
     def __init__(
-        self, hardware: Hardware, journal: Journal, steps: Mapping[Mode, ModeDriver]
+        self, hardware: Hardware, journal: Journal, modes: Mapping[Mode, ModeDriver]
     ) -> None:
         self._hardware = hardware
         self._journal = journal
-        self._steps = steps
+        self._modes = modes
 
-    def snapshot(self, holds: Holds, cards: Cards) -> Holds:
-        """The holds with what must be known before anything is made; raises ForeignCard where a
-        card is somebody else's."""
-        surveyed = []
-        for hold in holds:
-            with attribute_to(hold.device):
-                for problem in cards[hold.card].problems:
-                    if problem.taint == TAINT_FOREIGN and not hold.admin_access:
-                        raise ForeignCard(f"card {hold.card} is not ours to use: {problem.text}")
-                surveyed.append(self._steps[hold.mode].snapshot(hold))
-        return tuple(surveyed)
+    def with_state_before(self, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
+        """The devices with what the cards have before anything is created. Raises ForeignCard where
+        a card is not this driver's."""
+        examined = []
+        for device in devices:
+            with attribute_to(device.device_name):
+                for problem in cards[device.card].problems:
+                    if problem.taint == TAINT_FOREIGN and not device.admin_access:
+                        raise ForeignCard(f"card {device.card} is not ours to use: {problem.text}")
+                examined.append(self._modes[device.mode].with_state_before(device))
+        return tuple(examined)
 
-    def totals(self, holds: Holds, cards: Cards) -> dict[str, int]:
-        """By device of the surveyed `holds`, how much of its capacity there is, where that is
-        counted."""
+    def totals(self, devices: PreparedDevices, cards: Cards) -> dict[str, int]:
+        """By device name, how much capacity the card has in all; devices whose capacity is not
+        counted are left out."""
         totals = {
-            hold.device: self._steps[hold.mode].total(hold, cards[hold.card]) for hold in holds
+            device.device_name: self._modes[device.mode].total(device, cards[device.card])
+            for device in devices
         }
         return {device: total for device, total in totals.items() if total is not None}
 
-    def create(self, owner: Owner, holds: Holds, cards: Cards) -> Holds:
-        """Make what the holds stand for, and record each thing that was made."""
-        made = list(holds)
-        for at, hold in enumerate(holds):
-            if hold.admin_access:
-                continue  # whoever holds the card decides what it is like
-            with attribute_to(hold.device):
-                if hold.mode is not Mode.DRS:
-                    self._leave_drs(hold.card)
-                made[at] = self._steps[hold.mode].create(hold, cards[hold.card])
-            if made[at] != hold:
+    def create(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
+        """Create the devices, and record each as soon as it is there."""
+        made = list(devices)
+        for at, device in enumerate(devices):
+            if device.admin_access:
+                continue  # the card stays as its holder has it
+            with attribute_to(device.device_name):
+                if device.mode is not Mode.DRS:
+                    self._require_drs_off(device.card)
+                made[at] = self._modes[device.mode].create(device, cards[device.card])
+            if made[at] != device:
                 self._journal.write(record(Kind.PREPARE_STARTED, owner, tuple(made)))
         return tuple(made)
 
-    def missing(self, holds: Holds) -> frozenset[PciAddress]:
-        """The cards on which something of a prepared claim is not as recorded."""
-        return frozenset(hold.card for hold in holds if self._find(hold) != hold)
+    def missing(self, devices: PreparedDevices) -> frozenset[PciAddress]:
+        """The cards on which a device is not as recorded."""
+        return frozenset(device.card for device in devices if self._verify(device) != device)
 
-    def recreate(self, owner: Owner, holds: Holds, cards: Cards) -> Holds:
-        """Make again what of a prepared claim is missing on `cards`, recording each step before
-        it is taken."""
-        made = list(holds)
-        for at, hold in enumerate(holds):
-            if hold.card not in cards:
+    def recreate(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
+        """Create again the devices that are missing on `cards`. Each step is recorded before it
+        is taken."""
+        made = list(devices)
+        for at, device in enumerate(devices):
+            if device.card not in cards:
                 continue
-            step, found = self._steps[hold.mode], self._find(hold)
+            mode, found = self._modes[device.mode], self._verify(device)
             if found is None:
-                with attribute_to(hold.device):
-                    made[at] = step.snapshot(hold)
+                with attribute_to(device.device_name):
+                    made[at] = mode.with_state_before(device)
                 self._journal.write(record(Kind.PREPARE_COMPLETED, owner, tuple(made)))
-                with attribute_to(hold.device):
-                    found = step.create(made[at], cards[hold.card])
+                with attribute_to(device.device_name):
+                    found = mode.create(made[at], cards[device.card])
             if found != made[at]:
                 made[at] = found
                 self._journal.write(record(Kind.PREPARE_COMPLETED, owner, tuple(made)))
         return tuple(made)
 
-    def destroy(self, holds: Holds) -> Left:
-        """Take away what the holds stand for. Gives those whose card did not let it happen, with
-        the reason; such a card is asked once, as each time may take long."""
+    def destroy(self, devices: PreparedDevices) -> Undestroyed:
+        """Destroy the devices; returns those that could not be destroyed. After a failure the other
+        devices of that card are not tried, as each try may take long."""
         failed: dict[PciAddress, HardwareError] = {}
-        left: list[tuple[PreparedDevice, HardwareError]] = []
-        for hold in holds:
+        undestroyed: list[tuple[PreparedDevice, HardwareError]] = []
+        for device in devices:
             try:
-                if hold.card not in failed:
-                    with attribute_to(hold.device):
-                        self._steps[hold.mode].destroy(hold)
+                if device.card not in failed:
+                    with attribute_to(device.device_name):
+                        self._modes[device.mode].destroy(device)
             except HardwareError as error:
-                failed[hold.card] = error
-            if hold.card in failed:
-                left.append((hold, failed[hold.card]))
-        return tuple(left)
+                failed[device.card] = error
+            if device.card in failed:
+                undestroyed.append((device, failed[device.card]))
+        return tuple(undestroyed)
 
     def leave_drs(self, owner: Owner, cards: Collection[PciAddress]) -> tuple[PciAddress, ...]:
-        """Switch out of DRS mode those of the cards that nobody else than `owner` holds anything
-        of; those that are out now."""
+        """Switch DRS mode off on those `cards` that the driver switched on and of which only
+        `owner` holds instances. Returns the cards where it is off now."""
         ledger = self._journal.snapshot()
         return tuple(
             card
             for card in sorted(ledger.switched.intersection(cards))
             if all(uid == owner.uid for uid in ledger.drs_holders_of(card))
-            and self._try_vacate(card)
+            and self._try_reset(card)
         )
 
     def disable_drs(self, card: PciAddress) -> None:
-        """Switch a card out of DRS mode and record it."""
-        if self._steps[Mode.DRS].reset(card):
+        """Switch a card's DRS mode off, and record it."""
+        if self._modes[Mode.DRS].reset(card):
             self._journal.write(card_record(CardKind.DRS_OFF, card))
 
-    def _try_vacate(self, card: PciAddress) -> bool:
+    def _try_reset(self, card: PciAddress) -> bool:
         try:
-            return self._steps[Mode.DRS].reset(card)
+            return self._modes[Mode.DRS].reset(card)
         except GcuError:
-            # It stays recorded as switched, and is tried again before anything else is given
-            # out of the card, and whenever the node is looked at.
+            # The card stays recorded as switched on. It is tried again by each reconciliation, and
+            # before the card is used in another mode.
             logger.exception("card %s stays in DRS mode for now", card)
             return False
 
-    def _leave_drs(self, card: PciAddress) -> None:
+    def _require_drs_off(self, card: PciAddress) -> None:
         if card not in self._journal.snapshot().switched:
             return
         self.disable_drs(card)
@@ -146,6 +153,6 @@ class DeviceOps:
                 f"card {card} is still in DRS mode", remedy="it is switched out of it before use"
             )
 
-    def _find(self, hold: PreparedDevice) -> PreparedDevice | None:
-        with attribute_to(hold.device):
-            return self._steps[hold.mode].verify(hold)
+    def _verify(self, device: PreparedDevice) -> PreparedDevice | None:
+        with attribute_to(device.device_name):
+            return self._modes[device.mode].verify(device)

@@ -14,7 +14,7 @@ from dra_driver.node.checkpoint.records import PreparedDevice
 
 
 def device_statuses(
-    holds: Iterable[PreparedDevice],
+    devices: Iterable[PreparedDevice],
     cards: Mapping[PciAddress, Card],
     previous: Sequence[Mapping[str, Any]] = (),
     *,
@@ -31,19 +31,19 @@ def device_statuses(
     before = {_key(entry): entry for entry in previous if entry.get("driver") == DRIVER}
     return [
         _status(shares, cards.get(shares[0].card), before, failure, now)
-        for shares in _by_entry(holds)
+        for shares in _by_entry(devices)
     ]
 
 
-def _by_entry(holds: Iterable[PreparedDevice]) -> Iterable[Sequence[PreparedDevice]]:
+def _by_entry(devices: Iterable[PreparedDevice]) -> Iterable[Sequence[PreparedDevice]]:
     entries: list[list[PreparedDevice]] = []
     shares: dict[tuple[str, str, str | None], list[PreparedDevice]] = {}
-    for hold in holds:
-        known = shares.get((hold.pool, hold.device, hold.share_id))
-        if known is None or hold.mode is Mode.WHOLE:
-            known = shares[hold.pool, hold.device, hold.share_id] = []
+    for device in devices:
+        known = shares.get((device.pool, device.device_name, device.share_id))
+        if known is None or device.mode is Mode.WHOLE:
+            known = shares[device.pool, device.device_name, device.share_id] = []
             entries.append(known)
-        known.append(hold)
+        known.append(device)
     return entries
 
 
@@ -54,31 +54,31 @@ def _status(
     failure: str,
     now: str,
 ) -> Object:
-    hold = shares[0]
-    share = {"shareID": hold.share_id} if hold.share_id is not None else {}
-    known = before.get((hold.pool, hold.device, hold.share_id), {})
+    device = shares[0]
+    share = {"shareID": device.share_id} if device.share_id is not None else {}
+    known = before.get((device.pool, device.device_name, device.share_id), {})
     return {
         "driver": DRIVER,
-        "pool": hold.pool,
-        "device": hold.device,
+        "pool": device.pool,
+        "device": device.device_name,
         **share,
-        "conditions": [_ready(hold, card, known, failure, now)],
+        "conditions": [_ready(device, card, known, failure, now)],
         "data": _data(shares, card),
     }
 
 
 def _ready(
-    hold: PreparedDevice, card: Card | None, known: Mapping[str, Any], failure: str, now: str
+    device: PreparedDevice, card: Card | None, known: Mapping[str, Any], failure: str, now: str
 ) -> Object:
     problems = "; ".join(problem.text for problem in card.problems) if card else ""
     if card is None:
-        status, reason, message = "False", "CardLost", f"card {hold.card} cannot be found"
+        status, reason, message = "False", "CardLost", f"card {device.card} cannot be found"
     elif problems:
-        status, reason, message = "False", "CardUnhealthy", f"card {hold.card}: {problems}"
+        status, reason, message = "False", "CardUnhealthy", f"card {device.card}: {problems}"
     elif failure:
         status, reason, message = "False", "PrepareFailed", failure
     else:
-        status, reason, message = "True", "Prepared", f"prepared on card {hold.card}"
+        status, reason, message = "True", "Prepared", f"prepared on card {device.card}"
     since = next(
         (
             condition["lastTransitionTime"]
@@ -97,23 +97,23 @@ def _ready(
 
 
 def _data(shares: Sequence[PreparedDevice], card: Card | None) -> Object:
-    hold = shares[0]
-    data: Object = {"card": str(hold.card), "mode": hold.mode.value}
+    device = shares[0]
+    data: Object = {"card": str(device.card), "mode": device.mode.value}
     if card is not None:
         data |= {"index": card.index, "minor": card.minor}
-    if hold.admin_access:
+    if device.admin_access:
         data["adminAccess"] = True
     if len(shares) > 1:
         return data | {"shares": [{"request": each.request, **_share(each)} for each in shares]}
-    return data | _share(hold)
+    return data | _share(device)
 
 
-def _share(hold: PreparedDevice) -> Object:
-    data: Object = dict(hold.consumed) if hold.amount is not None else {}
-    if hold.instance is not None:
-        data |= {"profile": hold.instance.profile, "instanceID": hold.instance.id}
-        if hold.instance.uuid is not None:
-            data["instanceUUID"] = hold.instance.uuid
+def _share(device: PreparedDevice) -> Object:
+    data: Object = dict(device.consumed) if device.amount is not None else {}
+    if device.instance is not None:
+        data |= {"profile": device.instance.profile, "instanceID": device.instance.id}
+        if device.instance.uuid is not None:
+            data["instanceUUID"] = device.instance.uuid
     return data
 
 

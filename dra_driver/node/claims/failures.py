@@ -1,9 +1,8 @@
-"""Devices on which nothing can be made for a claim (or a container that the device plugin served),
-try after try: who waits for them, and for how long nothing new should come to them.
+"""A circuit breaker for devices on which prepare or unprepare fails again and again.
 
-A claim is bound to its node and device before the agent hears of it, and the kubelet asks again
-and again: only another pod, on another card, ends that. docs/adr/0011 weighs the ways to it. What
-such a claim had is asked back again and again, too, and its pod waits meanwhile: docs/adr/0020.
+A claim is bound to its node and device before the agent hears of it, and the kubelet repeats a
+failed prepare for ever: only another pod, on another card, ends that (docs/adr/0011). It repeats a
+failed unprepare, too, and the pod cannot terminate meanwhile (docs/adr/0020).
 """
 
 from __future__ import annotations
@@ -13,30 +12,38 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError, InvalidValue
 from dra_driver.model.owner import Owner
-from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 
 TRIES: Final = 3
-"""How often in a row it may fail for a claim, to give it something or to take it back. The kubelet
-asks again after 60 to 90 s, as it takes a failed prepare for no error of its own; after 10 to 15 s
-for a failed unprepare (1.36, ``kuberuntime_manager.go`` and ``pod_workers.go``)."""
+"""How often in a row a prepare or unprepare of one owner may fail. The kubelet repeats a failed
+prepare after 60 to 90 s and a failed unprepare after 10 to 15 s (1.36, ``kuberuntime_manager.go``
+and ``pod_workers.go``)."""
 
-_PAUSE: Final = 600.0  # seconds for which a device is closed
-_FORGET_AFTER: Final = 3600.0  # for an owner that nobody asked for or unprepared
+_OPEN_FOR: Final = 600.0  # seconds for which a device takes no new claim
+_FORGET_AFTER: Final = 3600.0  # seconds after the last call for an owner
 
-Holds = tuple[PreparedDevice, ...]
+
+class OnTripped(Protocol):
+    """Called with a device's name and the reason each time that it trips or gets an orphan."""
+
+    def __call__(self, device: str, reason: str, /) -> None: ...
+
+
+def ignore_tripped(_device: str, _reason: str, /) -> None:
+    """For tests and programs that report nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An owner that was not given its devices: what it should hold, the device on which nothing
-    could be made for it, why not, and how often in a row. `at` is when that was last tried."""
+    """An owner whose prepare fails: its devices, the device that fails, why, how often in a row,
+    and when last (`at`, seconds of the clock)."""
 
     owner: Owner
-    holds: Holds
+    devices: PreparedDevices
     device: str
     reason: str
     tries: int
@@ -45,7 +52,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Tries:
-    """How often in a row it failed, and when last."""
+    """How often in a row an unprepare failed, and when last."""
 
     count: int
     at: float
@@ -53,10 +60,11 @@ class _Tries:
 
 @contextmanager
 def attribute_to(device: str | None) -> Iterator[None]:
-    """Around a step on the card of `device`, None for a device that the owner has not: an error of
-    which the card, or what is asked of it, is the cause says so from here on.
+    """Around a step on the card of `device`: names the device in errors that the card, or the
+    request, causes. None names no device.
 
-    That another owner holds the card, or a record cannot be written, says nothing of the card.
+    An error because another owner holds the card, or a record cannot be written, is left as it is:
+    it says nothing of the card.
     """
     try:
         yield
@@ -66,95 +74,93 @@ def attribute_to(device: str | None) -> Iterator[None]:
 
 
 class DeviceCircuitBreaker:
-    """Counts the tries; thread-safe.
+    """Counts failures by owner and trips by device. Thread-safe.
 
-    A device is closed after `TRIES` failures for one owner, for ten minutes, and again when the
-    first try after that fails. It is open at once when something could be made, or when another
-    owner has given back what it had of it: there may be room now. `closed` is called with the
-    device and the reason each time that a device closes.
+    A device trips after `TRIES` failures for one owner: for ten minutes it should take no new
+    claim. It trips again when the first try after that fails. It is reset when a device was
+    created, or when another owner has returned what it had of it, as there may be room now.
     """
 
     def __init__(
         self,
         *,
-        closed: Callable[[str, str], None] = lambda _device, _reason: None,
+        on_tripped: OnTripped = ignore_tripped,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` gives seconds."""
-        self._tell = closed
+        self._on_tripped = on_tripped
         self._clock = clock
         self._lock = threading.Lock()
         self._waiting: dict[str, Waiting] = {}
-        self._closed_until: dict[str, float] = {}
-        self._ending: dict[str, _Tries] = {}
+        self._tripped_until: dict[str, float] = {}
+        self._unprepares: dict[str, _Tries] = {}
 
     @contextmanager
-    def attempt(self, owner: Owner, holds: Holds) -> Iterator[None]:
-        """Around a try to give `owner` its `holds`: it has failed where a device is
-        to `attribute_to`, whichever step it was. How it ends well says `succeeded`."""
+    def attempt(self, owner: Owner, devices: PreparedDevices) -> Iterator[None]:
+        """Around a try to prepare the `devices` of `owner`: counts a failure where the error names
+        a device (`attribute_to`). `on_prepared` says that it succeeded."""
         try:
             yield
         except GcuError as error:
             if error.device is not None:
-                self._failed(owner, holds, error.device, error)
+                self._failed(owner, devices, error.device, error)
             raise
 
-    def succeeded(self, owner: Owner, made: Iterable[str] = ()) -> None:
-        """The owner has all that it should; of the devices in `made` something was made for it."""
+    def on_prepared(self, owner: Owner, created: Iterable[str] = ()) -> None:
+        """The owner is prepared; something was created on the devices with the names `created`."""
         with self._lock:
-            self._ending.pop(owner.uid, None)
+            self._unprepares.pop(owner.uid, None)
             waited = self._waiting.pop(owner.uid, None)
-            for device in {*made} if waited is None else {*made, waited.device}:
-                self._closed_until.pop(device, None)
+            for device in {*created} if waited is None else {*created, waited.device}:
+                self._tripped_until.pop(device, None)
 
-    def unprepare_failed(self, owner: Owner) -> bool:
-        """Count a try to take back what the owner has, which its cards failed. Whether it was the
-        last: its pod has waited long enough then, and what is left must be told of (`left`)."""
+    def count_failed_unprepare(self, owner: Owner) -> bool:
+        """Count an unprepare that its cards failed; returns whether that was the last try: then the
+        pod has waited long enough."""
         with self._lock:
             now = self._clock()
-            self._ending = {
-                uid: each for uid, each in self._ending.items() if now - each.at < _FORGET_AFTER
+            self._unprepares = {
+                uid: each for uid, each in self._unprepares.items() if now - each.at < _FORGET_AFTER
             }
-            before = self._ending.get(owner.uid)
+            before = self._unprepares.get(owner.uid)
             tries = before.count + 1 if before is not None else 1
-            self._ending[owner.uid] = _Tries(tries, now)
+            self._unprepares[owner.uid] = _Tries(tries, now)
         return tries >= TRIES
 
-    def orphaned(self, owner: Owner, hold: PreparedDevice, error: GcuError) -> None:
-        """Tell that the owner is unprepared but for this hold; nothing is counted of it, as the
-        journal says so for as long as it lasts."""
-        self._tell(
-            hold.device,
-            f"{owner.title} has ended, and what it had on card {hold.card} could not be taken away "
-            f"({error}); until that is done, which is tried again and again, nobody gets anything "
-            "of the card",
+    def on_orphaned(self, owner: Owner, device: PreparedDevice, error: GcuError) -> None:
+        """The owner is unprepared but for this device, which is an orphan now. The journal says so
+        for as long as it lasts, so nothing is counted here."""
+        self._on_tripped(
+            device.device_name,
+            f"{owner.title} has ended, and its device on card {device.card} could not be destroyed "
+            f"({error}); the agent tries it again and again, and nobody gets the card until then",
         )
 
-    def unprepared(self, owner: Owner, given_back: Holds) -> None:
-        """The owner waits no longer; `given_back` is what it had."""
+    def on_unprepared(self, owner: Owner, returned: PreparedDevices) -> None:
+        """The owner needs nothing any more; `returned` are the devices that it had."""
         with self._lock:
-            self._ending.pop(owner.uid, None)
+            self._unprepares.pop(owner.uid, None)
             if self._waiting.pop(owner.uid, None) is None:
-                for hold in given_back:
-                    if hold.device in self._closed_until:
-                        self._closed_until[hold.device] = self._clock()
+                for device in returned:
+                    if device.device_name in self._tripped_until:
+                        self._tripped_until[device.device_name] = self._clock()
 
     def tripped(self) -> frozenset[str]:
-        """The devices that should take nothing new now."""
+        """The names of the devices that should take no new claim now."""
         now = self._clock()
         with self._lock:
-            return frozenset(name for name, until in self._closed_until.items() if now < until)
+            return frozenset(name for name, until in self._tripped_until.items() if now < until)
 
     def waiting(self) -> Mapping[str, Waiting]:
-        """By UID, the owners for which it has failed often enough to be told."""
+        """By UID, the owners whose prepare has failed so often that people should know."""
         with self._lock:
             return {
                 uid: each
                 for uid, each in self._waiting.items()
-                if each.tries >= TRIES or each.device in self._closed_until
+                if each.tries >= TRIES or each.device in self._tripped_until
             }
 
-    def _failed(self, owner: Owner, holds: Holds, device: str, error: GcuError) -> None:
+    def _failed(self, owner: Owner, devices: PreparedDevices, device: str, error: GcuError) -> None:
         with self._lock:
             now = self._clock()
             self._waiting = {
@@ -162,10 +168,10 @@ class DeviceCircuitBreaker:
             }
             before = self._waiting.get(owner.uid)
             tries = before.tries + 1 if before is not None else 1
-            self._waiting[owner.uid] = Waiting(owner, holds, device, str(error), tries, now)
-            until = self._closed_until.get(device)
-            closes = tries >= TRIES if until is None else now >= until
-            if closes:
-                self._closed_until[device] = now + _PAUSE
-        if closes:
-            self._tell(device, str(error))
+            self._waiting[owner.uid] = Waiting(owner, devices, device, str(error), tries, now)
+            until = self._tripped_until.get(device)
+            trips = tries >= TRIES if until is None else now >= until
+            if trips:
+                self._tripped_until[device] = now + _OPEN_FOR
+        if trips:
+            self._on_tripped(device, str(error))

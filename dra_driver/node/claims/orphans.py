@@ -1,7 +1,7 @@
-"""What ended claims left on cards that failed: on record until it is taken away. Pure.
+"""Devices that an ended claim left on a card that failed. Pure.
 
-A remnant is recorded as being unprepared, so recovery and each look at the node go on with it, and
-nobody is given what it holds.
+An orphan is recorded as an owner that is being unprepared: recovery and each reconciliation go on
+with it, and nobody is given its devices (ADR 20).
 """
 
 from __future__ import annotations
@@ -10,24 +10,22 @@ from dra_driver.model.claim import ClaimRef
 from dra_driver.model.owner import Orphan, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, Record, record
+from dra_driver.node.checkpoint.records import Kind, PreparedDevices, Record, record
 
 
-def orphan_records(
-    ledger: Ledger, owner: Owner, holds: tuple[PreparedDevice, ...]
-) -> tuple[Record, ...]:
-    """The record, if any, by which what `owner` had and could not be taken away is nobody's."""
-    if not holds:
+def orphan_records(ledger: Ledger, owner: Owner, devices: PreparedDevices) -> tuple[Record, ...]:
+    """The record that makes an orphan of the `devices` of `owner`; none without devices."""
+    if not devices:
         return ()
     assert isinstance(owner, ClaimRef)
-    return (record(Kind.UNPREPARE_STARTED, Orphan.of(owner, ledger.claims), holds),)
+    return (record(Kind.UNPREPARE_STARTED, Orphan.of(owner, ledger.claims), devices),)
 
 
 def cards_with_orphans(ledger: Ledger) -> frozenset[PciAddress]:
-    """The cards on which something was left."""
+    """The cards on which ended claims left devices."""
     return frozenset(
         card
-        for holding in ledger.claims.values()
-        if isinstance(holding.owner, Orphan)
-        for card in holding.cards
+        for held in ledger.claims.values()
+        if isinstance(held.owner, Orphan)
+        for card in held.cards
     )

@@ -1,10 +1,11 @@
-"""A claim that was released and allocated anew before the kubelet had it unprepared here. Pure.
+"""A claim that was released and allocated again before the kubelet had it unprepared here. Pure.
 
 A pod that is deleted by force frees its claim while its node is down. A kubelet that starts then
 knows the claim by its UID, asks for it for the next pod, and never has it unprepared in between. It
-also keeps the CDI names of the former devices, and tells them to the runtime beside the new ones
-(1.36.3, ``cm/dra/claiminfo.go``, ``addDevice``); a runtime that cannot resolve one of them makes no
-container. So the former names stand for the new devices until the kubelet forgets the claim.
+also keeps the CDI names of the earlier allocation, and passes them to the runtime beside the new
+ones (1.36.3, ``cm/dra/claiminfo.go``, ``addDevice``); a runtime that cannot resolve one of them
+creates no container. So the earlier names become aliases of the new devices until the kubelet
+forgets the claim. They are on record from the release on: the first prepare may fail.
 """
 
 from __future__ import annotations
@@ -16,76 +17,79 @@ from typing import Any
 from dra_driver.model.claim import ClaimRef, results
 from dra_driver.model.owner import Owner
 from dra_driver.node.checkpoint.ledger import PreparedClaim, State
-from dra_driver.node.checkpoint.records import PreparedDevice
-
-Holds = tuple[PreparedDevice, ...]
+from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 
 
-def is_renewed(claim: Mapping[str, Any], held: PreparedClaim) -> bool:
-    """Whether `claim`, as it is on the API server, has another allocation than is `held`. One of
-    another UID is another claim, and says nothing of this one."""
+def is_reallocated(claim: Mapping[str, Any], held: PreparedClaim) -> bool:
+    """Whether `claim`, as the API server has it, has another allocation than `held`. A claim with
+    another UID is another claim: False."""
     if ClaimRef.of(claim) != held.owner:
         return False
     allocated = [(each.main_request, each.device, each.share_id) for each in results(claim)]
     return sorted(allocated, key=str) != sorted(map(_key, held.devices), key=str)
 
 
-def is_in_force(owner: Owner, held: PreparedClaim, wanted: Holds) -> bool:
-    """Whether the owner is prepared with what it asks for."""
+def is_prepared_with(owner: Owner, held: PreparedClaim, wanted: PreparedDevices) -> bool:
+    """Whether the owner is prepared with the `wanted` devices."""
     if held.state is not State.PREPARE_COMPLETED:
         return False
-    # A grant is its devices.
+    # The UID of a container's allocation is made of its devices.
     return not isinstance(owner, ClaimRef) or set(map(_key, held.devices)) == set(map(_key, wanted))
 
 
-def renewing(held: PreparedClaim) -> PreparedClaim:
-    """What is held, on record as known to the kubelet by its names."""
-    holds = tuple(replace(hold, cdi_aliases=_names(held, hold)) for hold in held.devices)
-    return replace(held, devices=holds)
+def with_own_names_as_aliases(held: PreparedClaim) -> PreparedClaim:
+    """The claim with all names that the kubelet knows as aliases, for its record while it is
+    released."""
+    devices = tuple(replace(each, cdi_aliases=_known_names(held, each)) for each in held.devices)
+    return replace(held, devices=devices)
 
 
-def renewed(held: PreparedClaim, wanted: Holds) -> Holds:
-    """What is `wanted` instead of what is held, with the names that the kubelet knows besides."""
-    own = {hold.name for hold in wanted}
-    former: dict[str, list[str]] = {}
-    for hold in held.devices:
-        former.setdefault(hold.request, []).extend(_names(held, hold))
-    taken: set[str] = set(own)
+def with_aliases(held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevices:
+    """The `wanted` devices; the names of each request of `held` become aliases of its devices."""
+    earlier: dict[str, list[str]] = {}
+    for device in held.devices:
+        earlier.setdefault(device.request, []).extend(_known_names(held, device))
+    taken = {device.cdi_name for device in wanted}
     named = []
-    for hold in wanted:
-        names = tuple(name for name in former.get(hold.request, ()) if name not in taken)
+    for device in wanted:
+        names = tuple(
+            dict.fromkeys(name for name in earlier.get(device.request, ()) if name not in taken)
+        )
         taken |= set(names)
-        named.append(replace(hold, cdi_aliases=tuple(dict.fromkeys(names))))
+        named.append(replace(device, cdi_aliases=names))
     return tuple(named)
 
 
-def spent(holds: Iterable[PreparedDevice]) -> Holds:
-    """Nothing but the names: all was given back, or never made, and the kubelet asks again."""
+def without_devices(devices: Iterable[PreparedDevice]) -> PreparedDevices:
+    """For the record of a released claim that keeps nothing but its names: administrative access
+    holds no device."""
     return tuple(
-        replace(hold, instance=None, instances_before=None, admin_access=True) for hold in holds
+        replace(device, instance=None, instances_before=None, admin_access=True)
+        for device in devices
     )
 
 
-def keeps_names(holds: Iterable[PreparedDevice]) -> bool:
-    """Whether the kubelet knows names that none of its own is."""
-    return any(hold.cdi_aliases for hold in holds)
+def has_aliases(devices: Iterable[PreparedDevice]) -> bool:
+    """Whether any device has CDI names of an earlier allocation."""
+    return any(device.cdi_aliases for device in devices)
 
 
 def has_same_names(one: Iterable[PreparedDevice], other: Iterable[PreparedDevice]) -> bool:
-    """Whether both are the same devices to the kubelet."""
-    return {hold.name for hold in one} == {hold.name for hold in other}
+    """Whether the kubelet knows both by the same CDI names."""
+    return {device.cdi_name for device in one} == {device.cdi_name for device in other}
 
 
-def is_spent(held: PreparedClaim) -> bool:
-    """Whether names are all that is left on record."""
-    return held.state is State.UNPREPARE_STARTED and not held.cards and keeps_names(held.devices)
+def has_only_aliases(held: PreparedClaim) -> bool:
+    """Whether the claim was released and only its names are still on record."""
+    return held.state is State.UNPREPARE_STARTED and not held.cards and has_aliases(held.devices)
 
 
-def _names(held: PreparedClaim, hold: PreparedDevice) -> tuple[str, ...]:
-    """What was never answered has no name that the kubelet knows, but the former ones."""
-    own = () if held.state is State.PREPARE_STARTED or is_spent(held) else (hold.name,)
-    return tuple(dict.fromkeys((*hold.cdi_aliases, *own)))
+def _known_names(held: PreparedClaim, device: PreparedDevice) -> tuple[str, ...]:
+    """The kubelet knows the name of a device once it was answered, and all aliases."""
+    is_answered = held.state is not State.PREPARE_STARTED and not has_only_aliases(held)
+    own = (device.cdi_name,) if is_answered else ()
+    return tuple(dict.fromkeys((*device.cdi_aliases, *own)))
 
 
-def _key(hold: PreparedDevice) -> tuple[str, str, str | None]:
-    return hold.request, hold.device, hold.share_id
+def _key(device: PreparedDevice) -> tuple[str, str, str | None]:
+    return device.request, device.device_name, device.share_id

@@ -1,11 +1,13 @@
-"""DRS instances that were made anew under a claim that had been prepared.
+"""DRS instances that were recreated under a prepared claim.
 
-Its CDI file names the new one, and nobody can alter the environment of a container that runs.
+The CDI file of the claim names the new instance. The environment of a running container still names
+the old one, and nobody can change that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from dra_driver.model.instance import Instance
 from dra_driver.model.owner import Owner
@@ -15,8 +17,8 @@ from dra_driver.node.checkpoint.ledger import PreparedClaim, State
 
 @dataclass(frozen=True, slots=True)
 class RecreatedInstance:
-    """`after` took the place of `before`, which is None where the record does not name it any
-    more: the agent was killed, or failed, between looking and making."""
+    """`after` replaces `before`. `before` is None where the record does not name it: the agent was
+    killed, or failed, between the check and the create."""
 
     owner: Owner
     card: PciAddress
@@ -34,10 +36,21 @@ class RecreatedInstance:
         )
 
 
+class OnRecreated(Protocol):
+    """Called for each instance that was lost under a claim whose containers may run. Neither
+    raises nor waits."""
+
+    def __call__(self, instance: RecreatedInstance, /) -> None: ...
+
+
+def ignore_recreated(_instance: RecreatedInstance, /) -> None:
+    """For tests and programs that report nothing."""
+
+
 def recreated_instances(
     before: PreparedClaim, after: PreparedClaim | None
 ) -> tuple[RecreatedInstance, ...]:
-    """The instances that are others `after`, where both are of one prepared claim."""
+    """The instances that differ between two states of one prepared claim."""
     if after is None or not before.state is after.state is State.PREPARE_COMPLETED:
         return ()
     return tuple(

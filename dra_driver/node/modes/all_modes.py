@@ -1,4 +1,4 @@
-"""The steps of all three modes of a card."""
+"""The drivers of all three modes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def all_modes(
     journal: Journal,
     slice_count: Callable[[PciAddress], int],
 ) -> Mapping[Mode, ModeDriver]:
-    """What a `Preparer` takes; `slice_count` says into how many slices a card is cut."""
+    """By mode; `slice_count` gives the number of slices of a card."""
     return {
         Mode.WHOLE: WholeCard(),
         Mode.SHARED: SharedCard(slice_count),

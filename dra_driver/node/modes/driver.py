@@ -1,4 +1,4 @@
-"""What a mode adds to preparing a claim: what it counts, makes on a card, and takes away."""
+"""What each mode does for a device: what it counts, creates on a card and destroys."""
 
 from __future__ import annotations
 
@@ -12,69 +12,66 @@ from dra_driver.node.checkpoint.records import PreparedDevice
 
 
 class ModeDriver(Protocol):
-    """The steps of one hold.
+    """The steps for one device.
 
-    All but `total` are called with the card's lock held, may find their work done already by a
-    process that was killed, and raise GcuError.
+    All but `total` are called with the card's lock held, may find their work done by a process that
+    was killed since, and raise GcuError.
     """
 
-    def snapshot(self, hold: PreparedDevice, /) -> PreparedDevice:
-        """Look, before the intent is written: the hold with what must be known later, as what
-        `create` made, or what was promised. Changes nothing; raises ForeignCard where the card is
-        not ours to use."""
+    def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
+        """The device with what the card has before the intent is written, by which the later steps
+        know what is new. Changes nothing. Raises ForeignCard where somebody else uses the card."""
 
-    def total(self, hold: PreparedDevice, card: Card, /) -> int | None:
-        """How much there is to give out of the surveyed hold's card while it is empty; None where
-        nothing is counted."""
+    def total(self, device: PreparedDevice, card: Card, /) -> int | None:
+        """The capacity of the empty card, in slices or sizes; None where nothing is counted."""
 
-    def create(self, hold: PreparedDevice, card: Card, /) -> PreparedDevice:
-        """Make on the card what the hold stands for, the intent being durable: the hold with
-        what was made."""
+    def create(self, device: PreparedDevice, card: Card, /) -> PreparedDevice:
+        """Create on the card what the device needs, once the intent is durable; returns the device
+        with what was created."""
 
-    def verify(self, hold: PreparedDevice, /) -> PreparedDevice | None:
-        """The prepared hold with what is there of it; None where it must be made again."""
+    def verify(self, device: PreparedDevice, /) -> PreparedDevice | None:
+        """The prepared device as it is on the card; None where it must be created again."""
 
-    def destroy(self, hold: PreparedDevice, /) -> None:
-        """Take away what was made, whether or not `create` came to its end."""
+    def destroy(self, device: PreparedDevice, /) -> None:
+        """Destroy what was created, whether or not `create` ended."""
 
     def reset(self, card: PciAddress, /) -> bool:
-        """Put the card into the state in which any mode may come, nobody holding anything of it
-        in this mode; say whether it is so now."""
+        """Make a card that nobody holds in this mode ready for any mode; returns whether it is."""
 
 
 class WholeCard:
-    """A whole card is there already, in the state in which it was left."""
+    """A whole card needs nothing."""
 
-    def snapshot(self, hold: PreparedDevice, /) -> PreparedDevice:
-        return hold
+    def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
+        return device
 
-    def total(self, _hold: PreparedDevice, _card: Card, /) -> int | None:
+    def total(self, _device: PreparedDevice, _card: Card, /) -> int | None:
         return None
 
-    def create(self, hold: PreparedDevice, _card: Card, /) -> PreparedDevice:
-        return hold
+    def create(self, device: PreparedDevice, _card: Card, /) -> PreparedDevice:
+        return device
 
-    def verify(self, hold: PreparedDevice, /) -> PreparedDevice | None:
-        return hold
+    def verify(self, device: PreparedDevice, /) -> PreparedDevice | None:
+        return device
 
-    def destroy(self, hold: PreparedDevice, /) -> None:
-        """Nothing was made."""
+    def destroy(self, device: PreparedDevice, /) -> None:
+        """Nothing was created."""
 
     def reset(self, _card: PciAddress, /) -> bool:
         return True
 
 
 class SharedCard(WholeCard):
-    """Slices of a card are there already, too; they are but counted."""
+    """Slices of a card are only counted."""
 
     def __init__(self, slice_count: Callable[[PciAddress], int]) -> None:
-        """`slice_count` says into how many slices a card is cut."""
+        """`slice_count` gives the number of slices of a card."""
         self._slice_count = slice_count
 
-    def snapshot(self, hold: PreparedDevice, /) -> PreparedDevice:
-        """The hold with the number of slices that it is counted by: it holds for as long as any
-        slice of the card is held, whatever the rules say by then."""
-        return replace(hold, total=self._slice_count(hold.card))
+    def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
+        """The device with the number of slices of its card: that number counts as long as any slice
+        of the card is held, even if the rules change."""
+        return replace(device, total=self._slice_count(device.card))
 
-    def total(self, hold: PreparedDevice, _card: Card, /) -> int | None:
-        return hold.total
+    def total(self, device: PreparedDevice, _card: Card, /) -> int | None:
+        return device.total

@@ -26,7 +26,8 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger, State
 from dra_driver.node.checkpoint.records import CardKind, card_record
-from dra_driver.node.claims.manager import Outcome, PreparedClaimManager
+from dra_driver.node.claims.manager import PreparedClaimManager
+from dra_driver.node.claims.restore import Outcome
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.drs import foreign
 
@@ -42,7 +43,7 @@ class Findings:
     still stands.
     """
 
-    settled: dict[str, Outcome] = field(default_factory=dict)
+    recovered: dict[str, Outcome] = field(default_factory=dict)
     failed: dict[str, GcuError] = field(default_factory=dict)
     foreign: dict[PciAddress, Problem] = field(default_factory=dict)
     unknown: dict[PciAddress, GcuError] = field(default_factory=dict)
@@ -75,25 +76,25 @@ class Reconciler:
         is in the findings.
         """
         findings = Findings(unknown=dict(hung))
-        self._recall(findings)
+        self._adopt_unrecorded(findings)
         for uid, held in self._journal.snapshot().claims.items():
             if held.state is not State.PREPARE_COMPLETED:
-                self._settle(findings, uid, examine=True)
+                self._recover(findings, uid, examine=True)
         missing: set[str] = set()
         for card in cards:
             if card.address in findings.unknown:
                 continue
             try:
-                self._look(findings, card, missing, adopt=adopt)
+                self._examine(findings, card, missing, adopt=adopt)
             except GcuError as error:
                 logger.warning("card %s could not be looked at: %s", card.address, error)
                 findings.unknown[card.address] = error
         for uid, held in self._journal.snapshot().claims.items():
             if held.state is State.PREPARE_COMPLETED:
-                self._settle(findings, uid, examine=uid in missing)
+                self._recover(findings, uid, examine=uid in missing)
         return findings
 
-    def _recall(self, findings: Findings) -> None:
+    def _adopt_unrecorded(self, findings: Findings) -> None:
         """What the journal has lost, as it was damaged while agents run."""
         for uid in sorted(self._claim_manager.uids_without_record()):
             try:
@@ -102,15 +103,15 @@ class Reconciler:
                 logger.warning("claim %s is not on record: %s", uid, error)
                 findings.failed[uid] = error
             else:
-                if outcome is not Outcome.AT_REST:
+                if outcome is not Outcome.UNCHANGED:
                     logger.warning("claim %s: %s", uid, outcome)
-                    findings.settled[uid] = outcome
+                    findings.recovered[uid] = outcome
 
-    def _settle(self, findings: Findings, uid: str, *, examine: bool) -> None:
+    def _recover(self, findings: Findings, uid: str, *, examine: bool) -> None:
         held = self._journal.snapshot().claims.get(uid)
         if held is None:
             return
-        asked = {hold.card for hold in held.devices if hold.mode is Mode.DRS}
+        asked = {device.card for device in held.devices if device.mode is Mode.DRS}
         silent = [findings.unknown[card] for card in asked & findings.unknown.keys()]
         if silent and held.state is not State.PREPARE_COMPLETED:
             self._failed(findings, held.owner, silent[0])
@@ -122,9 +123,9 @@ class Reconciler:
                 findings.unknown[parse_device_name(error.device)[1]] = error
             self._failed(findings, held.owner, error)
         else:
-            if outcome is not Outcome.AT_REST:
+            if outcome is not Outcome.UNCHANGED:
                 logger.warning("%s: %s", held.owner.title, outcome)
-                findings.settled[uid] = outcome
+                findings.recovered[uid] = outcome
 
     def _failed(self, findings: Findings, owner: Owner, error: GcuError) -> None:
         logger.warning("%s is not at rest: %s", owner.title, error)
@@ -132,7 +133,7 @@ class Reconciler:
         if not isinstance(owner, Orphan):
             findings.failed[owner.uid] = error
 
-    def _look(self, findings: Findings, card: Card, missing: set[str], *, adopt: bool) -> None:
+    def _examine(self, findings: Findings, card: Card, missing: set[str], *, adopt: bool) -> None:
         address = card.address
         with self._locks.cards([address]):
             ledger = self._journal.snapshot()
@@ -159,9 +160,9 @@ class Reconciler:
 def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
     """Whether a claim may still have made an instance there that its record does not name."""
     return any(
-        held.state is not State.PREPARE_COMPLETED or hold.instance is None
-        for held, hold in ledger.holders_of(card)
-        if hold.mode is Mode.DRS
+        held.state is not State.PREPARE_COMPLETED or device.instance is None
+        for held, device in ledger.holders_of(card)
+        if device.mode is Mode.DRS
     )
 
 
@@ -169,6 +170,7 @@ def _without(ledger: Ledger, card: PciAddress, listed: tuple[Instance, ...]) -> 
     """The claims whose instance is not listed, by UID."""
     return {
         held.owner.uid
-        for held, hold in ledger.holders_of(card)
-        if hold.mode is Mode.DRS and (hold.instance is None or not hold.instance.is_in(listed))
+        for held, device in ledger.holders_of(card)
+        if device.mode is Mode.DRS
+        and (device.instance is None or not device.instance.is_in(listed))
     }

@@ -16,7 +16,8 @@ from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.claims.manager import Outcome, PreparedClaimManager
+from dra_driver.node.claims.manager import PreparedClaimManager
+from dra_driver.node.claims.restore import Outcome
 from dra_driver.node.locks import Locks
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ class Report:
     the next start.
     """
 
-    settled: dict[str, Outcome] = field(default_factory=dict)
+    recovered: dict[str, Outcome] = field(default_factory=dict)
     failed: dict[str, GcuError] = field(default_factory=dict)
 
 
@@ -66,8 +67,8 @@ class Recovery:
         report = Report()
         self._silence.begin(self._hung())
         try:
-            for uid, holding in self._journal.snapshot().claims.items():
-                self._try(report, uid, partial(self._claim_manager.recover, holding.owner))
+            for uid, held in self._journal.snapshot().claims.items():
+                self._try(report, uid, partial(self._claim_manager.recover, held.owner))
             for uid in sorted(self._cdi.claims()[1]):
                 self._try(report, uid, partial(self._sweep, uid))
             for uid in sorted(self._claim_manager.uids_without_record()):
@@ -79,7 +80,7 @@ class Recovery:
     def _sweep(self, uid: str) -> Outcome:
         with self._locks.claim(uid):
             self._cdi.remove_unfinished(uid)
-        return Outcome.AT_REST
+        return Outcome.UNCHANGED
 
     def _try(self, report: Report, uid: str, step: Callable[[], Outcome]) -> None:
         try:
@@ -89,6 +90,6 @@ class Recovery:
             logger.exception("claim %s could not be recovered", uid)
             report.failed[uid] = error
             return
-        if outcome is not Outcome.AT_REST:
+        if outcome is not Outcome.UNCHANGED:
             logger.warning("claim %s: %s", uid, outcome)
-            report.settled[uid] = outcome
+            report.recovered[uid] = outcome

@@ -30,7 +30,7 @@ def others_to_read(ledger: Ledger, refs: Mapping[str, ClaimRef]) -> dict[str, Cl
     """The claims to read beside those of a call, by UID; none where the pod is read anyway."""
     if len(refs) != 1:
         return {}
-    shareable = (ref for ref, holding in _others(ledger, refs) if not _only_pod(holding))
+    shareable = (ref for ref, held in _others(ledger, refs) if not _only_pod(held))
     read = {ref.uid: ref for ref in islice(shareable, _MOST_READ + 1)}
     return read if len(read) <= _MOST_READ else {}
 
@@ -49,8 +49,8 @@ def may_use_others(
     if not consumers:
         return False  # the kubelet starts no container for a claim that is reserved for nobody
     return any(
-        _may_meet(consumers, _only_pod(holding), others.get(ref.uid))
-        for ref, holding in _others(ledger, refs)
+        _may_meet(consumers, _only_pod(held), others.get(ref.uid))
+        for ref, held in _others(ledger, refs)
     )
 
 
@@ -58,20 +58,20 @@ def _others(
     ledger: Ledger, refs: Mapping[str, ClaimRef]
 ) -> Iterable[tuple[ClaimRef, PreparedClaim]]:
     namespaces = {ref.namespace for ref in refs.values()}
-    for uid, holding in ledger.claims.items():
-        ref = holding.owner
+    for uid, held in ledger.claims.items():
+        ref = held.owner
         if (
             not isinstance(ref, ClaimRef)
-            or holding.state is not State.PREPARE_COMPLETED
+            or held.state is not State.PREPARE_COMPLETED
             or uid in refs
         ):
             continue
         if ref.namespace in namespaces:
-            yield ref, holding
+            yield ref, held
 
 
-def _only_pod(holding: PreparedClaim) -> str:
-    return next((hold.made_for for hold in holding.devices if hold.made_for), "")
+def _only_pod(held: PreparedClaim) -> str:
+    return next((device.made_for for device in held.devices if device.made_for), "")
 
 
 def _may_meet(

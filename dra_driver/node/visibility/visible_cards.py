@@ -17,12 +17,10 @@ from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.usage_sets import UsageSet, Use, usage_sets
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
-from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ClaimReader
 from dra_driver.node.visibility.other_claims import may_use_others
 from dra_driver.node.visibility.pods import claim_names, find_pods, title
-
-Holds = tuple[PreparedDevice, ...]
 
 _REMEDY: Final = "use the same claims together in every pod that shares one of them"
 
@@ -37,7 +35,7 @@ class Call:
     """
 
     refs: Mapping[str, ClaimRef]
-    planned: dict[str, Holds] = field(default_factory=dict)
+    planned: dict[str, PreparedDevices] = field(default_factory=dict)
     objects: dict[str, Object] = field(default_factory=dict)
     held: dict[str, PreparedClaim] = field(default_factory=dict)
     failed: dict[str, GcuError] = field(default_factory=dict)
@@ -46,7 +44,7 @@ class Call:
 
 def resolve_visible_cards(
     call: Call, reader: ClaimReader, ledger: Ledger, node: str
-) -> dict[str, Holds]:
+) -> dict[str, PreparedDevices]:
     """The planned holds with `sees` filled in; a claim for which that fails moves to `failed`.
 
     The pod is not read where the call has one request only, and the pod can have no other claim of
@@ -55,7 +53,7 @@ def resolve_visible_cards(
     """
     if not call.planned:
         return {}
-    is_one = len(call.refs) == 1 and len({hold.request for hold in _all(call.planned)}) == 1
+    is_one = len(call.refs) == 1 and len({device.request for device in _all(call.planned)}) == 1
     if is_one and not _may_use_others(call, ledger):
         return _alone(call)
     pods = find_pods(call.refs.values(), call.objects.values(), reader, node)
@@ -64,7 +62,7 @@ def resolve_visible_cards(
             return _alone(call)  # no container on this node can use it beside anything
         raise _unknown_pod(call, node)
     answers = [_for_pod(call, pod, ledger) for pod in pods]
-    sighted: dict[str, Holds] = {}
+    sighted: dict[str, PreparedDevices] = {}
     for uid in call.planned:
         found = _agreed([each[uid] for each in answers], pods)
         if isinstance(found, GcuError):
@@ -74,7 +72,9 @@ def resolve_visible_cards(
     return sighted
 
 
-def _agreed(answers: Sequence[Holds | GcuError], pods: Sequence[Object]) -> Holds | GcuError:
+def _agreed(
+    answers: Sequence[PreparedDevices | GcuError], pods: Sequence[Object]
+) -> PreparedDevices | GcuError:
     """What is the same for all pods: the kubelet does not say for which it asks, and does not ask
     again for the others."""
     for answer in answers:
@@ -94,11 +94,11 @@ def _may_use_others(call: Call, ledger: Ledger) -> bool:
     return may_use_others(ledger, call.refs, claim, call.others)
 
 
-def _alone(call: Call) -> dict[str, Holds]:
+def _alone(call: Call) -> dict[str, PreparedDevices]:
     """All that is planned is used together, with nothing else."""
-    for holds in call.planned.values():
-        _check_instances(holds)
-    return {uid: _together(holds) for uid, holds in call.planned.items()}
+    for devices in call.planned.values():
+        _check_instances(devices)
+    return {uid: _together(devices) for uid, devices in call.planned.items()}
 
 
 def _unknown_pod(call: Call, node: str) -> Refused:
@@ -111,7 +111,7 @@ def _unknown_pod(call: Call, node: str) -> Refused:
     )
 
 
-def _for_pod(call: Call, pod: Object, ledger: Ledger) -> dict[str, Holds | GcuError]:
+def _for_pod(call: Call, pod: Object, ledger: Ledger) -> dict[str, PreparedDevices | GcuError]:
     """Of each planned claim, what it holds with the cards that the pod's containers see, or why
     it is refused; raises Refused where the containers break the rule."""
     failed = dict(call.failed)
@@ -119,10 +119,12 @@ def _for_pod(call: Call, pod: Object, ledger: Ledger) -> dict[str, Holds | GcuEr
     sets = usage_sets(pod, uses.names, uses.requests)
     while True:
         failures = len(failed)
-        sighted: dict[str, Holds | GcuError] = {}
+        sighted: dict[str, PreparedDevices | GcuError] = {}
         for uid in sorted(call.planned.keys() - failed.keys()):
             try:
-                sighted[uid] = tuple(uses.sighted(uid, hold, sets) for hold in call.planned[uid])
+                sighted[uid] = tuple(
+                    uses.sighted(uid, device, sets) for device in call.planned[uid]
+                )
             except Refused as error:
                 failed[uid] = error
         # A claim that fails holds back those that share a container with it, so look again.
@@ -136,7 +138,7 @@ class _Uses:
 
     names: Mapping[str, str]
     requests: Mapping[str, frozenset[str]]
-    holds: Mapping[str, Holds]
+    devices: Mapping[str, PreparedDevices]
     held: Mapping[str, PreparedClaim]
     failed: Mapping[str, GcuError]
 
@@ -150,23 +152,23 @@ class _Uses:
             uid = by_name.get(claim)
             if uid is None:
                 # Prepared for another pod: the kubelet leaves it out of the call.
-                for holding in ledger.claims_named(namespace, claim):
-                    if holding.state is State.PREPARE_COMPLETED:
-                        uid = holding.owner.uid
-                        held[uid] = holding
+                for prepared in ledger.claims_named(namespace, claim):
+                    if prepared.state is State.PREPARE_COMPLETED:
+                        uid = prepared.owner.uid
+                        held[uid] = prepared
             if uid is not None:
                 names[entry] = uid
-        holds = {uid: holding.devices for uid, holding in held.items()} | call.planned
-        requests = {uid: frozenset(h.request for h in every) for uid, every in holds.items()}
+        devices = {uid: each.devices for uid, each in held.items()} | call.planned
+        requests = {uid: frozenset(h.request for h in every) for uid, every in devices.items()}
         # What a claim holds that could not be planned is unknown; what the pod asks of it is not.
         requests |= {uid: _asked(pod, names, uid) for uid in failed}
-        return cls(names, requests, holds, held, failed)
+        return cls(names, requests, devices, held, failed)
 
     def sighted(
-        self, uid: str, hold: PreparedDevice, sets: Mapping[Use, UsageSet]
+        self, uid: str, device: PreparedDevice, sets: Mapping[Use, UsageSet]
     ) -> PreparedDevice:
         """The hold with its usage set's cards; raises Refused where they cannot be told."""
-        own = sets[Use(uid, hold.request)]
+        own = sets[Use(uid, device.request)]
         for use in sorted(own):
             if use.claim in self.failed:
                 raise Refused(
@@ -176,24 +178,24 @@ class _Uses:
         _check_instances(self._held_by(own))
         sees = tuple(sorted({other.card for other in self._held_by(own)}))
         for use in sorted(own):
-            holding = self.held.get(use.claim)
-            if holding is not None and any(
+            held = self.held.get(use.claim)
+            if held is not None and any(
                 other.request == use.request and other.visible_cards != sees
-                for other in holding.devices
+                for other in held.devices
             ):
                 raise Refused(
-                    f"a container that uses this claim also uses {holding.owner.title}, which "
+                    f"a container that uses this claim also uses {held.owner.title}, which "
                     "was prepared for a pod that combines it with other requests",
                     remedy=_REMEDY,
                 )
-        return replace(hold, visible_cards=sees)
+        return replace(device, visible_cards=sees)
 
-    def _held_by(self, uses: UsageSet) -> Holds:
+    def _held_by(self, uses: UsageSet) -> PreparedDevices:
         return tuple(
-            hold
+            device
             for use in sorted(uses)
-            for hold in self.holds[use.claim]
-            if hold.request == use.request
+            for device in self.devices[use.claim]
+            if device.request == use.request
         )
 
 
@@ -208,22 +210,22 @@ def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozen
     return frozenset(asked)
 
 
-def _together(holds: Holds) -> Holds:
-    cards = tuple(sorted({hold.card for hold in holds}))
-    return tuple(replace(hold, visible_cards=cards) for hold in holds)
+def _together(devices: PreparedDevices) -> PreparedDevices:
+    cards = tuple(sorted({device.card for device in devices}))
+    return tuple(replace(device, visible_cards=cards) for device in devices)
 
 
-def _check_instances(holds: Holds) -> None:
-    """Raise Refused where one container would have all of `holds` and may not."""
-    if len(holds) > 1 and any(hold.mode is Mode.DRS for hold in holds):
-        devices = ", ".join(hold.device for hold in holds)
+def _check_instances(devices: PreparedDevices) -> None:
+    """Raise Refused where one container would have all of `devices` and may not."""
+    if len(devices) > 1 and any(device.mode is Mode.DRS for device in devices):
+        names = ", ".join(device.device_name for device in devices)
         raise Refused(
-            f"a container would have several devices of which one is a DRS instance ({devices}), "
+            f"a container would have several devices and one is a DRS instance ({names}), "
             "and its variables can name one instance only",
             remedy="let each container use one DRS request, and no other GCU request beside it",
         )
 
 
-def _all(planned: Mapping[str, Holds]) -> Iterator[PreparedDevice]:
-    for holds in planned.values():
-        yield from holds
+def _all(planned: Mapping[str, PreparedDevices]) -> Iterator[PreparedDevice]:
+    for devices in planned.values():
+        yield from devices

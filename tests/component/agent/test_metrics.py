@@ -38,7 +38,7 @@ class Answers:
     """A handler that refuses the claim ``bad``."""
 
     def prepare(
-        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
     ) -> Mapping[str, Prepared | GcuError]:
         return {each.uid: Refused("no") if each.name == "bad" else () for each in refs}
 
@@ -101,7 +101,7 @@ def test_allocate(registry: CollectorRegistry) -> None:
 def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -> None:
     class Broken(Answers):
         def prepare(
-            self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+            self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
         ) -> Mapping[str, Prepared | GcuError]:
             raise JournalError("the disk is gone")
 

@@ -176,7 +176,7 @@ def _levels(records: Sequence[Any]) -> set[str]:
 def test_a_claim_that_waits_for_its_card_is_told_why(rig: Rig) -> None:
     rig.api.stored["one"] = claim("one", result(0))
     ref = ClaimRef.of(rig.api.stored["one"])
-    rig.waiting[ref.uid] = Waiting(ref, (hold(0),), hold(0).device, "efsmi said no", 3, 0.0)
+    rig.waiting[ref.uid] = Waiting(ref, (hold(0),), hold(0).device_name, "efsmi said no", 3, 0.0)
     rig.statuses.write()
     [device] = rig.told("one")
     [condition] = device["conditions"]

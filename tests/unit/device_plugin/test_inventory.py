@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.device_plugin.allocator import holds_of
+from dra_driver.device_plugin.allocator import planned_devices
 from dra_driver.device_plugin.inventory import NodeView, inventories
 from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
 from dra_driver.model.card import Card, Problem
@@ -45,7 +45,7 @@ class Node:
     def give(self, card: int, mode: Mode, *ordinals: int, total: int) -> None:
         devices = tuple(PluginDevice(CARDS[card], mode, each) for each in ordinals)
         grant = ContainerAllocation(devices, total, "")
-        self.holders.append((grant, holds_of(grant, POOL)))
+        self.holders.append((grant, planned_devices(grant, POOL)))
 
     def afflict(self, card: int, problem: Problem) -> None:
         assert self.cards is not None

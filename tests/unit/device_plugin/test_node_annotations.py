@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.device_plugin.allocator import holds_of
+from dra_driver.device_plugin.allocator import planned_devices
 from dra_driver.device_plugin.inventory import NodeView
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
 from dra_driver.kubelet_api.device_plugin.record import Recorded
@@ -45,7 +45,7 @@ def grant(mode: Mode, *ordinals: int, total: int = 6) -> ContainerAllocation:
 
 
 def granted(each: ContainerAllocation) -> tuple[Owner, tuple[records.PreparedDevice, ...]]:
-    return each, holds_of(each, POOL)
+    return each, planned_devices(each, POOL)
 
 
 def recorded(each: ContainerAllocation, pod: str, container: str = "main") -> Recorded:
@@ -168,7 +168,7 @@ def test_the_order_of_the_kubelets_record_changes_nothing() -> None:
 def test_an_instance_is_told_as_the_tool_calls_it(
     made: Instance, told: HeldInstance | None
 ) -> None:
-    holds = tuple(replace(each, instance=made) for each in holds_of(THREE, POOL))
+    holds = tuple(replace(each, instance=made) for each in planned_devices(THREE, POOL))
     [found] = node_cards(view((THREE, holds)), [recorded(THREE, "pod-a")])
     assert found.held == (Hold("pod-a", "main", 3, told),)
 

@@ -158,7 +158,7 @@ class Outside:
         if not file.exists():
             return False
         _, holds = read_record(file.read_bytes(), uid)
-        shown = {(hold.device, hold.share_id) for hold in holds}
+        shown = {(hold.device_name, hold.share_id) for hold in holds}
         return shown == {(each.device, each.share_id) for each in allocated}
 
 

@@ -212,7 +212,7 @@ def test_what_cannot_be_undone_holds_the_card_until_it_is(world: DrsWorld, agent
     found = world.reconcile(agent)
     assert set(found.failed) == {"uid-a"}
     assert found.foreign == {}, "it may be what we made"
-    assert world.reconcile(agent).settled.keys() == {"uid-a"}
+    assert world.reconcile(agent).recovered.keys() == {"uid-a"}
     assert (world.tool.instances(ONE), agent.held()) == ((), {})
     assert errors(agent, other) == [""]
 
@@ -298,7 +298,7 @@ def test_an_instance_that_went_behind_our_back_is_made_again(world: DrsWorld, ag
     ref = world.api.add(instance("a", 0, 1))
     errors(agent, ref)
     world.tool.set_card(ONE, instances=())
-    assert world.reconcile(agent).settled.keys() == {"uid-a"}
+    assert world.reconcile(agent).recovered.keys() == {"uid-a"}
     (there,) = world.tool.instances(ONE)
     assert f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}" in edits(world, "a")[0]["env"]
     assert agent.preparer.unprepare([ref]) == {"uid-a": None}

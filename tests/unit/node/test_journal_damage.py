@@ -105,7 +105,7 @@ def test_whoever_asked_is_told_where_a_damaged_file_was_kept(tmp_path: Path) -> 
     """At the start, and when another agent's record turns out to be damaged later."""
     told: list[Path] = []
     (tmp_path / "journal").write_bytes(SMALL[3:])
-    journal = Journal(tmp_path, capacity=CAPACITY, damaged=told.append)
+    journal = Journal(tmp_path, capacity=CAPACITY, on_damaged=told.append)
     journal.open()
     end = len((tmp_path / "journal").read_bytes().rstrip(b"\0"))
     with (tmp_path / "journal").open("r+b") as file:

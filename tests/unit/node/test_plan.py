@@ -7,7 +7,7 @@ import pytest
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.errors import GcuError, InvalidValue, Refused
-from dra_driver.node.plan import holds_of
+from dra_driver.node.plan import planned_devices
 from tests.unit.node.world import POOL, claim, hold, result
 
 PACKING = {"packing": {"nodes": "spread"}}
@@ -20,7 +20,7 @@ THEIRS = {"opaque": {"driver": "nic.example.com", "parameters": {}}, "source": "
 
 def planned(object_: dict[str, Any]) -> tuple[object, ...]:
     ref = ClaimRef("team", "one", "uid-one")
-    return holds_of(object_, ref, pool=POOL)
+    return planned_devices(object_, ref, pool=POOL)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_share_that_does_not_say_what_was_granted(more: dict[str, Any]) -> Non
     ref = ClaimRef("team", "one", "uid-one")
     told = claim("one", result("shared-0000-0d-00-0", **more))
     with pytest.raises(Refused, match="does not say how much"):
-        holds_of(told, ref, pool=POOL)
+        planned_devices(told, ref, pool=POOL)
 
 
 def amount(*requests: str, **amounts: int) -> dict[str, Any]:
@@ -105,10 +105,10 @@ def stripped(*requests: str, device: str = "shared-0000-0d-00-0", **amounts: int
 def test_what_was_granted_where_the_server_drops_shares(
     object_: dict[str, Any], amounts: dict[str, int]
 ) -> None:
-    holds = holds_of(object_, ClaimRef("team", "one", "uid-one"), pool=POOL)
+    holds = planned_devices(object_, ClaimRef("team", "one", "uid-one"), pool=POOL)
     assert {each.request: each.amount for each in holds} == amounts
     assert all(each.share_id is None for each in holds)
-    assert len({each.name for each in holds}) == len(holds)
+    assert len({each.cdi_name for each in holds}) == len(holds)
 
 
 def asking(capacity: str | None, configured: int, granted: str, *, drs: bool = False) -> Any:

@@ -287,7 +287,7 @@ def test_a_call_that_was_given_up_prepares_nothing(world: World, agent: Agent) -
         return world.api.claims[namespace, name]
 
     world.api.get_claim = slow  # type: ignore[method-assign]
-    answers = agent.preparer.prepare([ref], awaited=lambda: bool(waits))
+    answers = agent.preparer.prepare([ref], is_cancelled=lambda: not waits)
     assert "given up" in str(answers["uid-one"])
     assert (agent.held(), world.files()) == ({}, {})
 
@@ -295,4 +295,4 @@ def test_a_call_that_was_given_up_prepares_nothing(world: World, agent: Agent) -
 def test_what_is_prepared_is_told_whoever_waits(world: World, agent: Agent) -> None:
     ref = world.api.add(claim("one", result(0)))
     first = agent.preparer.prepare([ref])
-    assert agent.preparer.prepare([ref], awaited=lambda: False) == first
+    assert agent.preparer.prepare([ref], is_cancelled=lambda: True) == first

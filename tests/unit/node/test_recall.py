@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.model.claim import ClaimRef
-from dra_driver.node.claims.manager import Outcome
+from dra_driver.node.claims.restore import Outcome
 from tests.unit.node.damage import damage
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole
 from tests.unit.node.world import CARDS, Agent
@@ -71,11 +71,11 @@ def test_a_look_takes_it_in(world: DrsWorld, words: str, which: int) -> None:
     *agents, ref = two_agents(world, words)
     there, files = world.tool.instances(ONE), world.files()
     found = world.reconcile(agents[which])
-    assert found.settled == {ref.uid: Outcome.ADOPTED if words == ALL else Outcome.FINISHED}
+    assert found.recovered == {ref.uid: Outcome.ADOPTED if words == ALL else Outcome.FINISHED}
     assert (found.foreign, found.failed) == ({}, {})
     assert (world.tool.instances(ONE), world.files()) == (there, files)
     assert [agent.held() for agent in agents] == [{ref.uid: "prepared"}] * 2
-    assert world.reconcile(agents[which]).settled == {}
+    assert world.reconcile(agents[which]).recovered == {}
 
 
 def test_a_file_that_goes_before_it_is_taken_in_is_not(world: DrsWorld) -> None:
@@ -84,7 +84,7 @@ def test_a_file_that_goes_before_it_is_taken_in_is_not(world: DrsWorld) -> None:
     ref = world.api.add(whole("a", 0))
     assert errors(agent, ref) == [""]
     assert agent.preparer.unprepare([ref]) == {ref.uid: None}
-    assert agent.preparer.claim_manager.adopt_from_cdi(ref.uid) is Outcome.AT_REST
+    assert agent.preparer.claim_manager.adopt_from_cdi(ref.uid) is Outcome.UNCHANGED
     assert agent.held() == {}
 
 

@@ -10,7 +10,7 @@ import pytest
 from dra_driver.hardware.breaker import EVERYBODY, card_name
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.claim import ClaimRef
-from dra_driver.node.claims.manager import Outcome
+from dra_driver.node.claims.restore import Outcome
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
 from tests.unit.node.world import CARDS
 
@@ -53,11 +53,11 @@ def test_a_card_that_answers_is_recovered_beside_one_that_hangs(tmp_path: Path) 
     agent = world.boot()
     report = agent.recover()
     assert hung(world) == 1
-    assert report.settled == {ref.uid: Outcome.REMADE for ref in on_two[1:]}
+    assert report.recovered == {ref.uid: Outcome.RECREATED for ref in on_two[1:]}
     assert report.failed == {}
     world.tool.clear_faults()
     findings = world.reconcile(agent)
-    assert findings.settled == {ref.uid: Outcome.REMADE for ref in on_one}
+    assert findings.recovered == {ref.uid: Outcome.RECREATED for ref in on_one}
 
 
 def test_the_first_instance_is_made_beside_a_card_that_hangs(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_call_of_all_cards_that_hangs_is_not_repeated(tmp_path: Path, rows: bo
     report = agent.recover()
     assert hung(world) == 1
     assert report.failed.keys() == {ref.uid for ref in on_one}
-    assert report.settled == {ref.uid: Outcome.REMADE for ref in on_two}
+    assert report.recovered == {ref.uid: Outcome.RECREATED for ref in on_two}
     world.tool.clear_faults()
     world.reconcile(agent)
     assert set(errors(agent, *on_one, *on_two)) == {""}
@@ -130,8 +130,8 @@ def test_who_hung_in_the_look_at_the_cards_is_not_asked_in_the_recovery(tmp_path
     agent = world.boot()
     report = agent.recover()
     assert hung(world) == 0
-    assert (report.settled, report.failed) == (
-        {ref.uid: Outcome.REMADE for ref in on_two[1:]},
+    assert (report.recovered, report.failed) == (
+        {ref.uid: Outcome.RECREATED for ref in on_two[1:]},
         {},
     )
     world.tool.clear_faults()

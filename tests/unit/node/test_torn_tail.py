@@ -27,7 +27,7 @@ def test_what_a_killed_agent_did_not_write_completely_is_no_damage_to_another(
 ) -> None:
     told: list[Path] = []
     opened(tmp_path).write(prepared(1))
-    journal = Journal(tmp_path, capacity=CAPACITY, damaged=told.append)
+    journal = Journal(tmp_path, capacity=CAPACITY, on_damaged=told.append)
     journal.open()
     append_torn(tmp_path, prepared(2))
     assert uids(journal) == {"uid-1"}

@@ -258,7 +258,7 @@ class World:
             locks=locks,
             node_name=NODE,
             injection=self.injection,
-            steps=self.modes(journal, effects),
+            modes=self.modes(journal, effects),
             failures=self.failures,
             on_recreated=self.on_recreated.append,
             clock=lambda: sum(self.pauses),

@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.unpublished import UnpublishedDevices
-from dra_driver.device_plugin.allocator import holds_of
+from dra_driver.device_plugin.allocator import planned_devices
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY
 from dra_driver.model.owner import ContainerAllocation
@@ -47,7 +47,7 @@ class Rig:
     def grant(self, card: int) -> None:
         grant = ContainerAllocation((PluginDevice(CARDS[card], Mode.SHARED, 0),), 6, "")
         self.ledger = self.ledger.apply(
-            record(Kind.PREPARE_COMPLETED, grant, holds_of(grant, POOL))
+            record(Kind.PREPARE_COMPLETED, grant, planned_devices(grant, POOL))
         )
 
     def claim(self, name: str, held: PreparedDevice) -> None:
@@ -102,8 +102,8 @@ def test_a_held_card_that_was_never_found_is_lost(rig: Rig) -> None:
 
 
 def test_a_device_on_which_nothing_can_be_made_makes_nobody_leave(rig: Rig) -> None:
-    rig.counted.fail("a", TRIES, device=hold(0).device)
-    whole = {hold(0).device: [("failing", "", "NoSchedule")]}
+    rig.counted.fail("a", TRIES, device=hold(0).device_name)
+    whole = {hold(0).device_name: [("failing", "", "NoSchedule")]}
     assert rig.told() == on(0) | on(1) | whole
 
 

@@ -11,7 +11,7 @@ from dra_driver.agent.lifecycle.mode_handover import (
     has_container_allocations,
     plugin_cards,
 )
-from dra_driver.device_plugin.allocator import holds_of
+from dra_driver.device_plugin.allocator import planned_devices
 from dra_driver.model.claim import ClaimRef
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_CHANGING
@@ -29,7 +29,7 @@ def ledger() -> Ledger:
     grant = ContainerAllocation((PluginDevice(CARDS[GRANTED], Mode.SHARED, 0),), 6, "")
     claim = ClaimRef("team", "claim", "uid-claim")
     found = Ledger().apply(record(Kind.PREPARE_COMPLETED, claim, (hold(CLAIMED),)))
-    return found.apply(record(Kind.PREPARE_COMPLETED, grant, holds_of(grant, POOL)))
+    return found.apply(record(Kind.PREPARE_COMPLETED, grant, planned_devices(grant, POOL)))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ OWN: Object = {"key": "gcu.enflame.com/allocated-by", "effect": "NoSchedule"}
 
 
 def device(of: PreparedDevice, *taints: Object) -> Object:
-    return {"name": of.device, "taints": [OWN, *taints]}
+    return {"name": of.device_name, "taints": [OWN, *taints]}
 
 
 WANTED = {CARDS[0]: [device(hold(0)), device(DRS)], CARDS[1]: [device(hold(1))]}
@@ -63,7 +63,11 @@ def rig() -> Rig:
 def test_only_the_device_that_fails_is_tainted(rig: Rig) -> None:
     assert rig.devices() is WANTED
     rig.counted.fail("a", TRIES)
-    assert rig.effects() == {DRS.device: ["NoExecute"], hold(0).device: [], hold(1).device: []}
+    assert rig.effects() == {
+        DRS.device_name: ["NoExecute"],
+        hold(0).device_name: [],
+        hold(1).device_name: [],
+    }
     assert WANTED[CARDS[0]][1]["taints"] == [OWN]
 
 
@@ -79,7 +83,7 @@ def test_only_the_device_that_fails_is_tainted(rig: Rig) -> None:
 def test_nobody_is_deleted_who_runs_well(rig: Rig, name: str, kind: Kind, effect: str) -> None:
     rig.hold(name, DRS, kind)
     rig.counted.fail("a", TRIES)
-    assert rig.effects()[DRS.device] == [effect]
+    assert rig.effects()[DRS.device_name] == [effect]
 
 
 @pytest.mark.parametrize(
@@ -92,14 +96,14 @@ def test_instances_of_somebody_may_be_of_pods_whose_records_were_lost(
     foreign: Object = {"key": TAINT_FOREIGN, "effect": "NoSchedule"}
     failing = hold(0, mode=mode)
     rig.wanted = {CARDS[0]: [device(hold(0), foreign), device(DRS, foreign)]}
-    rig.counted.fail("a", TRIES, device=failing.device)
-    assert rig.effects()[failing.device] == [effect]
+    rig.counted.fail("a", TRIES, device=failing.device_name)
+    assert rig.effects()[failing.device_name] == [effect]
 
 
 def test_a_neighbour_on_another_device_does_not_matter(rig: Rig) -> None:
     rig.hold("b", hold(1))
     rig.counted.fail("a", TRIES)
-    assert rig.effects()[DRS.device] == ["NoExecute"]
+    assert rig.effects()[DRS.device_name] == ["NoExecute"]
 
 
 def left_on(rig: Rig, *holds: PreparedDevice) -> None:
@@ -112,9 +116,9 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
     left_on(rig, DRS)
     rig.counted.now = 1e6
     assert rig.effects() == {
-        DRS.device: ["NoExecute"],
-        hold(0).device: ["NoExecute"],
-        hold(1).device: [],
+        DRS.device_name: ["NoExecute"],
+        hold(0).device_name: ["NoExecute"],
+        hold(1).device_name: [],
     }
     wanted = rig.devices()
     assert wanted is not None
@@ -123,8 +127,8 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
         "orphaned",
     }
     rig.hold("neighbour", DRS)
-    assert rig.effects()[DRS.device] == ["NoSchedule"]
-    assert rig.effects()[hold(0).device] == ["NoExecute"]
+    assert rig.effects()[DRS.device_name] == ["NoSchedule"]
+    assert rig.effects()[hold(0).device_name] == ["NoExecute"]
     rig.ledger = Ledger()
     assert rig.devices() is WANTED
 

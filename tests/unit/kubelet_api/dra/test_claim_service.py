@@ -23,9 +23,9 @@ class Handler:
     """Prepares whatever it is asked for."""
 
     def prepare(
-        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
     ) -> Mapping[str, Prepared | GcuError]:
-        assert awaited()
+        assert not is_cancelled()
         return {ref.uid: () for ref in refs}
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
@@ -39,7 +39,7 @@ class Hanging(Handler):
         self.begun, self.go = threading.Event(), threading.Event()
 
     def prepare(
-        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
     ) -> Mapping[str, Prepared | GcuError]:
         if ONE in refs:
             self.begun.set()
@@ -99,10 +99,10 @@ def test_the_handler_learns_that_a_call_is_given_up() -> None:
 
     class Asking(Handler):
         def prepare(
-            self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+            self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
         ) -> Mapping[str, Prepared | GcuError]:
-            before, caller.active = awaited(), False
-            assert (before, awaited()) == (True, False)
+            before, caller.active = is_cancelled(), False
+            assert (before, is_cancelled()) == (False, True)
             return {ref.uid: () for ref in refs}
 
     assert service(Asking()).prepare([ONE], caller.context) == {ONE.uid: ()}

@@ -45,7 +45,7 @@ class Handler:
     asked: list[tuple[ClaimRef, ...]] = field(default_factory=list)
 
     def prepare(
-        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
     ) -> Mapping[str, Prepared | GcuError]:
         self.asked.append(tuple(refs))
         if isinstance(self.prepared, Exception):

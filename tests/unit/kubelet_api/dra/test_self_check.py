@@ -29,7 +29,7 @@ class Slow(Handler):
         self.go = threading.Event()
 
     def prepare(
-        self, refs: Sequence[ClaimRef], *, awaited: Callable[[], bool]
+        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
     ) -> dict[str, tuple[()]]:
         self.called.release()
         assert self.go.wait(fake_kubelet.PATIENCE)

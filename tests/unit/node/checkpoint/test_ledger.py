@@ -214,7 +214,7 @@ def test_a_claim_does_not_stand_in_its_own_way() -> None:
 
 def test_a_card_is_not_one_whose_address_ends_like_its_own() -> None:
     near, far = (PciAddress.parse(f"{domain}:0d:00.0") for domain in ("0000", "10000"))
-    held = [replace(hold(0), device=device_name(Mode.WHOLE, card)) for card in (near, far)]
+    held = [replace(hold(0), device_name=device_name(Mode.WHOLE, card)) for card in (near, far)]
     state = ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (held[1],)))
     assert [each for _, each in state.holders_of(far)] == [held[1]]
     assert state.holders_of(near) == ()
@@ -282,7 +282,7 @@ def test_one_set_of_rules_for_grants(
     first: ContainerAllocation, second: ContainerAllocation, refusal: str
 ) -> None:
     state = ledger(granted(first))
-    totals = {holds.device: 6 for holds in holds_of_grant(second) if second.mode is not WHOLE}
+    totals = {holds.device_name: 6 for holds in holds_of_grant(second) if second.mode is not WHOLE}
     if refusal:
         with pytest.raises(Refused, match=re.escape(refusal)):
             state.admit(second, holds_of_grant(second), totals)
@@ -296,7 +296,7 @@ def test_a_claim_and_a_container_never_share_more_than_there_is(mode: Mode) -> N
     share_id = None if mode is WHOLE else "share"
     claimed = hold(0, mode=mode, share_id=share_id, consumed=capacity)
     container = grant(0, mode, *([0] if mode is WHOLE else [0, 1]))
-    totals = {claimed.device: 6} if capacity else {}
+    totals = {claimed.device_name: 6} if capacity else {}
     with pytest.raises(Refused, match="team/holder"):
         ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (claimed,))).admit(
             container, holds_of_grant(container), totals

@@ -38,7 +38,7 @@ SHARE = PreparedDevice(
 
 INSTANCE = replace(
     SHARE,
-    device="drs-0000-0d-00-0",
+    device_name="drs-0000-0d-00-0",
     consumed={"size": "3"},
     instance=Instance(2, "3g.20gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11"),
     instances_before=(Instance(1, "1g.6gb"),),
@@ -49,8 +49,8 @@ INSTANCE = replace(
 def test_a_record_survives_the_file(kind: Kind) -> None:
     written = record(kind, REF, (hold(0), SHARE, INSTANCE, hold(1, admin_access=True)))
     assert decode(encode(written.raw)) == written
-    assert written.holds[1].mode is Mode.SHARED
-    assert written.holds[1].card == CARDS[0]
+    assert written.devices[1].mode is Mode.SHARED
+    assert written.devices[1].card == CARDS[0]
 
 
 def test_what_a_claim_left_survives_the_file() -> None:
@@ -76,20 +76,20 @@ def test_a_cards_record_survives_the_file(kind: CardKind) -> None:
 @pytest.mark.parametrize(
     ("device", "consumed", "amount"),
     [
-        (SHARE.device, {"slices": "2"}, 2),
-        (INSTANCE.device, {"size": "3", "slices": "2"}, 3),
-        (INSTANCE.device, {"slices": "2"}, None),
-        (SHARE.device, {"slices": "1500m"}, None),
-        (SHARE.device, {"slices": "0"}, None),
-        (SHARE.device, {"slices": "all"}, None),
-        (hold(0).device, {"memory": "1Gi"}, None),
+        (SHARE.device_name, {"slices": "2"}, 2),
+        (INSTANCE.device_name, {"size": "3", "slices": "2"}, 3),
+        (INSTANCE.device_name, {"slices": "2"}, None),
+        (SHARE.device_name, {"slices": "1500m"}, None),
+        (SHARE.device_name, {"slices": "0"}, None),
+        (SHARE.device_name, {"slices": "all"}, None),
+        (hold(0).device_name, {"memory": "1Gi"}, None),
     ],
     ids=str,
 )
 def test_how_much_of_its_card_a_hold_takes(
     device: str, consumed: dict[str, str], amount: int | None
 ) -> None:
-    assert replace(SHARE, device=device, consumed=consumed).amount == amount
+    assert replace(SHARE, device_name=device, consumed=consumed).amount == amount
 
 
 @pytest.mark.parametrize(
@@ -105,21 +105,21 @@ def test_how_much_of_its_card_a_hold_takes(
 def test_an_instance_that_is_not_understood_makes_no_hold(instance: object) -> None:
     raw = record(Kind.PREPARE_COMPLETED, REF, (INSTANCE,)).raw
     found = decode(encode({**raw, "holds": [{**raw["holds"][0], "instance": instance}]}))
-    assert (found.kind, found.holds) == ("", ())
+    assert (found.kind, found.devices) == ("", ())
 
 
 @pytest.mark.parametrize("total", [None, 0, -1, "6", True], ids=str)
 def test_a_total_that_is_not_understood_is_none(total: object) -> None:
     raw = record(Kind.PREPARE_COMPLETED, REF, (SHARE,)).raw
     found = decode(encode({**raw, "holds": [{**raw["holds"][0], "total": total}]}))
-    assert found.holds == (replace(SHARE, total=None),)
+    assert found.devices == (replace(SHARE, total=None),)
 
 
 def test_fields_of_a_newer_version_are_kept() -> None:
     raw = record(Kind.PREPARE_STARTED, REF, (hold(0),)).raw
     newer = {**raw, "since": "2027", "holds": [{**raw["holds"][0], "colour": "red"}]}
     found = decode(encode(newer))
-    assert (found.kind, found.owner, found.holds) == ("intent", REF, (hold(0),))
+    assert (found.kind, found.owner, found.devices) == ("intent", REF, (hold(0),))
     assert found.raw == newer
 
 

@@ -25,7 +25,7 @@ from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices,
 from tests.unit.node.world import CARDS, World, claim, hold, pod
 
 DRS = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
-DEVICE, OTHER = DRS.device, hold(1, mode=Mode.DRS).device
+DEVICE, OTHER = DRS.device_name, hold(1, mode=Mode.DRS).device_name
 ONE = str(CARDS[0])
 FOREIGN = Instance(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
 
@@ -43,7 +43,7 @@ class Counted:
         self.now = 0.0
         self.told: list[str] = []
         self.failures = DeviceCircuitBreaker(
-            closed=lambda device, _: self.told.append(device), clock=lambda: self.now
+            on_tripped=lambda device, _: self.told.append(device), clock=lambda: self.now
         )
 
     def fail(
@@ -58,7 +58,7 @@ class Counted:
                 raise error or HardwareError("efsmi said no")
 
     def succeed(self, name: str) -> None:
-        self.failures.succeeded(ref(name), [DEVICE])
+        self.failures.on_prepared(ref(name), [DEVICE])
 
     def closed_for(self) -> float:
         """Seconds, to the minute."""
@@ -90,7 +90,7 @@ def test_a_device_closes_after_some_tries_for_one_claim(counted: Counted, error:
     counted.fail("a", error=error)
     assert counted.failures.tripped() == {DEVICE}
     waiting = counted.failures.waiting()["uid-a"]
-    assert (waiting.owner, waiting.holds, waiting.reason) == (ref("a"), (DRS,), str(error))
+    assert (waiting.owner, waiting.devices, waiting.reason) == (ref("a"), (DRS,), str(error))
     counted.fail("a", 5, error)
     assert counted.told == [DEVICE]
 
@@ -110,14 +110,14 @@ def test_what_says_nothing_of_the_device(
 
 def test_a_claim_that_is_unprepared_begins_anew(counted: Counted) -> None:
     counted.fail("a", TRIES - 1)
-    counted.failures.unprepared(ref("a"), ())
+    counted.failures.on_unprepared(ref("a"), ())
     counted.fail("a", TRIES - 1)
     assert counted.failures.tripped() == frozenset()
 
 
 def test_the_device_stays_closed_when_the_claim_has_gone(counted: Counted) -> None:
     counted.fail("a", TRIES)
-    counted.failures.unprepared(ref("a"), (DRS,))
+    counted.failures.on_unprepared(ref("a"), (DRS,))
     assert counted.failures.tripped() == {DEVICE}
     assert dict(counted.failures.waiting()) == {}
 
@@ -140,14 +140,14 @@ def test_a_success_opens_it_and_is_no_half_measure(counted: Counted) -> None:
 
 def test_what_another_claim_gives_back_may_be_what_was_missing(counted: Counted) -> None:
     counted.fail("a", TRIES)
-    counted.failures.unprepared(ref("elsewhere"), (hold(1, mode=Mode.DRS),))
+    counted.failures.on_unprepared(ref("elsewhere"), (hold(1, mode=Mode.DRS),))
     assert counted.failures.tripped() == {DEVICE}
-    counted.failures.unprepared(ref("neighbour"), (DRS,))
+    counted.failures.on_unprepared(ref("neighbour"), (DRS,))
     assert counted.failures.tripped() == frozenset()
     counted.fail("a")
     assert counted.failures.tripped() == {DEVICE}
-    counted.failures.unprepared(ref("a"), ())
-    counted.failures.unprepared(ref("another neighbour"), (DRS,))
+    counted.failures.on_unprepared(ref("a"), ())
+    counted.failures.on_unprepared(ref("another neighbour"), (DRS,))
     assert counted.failures.tripped() == frozenset()
 
 
@@ -183,7 +183,7 @@ def test_a_card_that_cannot_be_switched_out_of_drs_mode(world: DrsWorld) -> None
     world.tool.set_fault("drs-off-refused")
     agent.preparer.unprepare([before])
     assert all(errors(agent, *[after] * TRIES))
-    assert world.failures.tripped() == {hold(0).device}
+    assert world.failures.tripped() == {hold(0).device_name}
 
 
 def test_an_instance_that_cannot_be_made_again(world: DrsWorld) -> None:
@@ -294,7 +294,7 @@ def test_wherever_in_a_prepare_the_card_fails(
     assert all(errors(agent, *[failing] * (TRIES - 2)))
     assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})
     assert errors(agent, failing) != [""]
-    assert world.failures.tripped() == {hold(0, mode=asked).device}
+    assert world.failures.tripped() == {hold(0, mode=asked).device_name}
     assert set(world.failures.waiting()) == {"uid-a"}
     well(world)
     assert errors(agent, failing) == [""]

@@ -31,7 +31,7 @@ def told() -> list[str]:
 @pytest.fixture
 def world(tmp_path: Path, told: list[str]) -> DrsWorld:
     failures = DeviceCircuitBreaker(
-        closed=lambda device, reason: told.append(f"{device}: {reason}")
+        on_tripped=lambda device, reason: told.append(f"{device}: {reason}")
     )
     world = DrsWorld(tmp_path, tool=tool(), failures=failures)
     world.indexes = lambda card: world.tool.card(str(card)).efsmi_index
@@ -76,7 +76,7 @@ def test_a_pod_does_not_wait_for_a_card_that_fails(
     assert cards_with_orphans(agent.journal.snapshot()) == {CARDS[0]}
     [text] = told
     assert text.startswith(
-        f"drs-0000-0d-00-0: claim team/a has ended, and what it had on card {ONE}"
+        f"drs-0000-0d-00-0: claim team/a has ended, and its device on card {ONE} could not be"
     )
     assert "what claim team/a left" in errors(agent, other)[0]
     world.reconcile(agent)

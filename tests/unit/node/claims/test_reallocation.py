@@ -247,6 +247,6 @@ def test_a_call_that_was_given_up_takes_nothing_back(world: DrsWorld) -> None:
     agent, _ = held_before(world, result(0))
     files = world.files()
     world.api.add(claim("a", result(1)))
-    answer = agent.preparer.prepare([REF], awaited=lambda: False)[REF.uid]
+    answer = agent.preparer.prepare([REF], is_cancelled=lambda: True)[REF.uid]
     assert "given up" in str(answer)
     assert (world.files(), agent.held()) == (files, {REF.uid: "prepared"})

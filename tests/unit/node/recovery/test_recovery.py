@@ -8,7 +8,7 @@ import pytest
 from dra_driver.model.claim import ClaimRef
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.records import Kind, encode, record
-from dra_driver.node.claims.manager import Outcome
+from dra_driver.node.claims.restore import Outcome
 from tests.unit.node.world import CARDS, World, claim, hold, result
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
@@ -27,20 +27,20 @@ def world(tmp_path: Path) -> World:
 def test_nothing_to_do_is_nothing_done(world: World) -> None:
     files = world.files()
     report = world.boot().recover()
-    assert (report.settled, report.failed) == ({}, {})
+    assert (report.recovered, report.failed) == ({}, {})
     assert world.files() == files
 
 
 def test_a_reboot_brings_the_files_back(world: World) -> None:
     files = world.files()
     world.reboot()
-    assert world.boot().recover().settled == {"uid-one": Outcome.RENDERED}
+    assert world.boot().recover().recovered == {"uid-one": Outcome.RENDERED}
     assert world.files() == files
 
 
 def test_a_reboot_that_changed_the_minors_is_shown(world: World) -> None:
     world.machine.minors[CARDS[0]] = 5
-    assert world.boot().recover().settled == {"uid-one": Outcome.RENDERED}
+    assert world.boot().recover().recovered == {"uid-one": Outcome.RENDERED}
     assert "ENFLAME_VISIBLE_DEVICES=5" in world.files()[FILE]
 
 
@@ -48,7 +48,7 @@ def test_a_lost_journal_is_rebuilt_from_the_files(world: World) -> None:
     before = world.start().journal.snapshot().claims["uid-one"].devices
     shutil.rmtree(world.root / "state")
     agent = world.boot()
-    assert agent.recover().settled == {"uid-one": Outcome.ADOPTED}
+    assert agent.recover().recovered == {"uid-one": Outcome.ADOPTED}
     assert agent.journal.snapshot().claims["uid-one"].devices == before
     two = world.api.add(claim("two", result(0)))
     assert "team/one" in str(agent.preparer.prepare([two])["uid-two"])
@@ -66,9 +66,9 @@ def write_journal(world: World, *kinds: Kind, damaged: bool) -> None:
     ("left", "outcome", "held"),
     [
         pytest.param(
-            ([Kind.PREPARE_STARTED], "file"), Outcome.UNDONE, False, id="kill after the file"
+            ([Kind.PREPARE_STARTED], "file"), Outcome.ROLLED_BACK, False, id="kill after the file"
         ),
-        pytest.param(([Kind.PREPARE_STARTED], ""), Outcome.UNDONE, False, id="kill before it"),
+        pytest.param(([Kind.PREPARE_STARTED], ""), Outcome.ROLLED_BACK, False, id="kill before it"),
         pytest.param(
             ([Kind.PREPARE_STARTED], "damage and file"),
             Outcome.FINISHED,
@@ -76,7 +76,7 @@ def write_journal(world: World, *kinds: Kind, damaged: bool) -> None:
             id="the prepared record may be lost",
         ),
         pytest.param(
-            ([Kind.PREPARE_STARTED], "damage"), Outcome.UNDONE, False, id="damage, but no file"
+            ([Kind.PREPARE_STARTED], "damage"), Outcome.ROLLED_BACK, False, id="damage, but no file"
         ),
         pytest.param(
             ([Kind.PREPARE_COMPLETED, Kind.UNPREPARE_STARTED], "file"),
@@ -99,7 +99,7 @@ def test_what_a_kill_or_a_bad_disk_left(
     if "file" not in circumstances:
         world.reboot()
     agent = world.boot()
-    assert agent.recover().settled == {"uid-one": outcome}
+    assert agent.recover().recovered == {"uid-one": outcome}
     assert agent.held() == ({"uid-one": "prepared"} if held else {})
     assert set(world.files()) == ({FILE} if held else set())
 
@@ -109,7 +109,7 @@ def test_files_that_tell_nothing_are_removed(world: World) -> None:
     (cdi / "gcu.enflame.com-claim-uid-two.json").write_text("{garbage")
     (cdi / "gcu.enflame.com-claim-uid-three.json.new").write_text("half")
     (cdi / "other-vendor.json").write_text("{garbage")
-    assert world.boot().recover().settled == {"uid-two": Outcome.REMOVED}
+    assert world.boot().recover().recovered == {"uid-two": Outcome.REMOVED}
     assert set(world.files()) == {FILE, "other-vendor.json"}
 
 

@@ -1,0 +1,126 @@
+"""Takes back what an owner has: CDI file first, then the cards, the record last."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from dra_driver.hardware.drs.errors import CardGone
+from dra_driver.model.claim import ClaimRef
+from dra_driver.model.errors import HardwareError
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.cdi.files import CdiSpecs
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.ledger import PreparedClaim, State
+from dra_driver.node.checkpoint.records import CardKind, Kind, card_record, record
+from dra_driver.node.claims.device_ops import DeviceOps, Undestroyed
+from dra_driver.node.claims.failures import DeviceCircuitBreaker
+from dra_driver.node.claims.orphans import cards_with_orphans, orphan_records
+from dra_driver.node.claims.reallocation import has_aliases, without_devices
+from dra_driver.node.ports import Hardware
+
+logger = logging.getLogger(__name__)
+
+
+class Release:
+    """Each method is called with the locks of the owner and of its cards held. A failure leaves a
+    record that accounts for everything that is still there, so every step can be repeated."""
+
+    def __init__(
+        self,
+        *,
+        hardware: Hardware,
+        journal: Journal,
+        specs: CdiSpecs,
+        device_ops: DeviceOps,
+        failures: DeviceCircuitBreaker,
+    ) -> None:
+        self._hardware = hardware
+        self._journal = journal
+        self._specs = specs
+        self._device_ops = device_ops
+        self._failures = failures
+
+    def release_or_orphan(self, held: PreparedClaim, *, drop_aliases: bool = False) -> None:
+        """Take back what the owner has. What its cards do not give back becomes an orphan after
+        some tries, so that the pod can terminate; until then raises HardwareError.
+
+        The record stays while it has CDI names of an earlier allocation, for which the kubelet will
+        ask again; `drop_aliases` drops them, too.
+        """
+        self._begin(held)
+        undestroyed = self._destroy(held)
+        if undestroyed and not self._may_orphan(held, undestroyed):
+            raise _worst(undestroyed)
+        self._forget(held, undestroyed, drop_aliases=drop_aliases)
+        for device, error in undestroyed:
+            logger.warning(
+                "%s is unprepared but for %s: %s", held.owner.title, device.device_name, error
+            )
+            self._failures.on_orphaned(held.owner, device, error)
+        kept = [device for device, _ in undestroyed]
+        returned = tuple(device for device in held.devices if device not in kept)
+        self._failures.on_unprepared(held.owner, returned)
+
+    def release(self, held: PreparedClaim) -> None:
+        """Take back all that the owner has; raises the error of what its cards do not give back."""
+        self._begin(held)
+        self.undo(held)
+
+    def undo(self, held: PreparedClaim) -> None:
+        """The same for an owner whose record says already that it is being prepared or unprepared:
+        nothing is written before the effects."""
+        undestroyed = self._destroy(held)
+        if undestroyed:
+            raise _worst(undestroyed)
+        self._forget(held)
+
+    def _begin(self, held: PreparedClaim) -> None:
+        if held.state is not State.UNPREPARE_STARTED:
+            self._journal.write(record(Kind.UNPREPARE_STARTED, held.owner, held.devices))
+
+    def _destroy(self, held: PreparedClaim) -> Undestroyed:
+        """The file goes first: no container may start with a device that is being destroyed."""
+        self._specs.remove(held.owner.uid)
+        return self._device_ops.destroy(held.devices)
+
+    def _may_orphan(self, held: PreparedClaim, undestroyed: Undestroyed) -> bool:
+        """At once on a card that is gone, or that has orphans already. On any other card after some
+        tries: mostly a destroy fails for a short while only."""
+        if not isinstance(held.owner, ClaimRef):
+            return False
+        failing = cards_with_orphans(self._journal.snapshot())
+        doubtful = {
+            device.card for device, error in undestroyed if not isinstance(error, CardGone)
+        } - failing
+        if not any(map(self._is_present, doubtful)):
+            return True
+        return self._failures.count_failed_unprepare(held.owner)
+
+    def _forget(
+        self, held: PreparedClaim, undestroyed: Undestroyed = (), *, drop_aliases: bool = False
+    ) -> None:
+        """The owner's record goes last, as it accounts for the rest, and in one commit with the
+        record of an orphan."""
+        lost = {device.card for device, _ in undestroyed}
+        out = self._device_ops.leave_drs(held.owner, held.cards - lost)
+        off = [card_record(CardKind.DRS_OFF, card) for card in out]
+        end = record(Kind.FORGOTTEN, held.owner, ())
+        if has_aliases(held.devices) and not drop_aliases:
+            end = record(Kind.UNPREPARE_STARTED, held.owner, without_devices(held.devices))
+        orphans = tuple(replace(device, cdi_aliases=()) for device, _ in undestroyed)
+        self._journal.commit(lambda now: [*orphan_records(now, held.owner, orphans), end, *off])
+
+    def _is_present(self, card: PciAddress) -> bool:
+        try:
+            self._hardware.card(card)
+        except HardwareError:
+            return False
+        return True
+
+
+def _worst(undestroyed: Undestroyed) -> HardwareError:
+    """The error to report: that a card is gone matters least."""
+    return next(
+        (error for _, error in undestroyed if not isinstance(error, CardGone)), undestroyed[0][1]
+    )

@@ -1,0 +1,103 @@
+"""Restores what a prepared claim lacks: DRS instances that are gone, its CDI file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from enum import StrEnum
+
+from dra_driver.model.errors import GcuError, HardwareError
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.cdi.files import CdiSpecs
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.ledger import PreparedClaim
+from dra_driver.node.claims.device_ops import DeviceOps
+from dra_driver.node.claims.failures import DeviceCircuitBreaker
+from dra_driver.node.claims.recreated import OnRecreated, recreated_instances
+
+logger = logging.getLogger(__name__)
+
+
+class Outcome(StrEnum):
+    """What recovery did for an owner."""
+
+    UNCHANGED = "nothing was to be done"
+    ROLLED_BACK = "an unfinished prepare was undone"
+    FINISHED = "what had begun was finished"
+    RECREATED = "its DRS instance was gone, and was made again"
+    RENDERED = "its CDI file was missing or outdated, and was written"
+    ADOPTED = "taken into the journal from its CDI file"
+    REMOVED = "its CDI file could not be read, and was removed"
+
+
+class Restore:
+    """Each method is called with the locks of the owner and of its cards held."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        specs: CdiSpecs,
+        device_ops: DeviceOps,
+        failures: DeviceCircuitBreaker,
+        on_recreated: OnRecreated,
+    ) -> None:
+        self._journal = journal
+        self._specs = specs
+        self._device_ops = device_ops
+        self._failures = failures
+        self._on_recreated = on_recreated
+
+    def restore(self, held: PreparedClaim, *, is_requested: bool = False) -> Outcome:
+        """Create again what is gone of a prepared claim, and its CDI file.
+
+        That the cards cannot be examined counts as a failure only where the kubelet requests the
+        claim: otherwise a container may run with it.
+        """
+        attempt = self._failures.attempt(held.owner, held.devices)
+        with attempt if is_requested else nullcontext():
+            missing = self._missing(held)
+            outcome = Outcome.UNCHANGED if missing else self.render(held)
+        if missing:
+            with self._failures.attempt(held.owner, held.devices), self._reporting_recreated(held):
+                cards = self._specs.read_cards(missing, held.devices)
+                devices = self._device_ops.recreate(held.owner, held.devices, cards)
+                self.render(replace(held, devices=devices))
+            outcome = Outcome.RECREATED
+        if missing is not None:
+            made = (device.device_name for device in held.devices if device.card in missing)
+            self._failures.on_prepared(held.owner, made)
+        return outcome
+
+    def render(self, held: PreparedClaim) -> Outcome:
+        """Write the CDI file where it is missing or outdated."""
+        return Outcome.RENDERED if self._specs.refresh(held) else Outcome.UNCHANGED
+
+    @contextmanager
+    def _reporting_recreated(self, held: PreparedClaim) -> Iterator[None]:
+        """Reports also where a later step fails: the first of several instances may be there."""
+        has_file = self._specs.exists(held.owner.uid)
+        failure: GcuError | None = None
+        try:
+            yield
+        except GcuError as error:
+            failure = error
+        if has_file:
+            now = self._journal.snapshot().claims.get(held.owner.uid)
+            for instance in recreated_instances(held, now):
+                self._on_recreated(instance)
+        if failure is not None:
+            raise failure
+
+    def _missing(self, held: PreparedClaim) -> frozenset[PciAddress] | None:
+        """The cards that lack something of the claim. None where they cannot be examined and a
+        container may run: it goes on."""
+        try:
+            return self._device_ops.missing(held.devices)
+        except HardwareError:
+            if not self._specs.exists(held.owner.uid):
+                raise
+            logger.warning("%s is not examined", held.owner.title, exc_info=True)
+            return None
