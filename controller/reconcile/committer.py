@@ -56,8 +56,9 @@ class AllocationCommitter:
 
     def fence_uncertain(self, key: Key) -> None:
         """Fence the claims of that name whose write the server did not answer."""
-        for claim in self._context.dispatcher.uncertain(key):
-            self._context.dispatcher.dispatch(FenceClaim(key=key, claims=(claim,)))
+        for claim in self._context.dispatcher.uncertain():
+            if Key.of_claim(claim) == key:
+                self._context.dispatcher.dispatch(FenceClaim(key=key, claims=(claim,)))
 
     def on_written(self, command: WriteAllocation, answer: Answer) -> None:
         """The cache has what the server answered."""

@@ -103,6 +103,8 @@ class Worker(Background):
         elif not self._has_queued_all:
             self._has_queued_all = True
             self._on_changes(self._cache.unfinished())
+            for claim in self._dispatcher.uncertain():
+                self._queue.add(Key.of_claim(claim), self._clock())
         elif self._dispatcher.has_room():
             self._queue.move_to_active_or_backoff(self._clock())
             queued = self._queue.pop(self._clock())

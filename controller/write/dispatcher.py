@@ -49,14 +49,10 @@ class WriteDispatcher:
         uids = set(map(uid_of, objects))
         return not uids.isdisjoint(self._uncertain) or self._is_busy(uids)
 
-    def uncertain(self, key: Key) -> list[Object]:
-        """The claims of that name that need a `FenceClaim`: one that was deleted and the next one
-        of its name may both."""
-        return [
-            claim
-            for uid, claim in self._uncertain.items()
-            if Key.of_claim(claim) == key and not self._is_busy({uid})
-        ]
+    def uncertain(self) -> list[Object]:
+        """The claims that need a `FenceClaim`. A deleted one and the next one of its name may both
+        be among them."""
+        return [each for uid, each in self._uncertain.items() if not self._is_busy({uid})]
 
     def dispatch(self, command: Command) -> None:
         """Execute the command in another thread; its `WriteDone` is an event. No other command may

@@ -273,3 +273,18 @@ def test_stop_waits_for_commands_in_flight_but_not_for_ever() -> None:
     assert isinstance(done, WriteDone)
     assert done.command is command
     assert (done.answer.uncertain, type(done.answer.error)) == ((found,), Unavailable)
+
+
+def test_an_uncertain_claim_that_is_deleted_between_two_terms_holds_nothing() -> None:
+    """The queue of a follower is empty: nothing else would fence the claim."""
+    world = uncertain(Unavailable("no answer"))
+    world.fence.close()
+    world.remove(RESOURCE_CLAIMS, "c")
+    world.remove(PODS, "p")
+    world.after(60.0)
+    world.lead("2")
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(PODS, pod("q", "d"))
+    world.run_until_idle()
+    world.after(60.0)
+    assert world.node_of("d") == "a"
