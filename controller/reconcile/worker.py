@@ -101,10 +101,7 @@ class Worker(Background):
         elif not self._has_taken_over():
             self._take_over()
         elif not self._has_queued_all:
-            self._has_queued_all = True
-            self._on_changes(self._cache.unfinished())
-            for claim in self._dispatcher.uncertain():
-                self._queue.add(Key.of_claim(claim), self._clock())
+            self._queue_all()
         elif self._dispatcher.has_room():
             self._queue.move_to_active_or_backoff(self._clock())
             queued = self._queue.pop(self._clock())
@@ -153,6 +150,12 @@ class Worker(Background):
 
     def _has_taken_over(self) -> bool:
         return self._term == self._fence.term
+
+    def _queue_all(self) -> None:
+        self._has_queued_all = True
+        self._on_changes(self._cache.unfinished())
+        for claim in self._dispatcher.uncertain():  # which the cache may not have any longer
+            self._queue.add(Key.of_claim(claim), self._clock())
 
     def _on_changes(self, changes: Iterable[Changed]) -> None:
         for changed in changes:
