@@ -49,6 +49,7 @@ from dra_driver.selector.selector import Selectors
 from dra_driver.util.collection import no_collection
 
 _DECISIONS: Final = 20  # of each shape
+_SECONDS: Final = 60.0  # a decision is measured to its end, however busy the machine is
 _LISTED: Final = frozenset({RESOURCE_SLICES, NODES, RESOURCE_CLAIMS, PODS})
 
 
@@ -132,6 +133,7 @@ def _decide(cache: ClusterCache, times: int) -> None:
     nodes = state.numbers.set_of(cache.nodes)
     for make in SHAPES.values():
         for _ in range(times):
+            state.selectors.allowance.begin(_SECONDS)
             allocate(state, [parse_claim(make(draw), state.classes)], nodes)
 
 
