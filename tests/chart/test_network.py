@@ -14,27 +14,34 @@ OLD: Final = "--kube-version=1.30.14"
 PEERS: Final[Values] = {
     "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
     "schedulerFrom": [{"ipBlock": {"cidr": "10.0.0.0/28"}}],
+    "apiServerFrom": [{"ipBlock": {"cidr": "10.0.1.0/28"}}],
     "apiServerTo": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
 }
 # The value of the page's names of those who connect, and the name of the port.
-NAMED: Final = {"metrics": ("metricsFrom", "probes"), "scheduler": ("schedulerFrom", "extender")}
+NAMED: Final = {
+    "metrics": ("metricsFrom", "probes"),
+    "scheduler": ("schedulerFrom", "extender"),
+    "API servers": ("apiServerFrom", "webhook"),
+}
 DRA: Final = "DRA"
 OWN: Final = "no DRA, the cluster's scheduler"
 CHARTS: Final = "no DRA, the chart's scheduler"
-LAYOUTS: Final = pytest.mark.parametrize("layout", [DRA, OWN, CHARTS])
+WEBHOOK: Final = "DRA, before Kubernetes 1.36"
+LAYOUTS: Final = pytest.mark.parametrize("layout", [DRA, WEBHOOK, OWN, CHARTS])
+_VERSIONS: Final = {WEBHOOK: "--kube-version=1.34.4", OWN: OLD, CHARTS: OLD}
 
 
 def rendered(helm: Helm, layout: str, **policy: Any) -> Rendered:
     values: Values = {"networkPolicy": {"enabled": True, **policy}}
     if layout == CHARTS:
         values["extender"] = {"schedulerImage": "kube-scheduler:v1.30.14"}
-    return helm.render(values, *([] if layout == DRA else [OLD]))
+    return helm.render(values, *([_VERSIONS[layout]] if layout in _VERSIONS else []))
 
 
 def rows(layout: str) -> list[dict[str, str]]:
     """Those of the page's table of ports."""
     found = table("pod", "port", "when", "serves", "to")
-    assert {row["when"] for row in found} == {"always", OWN, CHARTS}
+    assert {row["when"] for row in found} == {"always", WEBHOOK, OWN, CHARTS}
     return [row for row in found if row["when"] in ("always", layout)]
 
 
@@ -111,12 +118,13 @@ def test_connections_come_from_the_peers_that_the_page_names(helm: Helm, layout:
 
 
 @LAYOUTS
-def test_by_default_the_extender_alone_is_reached(helm: Helm, layout: str) -> None:
+def test_by_default_extender_and_webhook_alone_are_reached(helm: Helm, layout: str) -> None:
     found = policies(rendered(helm, layout))
     assert set(found) == {"agent", "controller"}
     assert found["agent"]["ingress"] == []
-    extender = [{"ports": [{"protocol": "TCP", "port": "extender"}]}]
-    assert found["controller"]["ingress"] == (extender if layout == OWN else [])
+    ports = {OWN: ["extender"], WEBHOOK: ["webhook"]}.get(layout, [])
+    rules = [{"ports": [{"protocol": "TCP", "port": port}]} for port in ports]
+    assert found["controller"]["ingress"] == rules
 
 
 @LAYOUTS

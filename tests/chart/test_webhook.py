@@ -1,0 +1,135 @@
+"""What the chart installs for Kubernetes 1.34 and 1.35, and for no newer one."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from cryptography import x509
+
+from controller.settings import ControllerSettings
+from controller.webhook.service import AMOUNTS, GATE, LIMITS
+from dra_driver.config.loader import load
+from dra_driver.model.claim import Object
+from tests.chart.helm import NAMESPACE, Helm, Rendered, Values, environment, fields
+
+BELOW, FROM = "--kube-version=1.34.4", "--kube-version=1.36.3"
+NAME = "gcu-dra-driver-webhook"
+WEBHOOK, POLICY = "MutatingWebhookConfiguration", "MutatingAdmissionPolicy"
+GATED: Values = {"schedulingGate": {"policy": True}}
+
+
+@pytest.fixture(scope="module")
+def below(helm: Helm) -> Rendered:
+    return helm.render(GATED, BELOW)
+
+
+def webhooks(rendered: Rendered) -> dict[str, Object]:
+    return {each["name"]: each for each in rendered.one(WEBHOOK)["webhooks"]}
+
+
+def secret(rendered: Rendered, name: str) -> dict[str, bytes]:
+    [found] = [each for each in rendered.of("Secret") if each["metadata"]["name"] == name]
+    return {key: base64.b64decode(value) for key, value in found["data"].items()}
+
+
+@pytest.mark.parametrize(
+    ("version", "has_webhook"),
+    [("1.34.4", True), ("1.35.4", True), ("1.36.3", False), ("1.37.1", False)],
+)
+def test_a_webhook_or_policies(helm: Helm, version: str, has_webhook: bool) -> None:
+    """What refuses a pod in words is a policy on all of them."""
+    rendered = helm.render(GATED, f"--kube-version={version}")
+    assert bool(rendered.of(WEBHOOK)) is has_webhook
+    assert bool(rendered.of(POLICY)) is not has_webhook
+    assert bool(rendered.of("Secret")) is bool(rendered.of("Service")) is has_webhook
+    validating = {each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")}
+    assert "legacy-resources.gcu.enflame.com" in validating
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({}, {"amounts", "limits"}),
+        (GATED, {"amounts", "limits", "scheduling-gate"}),
+        ({"legacyResources": {"enabled": False}}, {"amounts"}),
+    ],
+    ids=["default", "with the gate", "without limits"],
+)
+def test_each_value_has_its_webhook(helm: Helm, values: Values, names: set[str]) -> None:
+    found = webhooks(helm.render(values, BELOW))
+    assert found.keys() == {f"{name}.gcu.enflame.com" for name in names}
+
+
+def test_paths_and_failure_policies(below: Rendered) -> None:
+    found = {
+        each["clientConfig"]["service"]["path"]: each["failurePolicy"]
+        for each in webhooks(below).values()
+    }
+    assert found == {AMOUNTS: "Fail", LIMITS: "Fail", GATE: "Ignore"}
+    for each in webhooks(below).values():
+        assert (each["sideEffects"], each["timeoutSeconds"]) == ("None", 5)
+        assert each["matchConditions"]
+
+
+def test_api_servers_reach_and_trust_the_controller(below: Rendered) -> None:
+    service, container = below.one("Service"), below.controller["containers"][0]
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    [port] = service["spec"]["ports"]
+    environ = environment(container) | dict.fromkeys(fields(container), "field")
+    settings = load(ControllerSettings, [], environ, prog="controller", description="")
+    assert ports[port["targetPort"]] == settings.webhook_port
+    [mount] = [each for each in container["volumeMounts"] if each["name"] == "webhook"]
+    files = (settings.webhook_certificate, settings.webhook_key)
+    assert [str(each) for each in files] == [
+        f"{mount['mountPath']}/{key}" for key in ("tls.crt", "tls.key")
+    ]
+    ours, issuer = secret(below, NAME), secret(below, f"{NAME}-authority")
+    for each in webhooks(below).values():
+        client = each["clientConfig"]
+        assert base64.b64decode(client["caBundle"]) == ours["ca.crt"] == issuer["tls.crt"]
+        named = client["service"]
+        assert (named["name"], named["namespace"]) == (service["metadata"]["name"], NAMESPACE)
+        assert named["port"] == port["port"]
+    server = x509.load_pem_x509_certificate(ours["tls.crt"])
+    server.verify_directly_issued_by(x509.load_pem_x509_certificate(ours["ca.crt"]))
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert f"{NAME}.{NAMESPACE}.svc" in names.get_values_for_type(x509.DNSName)
+
+
+def test_values_that_the_webhook_heeds(helm: Helm) -> None:
+    values: Values = {
+        "ownDeviceClasses": ["a.example.com", "b.example.com"],
+        "legacyResources": {"schedulerName": "volcano", "dropNodeSelector": False},
+    }
+    rendered = helm.render(values, BELOW)
+    container = rendered.controller["containers"][0]
+    environ = environment(container) | dict.fromkeys(fields(container), "field")
+    settings = load(ControllerSettings, [], environ, prog="controller", description="")
+    assert settings.webhook_device_classes == "a.example.com,b.example.com"
+    assert settings.webhook_scheduler_names == "gcushare-scheduler"
+    assert settings.webhook_scheduler_name == "volcano"
+    assert not settings.webhook_drop_node_selector
+    [condition] = webhooks(rendered)["amounts.gcu.enflame.com"]["matchConditions"]
+    assert '"a.example.com","b.example.com"' in condition["expression"]
+
+
+def test_a_certificate_of_somebody_else(helm: Helm) -> None:
+    """API servers must be told its CA, or cert-manager tells them."""
+    refused = helm.refusal({"webhook": {"serverSecret": "theirs"}}, BELOW)
+    assert "neither webhook.caBundle nor webhook.annotations" in refused
+    annotations = {"cert-manager.io/inject-ca-from": f"{NAMESPACE}/theirs"}
+    rendered = helm.render(
+        {"webhook": {"serverSecret": "theirs", "annotations": annotations}}, BELOW
+    )
+    assert rendered.of("Secret") == []
+    assert rendered.one(WEBHOOK)["metadata"]["annotations"] == annotations
+    assert all("caBundle" not in each["clientConfig"] for each in webhooks(rendered).values())
+    given = helm.render({"webhook": {"serverSecret": "theirs", "caBundle": "QQ=="}}, BELOW)
+    assert {each["clientConfig"]["caBundle"] for each in webhooks(given).values()} == {"QQ=="}
+
+
+def test_the_service_needs_a_name_that_begins_with_a_letter(helm: Helm) -> None:
+    refused = helm.refusal({}, BELOW, release="1gcu")
+    assert '"1gcu-gcu-dra-driver-webhook"' in refused
+    assert helm.render({}, FROM, release="1gcu").agent
