@@ -1,4 +1,4 @@
-"""The server's certificate and which clients it serves, read anew when the files change."""
+"""The server's certificate and the CA of its clients, reloaded when the files change."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class CertificateFiles:
 
 
 class Certificates:
-    """Gives a context for each connection. Safe for several threads. `subject` is the common name
-    that a client's certificate must have; without it any name will do."""
+    """Gives a TLS context for each connection. Safe for several threads. `subject` is the common
+    name that a client's certificate must have; any without it."""
 
     def __init__(self, files: CertificateFiles, subject: str = "") -> None:
         self._files = files
@@ -55,10 +55,10 @@ class Certificates:
         self._ends: dict[str, float] = {}
 
     def context(self) -> ssl.SSLContext:
-        """The context of the files as they are now; where they cannot be read, as in the middle
-        of a Secret's update, the one before it.
+        """The context of the current files. If these cannot be read, as during a Secret's update,
+        the previous context.
 
-        Raises InvalidValue where they never could be read.
+        Raises InvalidValue if the files could not be read yet.
         """
         with self._lock:
             try:
@@ -66,7 +66,7 @@ class Certificates:
                 if self._context is None or stamp != self._stamp:
                     ends = {SERVER: min(_ends(self._files.certificate))}
                     if self._files.client_authority is not None:
-                        # Of several any one will do.
+                        # Of several, any may have signed the client's.
                         ends[AUTHORITY] = max(_ends(self._files.client_authority))
                     self._context = _load(self._files)
                     self._ends |= ends
@@ -105,8 +105,8 @@ class Certificates:
         return self._files.client_authority is not None
 
     def ends(self) -> Mapping[str, float]:
-        """Until when (Unix time) the certificates are valid: the server's, the authority's and,
-        once a client has come, the last client's. Raises InvalidValue as `context` does."""
+        """When (Unix time) the certificates expire: the server's, the authority's and the last
+        client's, as far as there are any. Raises InvalidValue as `context` does."""
         self.context()
         with self._lock:
             return dict(self._ends)
@@ -128,7 +128,7 @@ def _load(files: CertificateFiles) -> ssl.SSLContext:
 
 
 def _ends(path: Path) -> list[float]:
-    """Until when the file's certificates are valid. Raises OSError or ValueError."""
+    """When the file's certificates expire. Raises OSError or ValueError."""
     blocks = _PEM.findall(path.read_text(encoding="ascii"))
     if not blocks:
         raise ValueError(f"{path} has no certificate")
@@ -136,8 +136,8 @@ def _ends(path: Path) -> list[float]:
 
 
 def _not_after(certificate: bytes) -> float:
-    """The end of an X.509 certificate's validity; of DER (RFC 5280, 4.1), as the standard library
-    tells it only of another's certificate on a connection. Raises ValueError."""
+    """The end of an X.509 certificate's validity, parsed from DER (RFC 5280, 4.1): the standard
+    library parses only the certificate of a connection's peer. Raises ValueError."""
     try:
         [(_, signed)] = _elements(certificate)
         fields = list(_elements(next(_elements(signed))[1]))

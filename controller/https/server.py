@@ -17,11 +17,11 @@ from dra_driver.telemetry.http_server import Handler, HttpServer
 logger = logging.getLogger(__name__)
 
 Answer = Callable[[bytes], bytes]
-"""From a call's body to the answer's. It raises nothing: an error is an answer of its own."""
+"""Gives the body of the answer to a call's body. Raises nothing: an error is an answer, too."""
 
 MOST_STRANGERS: Final = 256
-"""Connections that have shown no certificate yet, at a time: anybody can open some. A scheduler
-that binds a burst of pods has fewer."""
+"""Connections at a time whose client has shown no certificate: anyone can open some. kube-scheduler
+and API servers have fewer, also in a burst of pods."""
 
 _IDLE: Final = 90.0  # seconds; Go's client keeps an idle connection that long
 _HANDSHAKE: Final = 10.0
@@ -71,7 +71,7 @@ class HttpsServer:
         return self._server is not None and self._server.is_alive()
 
     def stop(self) -> None:
-        """Take no connections any more; does nothing before `start`."""
+        """Accept no more connections. Does nothing before `start`."""
         if self._server is not None:
             self._server.stop()
 
@@ -110,7 +110,7 @@ class _Server(HttpServer):
         return secured, address
 
     def finish_request(self, request: object, client_address: object) -> None:
-        """In the connection's own thread, so that a slow handshake keeps nobody waiting."""
+        """In the connection's own thread, so that a slow handshake delays no other connection."""
         assert isinstance(request, ssl.SSLSocket)
         request.settimeout(_HANDSHAKE)
         request.do_handshake()
@@ -122,7 +122,7 @@ class _Server(HttpServer):
     def handle_error(self, request: object, client_address: object) -> None:
         error = sys.exception()
         if isinstance(error, (ssl.SSLError, Refused)):
-            # Anybody can have as many refused as it likes.
+            # Anyone can cause as many of these as they like.
             now = time.monotonic()
             level = logging.INFO if now >= self._logged_at + _LOG_EVERY else logging.DEBUG
             if level == logging.INFO:
@@ -154,5 +154,5 @@ class _Handler(Handler):
             self.send(HTTPStatus.OK, "application/json", body)
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
-        self.close_connection = True  # a body that nobody reads would be taken for the next call
+        self.close_connection = True  # an unread body would be read as the next call
         self.send(status, "text/plain; charset=utf-8", why.encode())
