@@ -9,6 +9,7 @@ from typing import Final
 
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import Device, DeviceKind
+from controller.allocator.device_request import WHOLE
 from controller.allocator.inventory import Inventory
 from controller.allocator.node_info import NodeInfo
 from controller.allocator.node_set import Levels, NodeNumbers, NodeSet
@@ -35,8 +36,8 @@ class Fleet:
         self.generation = 0
         self.rebuilds = 0
         self.with_cards: dict[CardSignature, list[NodeSet]] = {}
-        self.by_free = Levels()
-        self.by_load = Levels()
+        self.by_free = Levels(1)
+        self.by_load = Levels(WHOLE)
         self.all_nodes: NodeSet = 0
         self.numbers = numbers
         self._inventory = inventory
@@ -184,7 +185,7 @@ class Fleet:
         self.rebuilds += 1
         self.with_cards = {}
         self._cards.clear()
-        self.by_free, self.by_load, self.all_nodes = Levels(), Levels(), 0
+        self.by_free, self.by_load, self.all_nodes = Levels(1), Levels(WHOLE), 0
         for node in list(self._nodes.values()):
             node.number = self.numbers.number(node.name)
             self._add(node, _NONE)

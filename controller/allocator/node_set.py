@@ -72,20 +72,18 @@ def set_of_numbers(found: Iterable[int]) -> NodeSet:
 
 def numbers(nodes: NodeSet) -> Iterator[int]:
     """The numbers in the set, ascending. Each operation on the integer takes time in proportion to
-    its length, so after the first few numbers the set is split into words of 64 bits."""
+    its length, so only the first few numbers are found by them."""
     for _ in range(_PEELED):
         if not nodes:
             return
         lowest = nodes & -nodes
         yield lowest.bit_length() - 1
         nodes ^= lowest
-    data = nodes.to_bytes((nodes.bit_length() + 63) // 64 * 8, "little")
-    for base in range(0, len(data), 8):
-        word = int.from_bytes(data[base : base + 8], "little")
-        while word:
-            lowest = word & -word
-            yield base * 8 + lowest.bit_length() - 1
-            word ^= lowest
+    digits = bin(nodes)[:1:-1]  # the lowest first
+    number = digits.find("1")
+    while number >= 0:
+        yield number
+        number = digits.find("1", number + 1)
 
 
 class NodeCounter:
@@ -137,19 +135,24 @@ class NodeCounter:
 
 
 class Levels:
-    """Sets of nodes by level, and the levels in order."""
+    """Sets of nodes by level, and the levels in order. A block has the nodes of all levels whose
+    first number is the same after division by `width`, so that a walk passes by many levels."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
         self.nodes: dict[Level, NodeSet] = {}
+        self._blocks: dict[int, NodeSet] = {}
         self._order: list[Level] = []
+        self._width = width
 
     def add(self, level: Level, bit: NodeSet) -> None:
-        found = self.nodes.get(level)
-        if found is None:
+        if level not in self.nodes:
             insort(self._order, level)
-        self.nodes[level] = (found or 0) | bit
+        self.nodes[level] = self.nodes.get(level, 0) | bit
+        block = level[0] // self._width
+        self._blocks[block] = self._blocks.get(block, 0) | bit
 
     def remove(self, level: Level, bit: NodeSet) -> None:
+        self._blocks[level[0] // self._width] &= ~bit
         self.nodes[level] &= ~bit
         if not self.nodes[level]:
             del self.nodes[level]
@@ -157,10 +160,14 @@ class Levels:
 
     def walk(self, nodes: NodeSet) -> Iterator[NodeSet]:
         """The set split by level, the lowest first."""
-        for level in tuple(self._order) if nodes else ():
-            found = nodes & self.nodes[level]
-            if found:
-                yield found
-                nodes ^= found
+        block, part = -1, 0
+        for level in tuple(self._order):
+            if level[0] // self._width != block:
                 if not nodes:
                     return
+                block = level[0] // self._width
+                part = nodes & self._blocks[block]
+                nodes ^= part
+            if part and (found := part & self.nodes[level]):
+                part ^= found
+                yield found

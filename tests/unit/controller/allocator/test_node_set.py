@@ -69,8 +69,9 @@ def test_a_count_for_each_node(sets: int) -> None:
         assert len({counts[number] for number in numbers(part)}) == 1
 
 
-def test_a_set_is_split_by_level() -> None:
-    levels = Levels()
+@pytest.mark.parametrize("width", [1, 10])
+def test_a_set_is_split_by_level(width: int) -> None:
+    levels = Levels(width)
     for number, level in enumerate([(1, 0), (0, 2), (1, 0), (0, 1)]):
         levels.add(level, 1 << number)
     levels.remove((1, 0), 0b100)
