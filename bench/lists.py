@@ -224,7 +224,10 @@ def pod(number: int) -> Object:
                 for what in ("not-ready", "unreachable")
             ],
             "volumes": [
-                {"name": "token", "projected": {"sources": [{"serviceAccountToken": {}}]}},
+                {
+                    "name": f"kube-api-access-{number:05x}",
+                    "projected": {"sources": [{"serviceAccountToken": {}}]},
+                },
                 {"name": "settings", "configMap": {"name": f"app-{app}", "defaultMode": 420}},
             ],
             "serviceAccountName": f"app-{app}",

@@ -31,7 +31,8 @@ class PackedObject(Mapping[str, Any]):
         shared: Object = {}
         for section, fields in alike.items():
             found = obj.get(section) or {}
-            shared[section] = {field: found.pop(field) for field in fields if field in found}
+            if common := {field: found.pop(field) for field in fields if field in found}:
+                shared[section] = common
         self._shared: Object = interner(shared)
         self._own = msgspec.msgpack.encode(obj)
 
@@ -39,8 +40,7 @@ class PackedObject(Mapping[str, Any]):
         """As a dict. Nobody may alter what is in it."""
         own: Object = msgspec.msgpack.decode(self._own)
         for section, fields in self._shared.items():
-            if fields or section in own:
-                own[section] = own.get(section, {}) | fields
+            own[section].update(fields)
         return own
 
     def __getitem__(self, field: str) -> Any:

@@ -29,7 +29,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claim import Object, is_in_use
 
-# What many objects have in common.
+# What many objects have in common. Volumes are not: `kube-api-access-x7k2p` is of one pod alone.
 _ALIKE_PODS: Final[Fields] = {
     "metadata": ("namespace", "ownerReferences"),
     "spec": (
@@ -39,11 +39,9 @@ _ALIKE_PODS: Final[Fields] = {
         "nodeSelector",
         "overhead",
         "priority",
-        "resourceClaims",  # made from templates they are alike
         "resources",
         "schedulingGates",
         "tolerations",
-        "volumes",
     ),
     "status": ("conditions", "containerStatuses", "initContainerStatuses", "phase"),
 }
