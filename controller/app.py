@@ -99,7 +99,7 @@ def new_worker(
         namespaces=namespaces,
         clock=clock,
     )
-    reporter.observe(queue)
+    reporter.observe(queue, faults)
     writer = Writer(api, fence)
     dispatcher = WriteDispatcher(pool, writer, events.put, limit=settings.writes_in_flight)
     backoff = BackoffState(

@@ -44,13 +44,14 @@ class KeyBackoff:
 
     def __init__(self, draw: Callable[[], float]) -> None:
         self._draw = draw
-        self._timers: dict[tuple[Key, BackoffReason], _Timer] = {}
+        self._timers: dict[BackoffReason, dict[Key, _Timer]] = {each: {} for each in BackoffReason}
 
     def begin(self, key: Key, reason: BackoffReason, now: float) -> float:
         """Returns how many seconds the backoff lasts."""
-        if (key, reason) not in self._timers:
-            self._timers[key, reason] = _Timer(*reason.value, self._draw)
-        return self._timers[key, reason].begin(now)
+        timers = self._timers[reason]
+        if key not in timers:
+            timers[key] = _Timer(*reason.value, self._draw)
+        return timers[key].begin(now)
 
     def blocked_until(self, key: Key) -> float:
         """No step of the key begins before this time, whatever changes."""
@@ -59,13 +60,17 @@ class KeyBackoff:
 
     def until(self, key: Key, reason: BackoffReason) -> float:
         """When the key's last backoff for that reason ends; 0 if there was none."""
-        timer = self._timers.get((key, reason))
+        timer = self._timers[reason].get(key)
         return 0.0 if timer is None else timer.until
 
     def forget(self, key: Key, *reasons: BackoffReason) -> None:
         """The next backoff for one of these reasons is the first one again."""
         for reason in reasons:
-            self._timers.pop((key, reason), None)
+            self._timers[reason].pop(key, None)
+
+    def count(self, reason: BackoffReason) -> int:
+        """How many keys have a backoff for that reason; safe for any thread."""
+        return len(self._timers[reason])
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from functools import cache, partial
 from typing import Final
 
@@ -16,6 +16,7 @@ from controller.cache.cache import ClusterCache
 from controller.cache.claims import allocated_by_us, writers_of_allocation
 from controller.cache.keys import Key, Subject, uid_of
 from controller.filter.usage import differs
+from controller.queue.backoff import BackoffReason
 from controller.queue.scheduling_queue import PARTS, SchedulingQueue
 from dra_driver.kube.events import EventType, Note, Recorder
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
@@ -43,11 +44,11 @@ class Reporter:
         self.faults = counter(
             "gcu_controller_faults", "Events and steps that failed by a fault of the controller."
         )
-        self.set_aside = gauge(
+        self._set_aside = gauge(
             "gcu_controller_set_aside_objects",
             "Objects that are set aside after a fault of the controller.",
         )
-        self.waiting = gauge("gcu_controller_waiting_pods", "Pods that wait for devices.")
+        self._waiting = gauge("gcu_controller_waiting_pods", "Pods that wait for devices.")
         self.steps = seconds(
             "gcu_controller_step_seconds", "How long a step of the deciding thread took.", ["kind"]
         )
@@ -137,9 +138,11 @@ class Reporter:
         )
         self._warn(_typed(obj, resource), _FAULT, note)
 
-    def observe(self, queue: SchedulingQueue) -> None:
-        """Each scrape of the metrics reads the lengths of the queue."""
-        self.waiting.set_function(queue.waiting_pods)
+    def observe(self, queue: SchedulingQueue, faults: Sized) -> None:
+        """Each scrape of the metrics reads how long the queue is, and how many objects are set
+        aside: `faults` by their events, others by their steps."""
+        self._set_aside.set_function(lambda: len(faults) + queue.backoff.count(BackoffReason.FAULT))
+        self._waiting.set_function(queue.waiting_pods)
         for part in PARTS:
             self._entries.labels(part).set_function(partial(queue.entries, part))
 

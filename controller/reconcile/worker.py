@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from controller.cache.cache import WATCHED, Changed
+from controller.cache.cache import RESOURCE_OF, WATCHED, Changed
 from controller.cache.keys import Key, Subject
 from controller.cache.pods import key_of
 from controller.leaderelection.fence import Fence, NotLeader
@@ -221,13 +221,13 @@ class Worker(Background):
             except Exception as error:
                 logger.exception("%s is set aside for a while", key)
                 self._back_off(key, BackoffReason.FAULT)
-                self._faults.on_failed_step(key, self._cache.get(key), error)
+                resource = RESOURCE_OF[key.subject]
+                self._reporter.failed_by_fault(resource, self._cache.get(key), error)
                 self._reconciler.remove_waiting(key)  # no node stays reserved for it
             else:
                 self._queue.backoff.forget(key, BackoffReason.DECISION_STOPPED)
                 if not self._dispatcher.has_command(key):
                     self._queue.backoff.forget(key, BackoffReason.CALL_FAILED, BackoffReason.FAULT)
-                    self._faults.on_step(key)
 
     def _back_off(self, key: Key, reason: BackoffReason, at_least: float = 0.0) -> float:
         """Reconcile the key after its backoff; returns the seconds."""
