@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 from dra_driver.device_plugin.inventory import (
     NodeView,
@@ -36,17 +35,13 @@ class InjectionMethod(Enum):
     NODES = "variables and device nodes"
 
 
-class ChooseInjection(Protocol):
-    """The method for this node's kubelet; raises KubeError while its version is unknown."""
-
-    def __call__(self) -> InjectionMethod: ...
+ChooseInjection = Callable[[], InjectionMethod]
+"""The method for this node's kubelet; raises KubeError while its version is unknown."""
 
 
-class RecordedDevices(Protocol):
-    """The IDs of the devices of each container, init containers included, by the kubelet's record.
-    Raises GcuError if it is unknown."""
-
-    def __call__(self) -> Collection[frozenset[str]]: ...
+RecordedDevices = Callable[[], Collection[frozenset[str]]]
+"""The IDs of the devices of each container, init containers included, by the kubelet's record.
+Raises GcuError if it is unknown."""
 
 
 def _new_answer() -> str:

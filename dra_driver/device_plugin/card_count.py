@@ -10,9 +10,9 @@ a device-plugin resource whose devices add nothing to a container, so the kubele
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
@@ -24,10 +24,8 @@ from dra_driver.model.pci import PciAddress
 _KIND: Final = "count"
 
 
-class CardAddresses(Protocol):
-    """The addresses of all cards; None until they were read."""
-
-    def __call__(self) -> Collection[PciAddress] | None: ...
+CardAddresses = Callable[[], Collection[PciAddress] | None]
+"""The addresses of all cards; None until they were read."""
 
 
 class CountHandler:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Protocol
+from typing import Final
 
 from dra_driver.device_plugin.inventory import NodeViewSource
 from dra_driver.model.errors import GcuError
@@ -24,10 +24,8 @@ DeviceSets = Collection[frozenset[str]]
 """The IDs of the devices of each container."""
 
 
-class StillInUse(Protocol):
-    """Those of `allocated` that a container has now; raises GcuError if that is unknown."""
-
-    def __call__(self, allocated: DeviceSets, /) -> DeviceSets: ...
+StillInUse = Callable[[DeviceSets], DeviceSets]
+"""Those of `allocated` that a container has now; raises GcuError if that is unknown."""
 
 
 class GarbageCollector(Background):

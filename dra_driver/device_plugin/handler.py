@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from dra_driver.device_plugin.allocator import Allocator
 from dra_driver.device_plugin.inventory import NodeViewSource, inventories
@@ -17,10 +16,8 @@ from dra_driver.util.hooks import OnChange
 logger = logging.getLogger(__name__)
 
 
-class FindHints(Protocol):
-    """The hints for `size` devices of `mode`. Does not raise, and may wait for seconds."""
-
-    def __call__(self, mode: Mode, size: int, /) -> Hints: ...
+FindHints = Callable[[Mode, int], Hints]
+"""The hints for `size` devices of `mode`. Does not raise, and may wait for seconds."""
 
 
 class ModeHandler:

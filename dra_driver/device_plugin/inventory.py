@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
@@ -21,16 +21,12 @@ from dra_driver.node.checkpoint.ledger import Ledger
 _WHOLE_TOTAL: Final = 1
 
 
-class CardConfigs(Protocol):
-    """The configuration of a card."""
-
-    def __call__(self, card: PciAddress, /) -> CardConfig: ...
+CardConfigs = Callable[[PciAddress], CardConfig]
+"""The configuration of a card."""
 
 
-class ProfileTableOf(Protocol):
-    """The DRS profiles of a card; None while they are unknown."""
-
-    def __call__(self, card: Card, /) -> ProfileTable | None: ...
+ProfileTableOf = Callable[[Card], ProfileTable | None]
+"""The DRS profiles of a card; None while they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +52,8 @@ class NodeView:
         return tuple(sorted(held | set(self.cards or ())))
 
 
-class NodeViewSource(Protocol):
-    """The node as it is now; raises JournalError."""
-
-    def __call__(self) -> NodeView: ...
+NodeViewSource = Callable[[], NodeView]
+"""The node as it is now; raises JournalError."""
 
 
 @dataclass(frozen=True, slots=True)

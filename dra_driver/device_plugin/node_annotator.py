@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
 from dra_driver.device_plugin.inventory import NodeView, NodeViewSource
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
@@ -26,16 +26,12 @@ _COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records the pod after the an
 _WRITE_EVERY: Final = 300.0  # seconds; somebody may have removed the annotations
 
 
-class ReadCheckpoint(Protocol):
-    """The devices of each container by the kubelet's checkpoint; raises KubeletError."""
-
-    def __call__(self) -> Collection[Recorded]: ...
+ReadCheckpoint = Callable[[], Collection[Recorded]]
+"""The devices of each container by the kubelet's checkpoint; raises KubeletError."""
 
 
-class KubeletIdentity(Protocol):
-    """Another value after each restart of the kubelet, which recreates a deleted Node."""
-
-    def __call__(self) -> object: ...
+KubeletIdentity = Callable[[], object]
+"""Another value after each restart of the kubelet, which recreates a deleted Node."""
 
 
 class NodeAnnotator(Background):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import KubeError
@@ -20,16 +20,12 @@ logger = logging.getLogger(__name__)
 _STATIC: Final = re.compile(r"[0-9a-f]{32}")
 
 
-class ReadPods(Protocol):
-    """Lists the node's pods on the API server; raises KubeError."""
-
-    def __call__(self) -> Collection[Object]: ...
+ReadPods = Callable[[], Collection[Object]]
+"""Lists the node's pods on the API server; raises KubeError."""
 
 
-class PodsCondition(Protocol):
-    """Whether these pods are as awaited; must not block."""
-
-    def __call__(self, pods: Collection[Object], /) -> bool: ...
+PodsCondition = Callable[[Collection[Object]], bool]
+"""Whether these pods are as awaited; must not block."""
 
 
 class NodePods:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
 
 from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
 from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
@@ -30,16 +29,12 @@ from dra_driver.util.hooks import OnChange
 logger = logging.getLogger(__name__)
 
 
-class Measure(Protocol):
-    """The handler of a resource, with its calls measured."""
-
-    def __call__(self, resource: str, handler: DeviceHandler, /) -> DeviceHandler: ...
+Measure = Callable[[str, DeviceHandler], DeviceHandler]
+"""The handler of a resource, with its calls measured."""
 
 
-class PodsLag(Protocol):
-    """By how many seconds the watch of pods may lag behind the kubelet's."""
-
-    def __call__(self) -> float: ...
+PodsLag = Callable[[], float]
+"""By how many seconds the watch of pods may lag behind the kubelet's."""
 
 
 class DevicePlugin:

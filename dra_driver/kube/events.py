@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -26,16 +26,12 @@ _QUEUED = 1000
 _FULL_SECONDS = 30.0  # until a full queue may have room
 
 
-class BuildNote(Protocol):
-    """Builds a note; called only if the event may be sent."""
-
-    def __call__(self) -> str: ...
+BuildNote = Callable[[], str]
+"""Builds a note; called only if the event may be sent."""
 
 
-class Now(Protocol):
-    """The present time in UTC."""
-
-    def __call__(self) -> datetime: ...
+Now = Callable[[], datetime]
+"""The present time in UTC."""
 
 
 Note = str | BuildNote

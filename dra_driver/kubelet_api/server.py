@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import grpc
 
@@ -22,10 +23,8 @@ _OPTIONS: Final = (
 )
 
 
-class AddServices(Protocol):
-    """Adds the services to a server."""
-
-    def __call__(self, server: grpc.Server, /) -> None: ...
+AddServices = Callable[[grpc.Server], None]
+"""Adds the services to a server."""
 
 
 class UnixServer:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -18,16 +19,12 @@ Answer = tuple[HTTPStatus, bytes, str]
 """Status, body and content type."""
 
 
-class Check(Protocol):
-    """None if all is well, otherwise the reason in words."""
-
-    def __call__(self) -> str | None: ...
+Check = Callable[[], str | None]
+"""None if all is well, otherwise the reason in words."""
 
 
-class AnswerPath(Protocol):
-    """Answers a request for a path."""
-
-    def __call__(self, path: str, /) -> Answer: ...
+AnswerPath = Callable[[str], Answer]
+"""Answers a request for a path."""
 
 
 _TEXT: Final = "text/plain; charset=utf-8"

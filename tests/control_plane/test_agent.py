@@ -235,12 +235,13 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
         )
         wait_until(lambda: "create events" in tapped.requests, PATIENCE, "the event")
         assert sorted(tapped.requests) == [
-            "create events",  # which way the node is served in
+            "create events",  # the serving mode
             "create resourceslices",
             "create resourceslices",  # after a dry run
             "get nodes",  # whether a device plugin gives the cards out
             "get nodes",
             "list resourceslices",
+            "list resourceslices",  # slices of the hidden form, once
             "server_version",
             "watch resourceslices",
         ]

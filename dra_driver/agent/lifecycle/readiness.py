@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Protocol
+from collections.abc import Callable
 
 from dra_driver.agent.events import NOT_SERVING, SERVING, EventReporter
 from dra_driver.util.background import Background
@@ -15,10 +15,8 @@ logger = logging.getLogger(__name__)
 _CHECK_EVERY = 2.0
 
 
-class ReadinessCheck(Protocol):
-    """Why the node does not serve GCUs right now; None if it serves them."""
-
-    def __call__(self) -> str | None: ...
+ReadinessCheck = Callable[[], str | None]
+"""Why the node does not serve GCUs right now; None if it serves them."""
 
 
 class ReadinessReporter(Background):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Protocol
 
 from dra_driver.agent.lifecycle.serving_mode import ServingDecision
@@ -14,10 +15,8 @@ logger = logging.getLogger(__name__)
 _CHECK_EVERY = 300.0
 
 
-class Choose(Protocol):
-    """`ServingModeSelector.choose`."""
-
-    def __call__(self) -> ServingDecision: ...
+Choose = Callable[[], ServingDecision]
+"""`ServingModeSelector.choose`."""
 
 
 class OnDecision(Protocol):

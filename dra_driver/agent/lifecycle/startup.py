@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from dra_driver.model.errors import GcuError
 from dra_driver.util.background import Background, Wait
@@ -18,10 +17,8 @@ from dra_driver.util.backoff import Backoff
 logger = logging.getLogger(__name__)
 
 
-class Step(Protocol):
-    """One step. It may raise GcuError after it has undone what it began; it is repeated later."""
-
-    def __call__(self) -> None: ...
+Step = Callable[[], None]
+"""One step. It may raise GcuError after it has undone what it began; it is repeated later."""
 
 
 _STARTING = "the agent is starting"

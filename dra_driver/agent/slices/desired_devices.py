@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
@@ -15,11 +14,8 @@ from dra_driver.model.card import Card, Problem
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 
-
-class SelectCards(Protocol):
-    """The cards to publish, some of them with another problem; raises JournalError."""
-
-    def __call__(self, cards: Iterable[Card]) -> Iterable[Card]: ...
+SelectCards = Callable[[Iterable[Card]], Iterable[Card]]
+"""The cards to publish, some of them with another problem; raises JournalError."""
 
 
 class DesiredDevices:

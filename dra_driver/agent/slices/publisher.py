@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
@@ -33,10 +33,8 @@ _COMPARE_EVERY = 60.0
 _TRY_LOCK_EVERY = 1.0  # seconds, while another agent publishes
 
 
-class CardsInUse(Protocol):
-    """The cards that claims use on this node; raises JournalError."""
-
-    def __call__(self) -> frozenset[PciAddress]: ...
+CardsInUse = Callable[[], frozenset[PciAddress]]
+"""The cards that claims use on this node; raises JournalError."""
 
 
 class OnPublication(Protocol):

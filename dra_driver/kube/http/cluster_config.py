@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from dra_driver.model.errors import InvalidValue
 from dra_driver.util.hooks import Clock
@@ -18,10 +18,8 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TOKEN_SECONDS: Final = 60.0
 
 
-class TokenSource(Protocol):
-    """The present bearer token, empty for none; raises OSError or ValueError if it is missing."""
-
-    def __call__(self) -> str: ...
+TokenSource = Callable[[], str]
+"""The present bearer token, empty for none; raises OSError or ValueError if it is missing."""
 
 
 def no_token() -> str:

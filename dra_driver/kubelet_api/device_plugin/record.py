@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import grpc
 
@@ -43,11 +43,9 @@ class Recorded:
     devices: frozenset[str]
 
 
-class SendList(Protocol):
-    """Sends the kubelet the list of devices; returns whether a kubelet gets it. The kubelet then
-    writes its checkpoint (1.36.3, ``genericDeviceUpdateCallback``)."""
-
-    def __call__(self) -> bool: ...
+SendList = Callable[[], bool]
+"""Sends the kubelet the list of devices; returns whether a kubelet gets it. The kubelet then
+writes its checkpoint (1.36.3, ``genericDeviceUpdateCallback``)."""
 
 
 class KubeletRecord:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final
 
 # k8s.io/api/core/v1, ResourceHealthMessageMaxLength. The kubelet would cut within a character, and
 # the API server would refuse that.
@@ -44,8 +44,6 @@ class DeviceHealth:
         return raw[: _LONGEST - 3].decode(errors="ignore") + "..."
 
 
-class HealthSource(Protocol):
-    """The health of all devices of the driver on this node. Called by several threads at once;
-    neither raises nor waits."""
-
-    def __call__(self) -> Sequence[DeviceHealth]: ...
+HealthSource = Callable[[], Sequence[DeviceHealth]]
+"""The health of all devices of the driver on this node. Called by several threads at once;
+neither raises nor waits."""

@@ -11,21 +11,14 @@ from typing import Final
 import grpc
 
 from dra_driver.kubelet_api.broadcaster import STREAMS
-from dra_driver.kubelet_api.dra import health_v1, health_v1alpha1
-from dra_driver.kubelet_api.dra import service as service_v1
+from dra_driver.kubelet_api.dra import health_service, service
 from dra_driver.kubelet_api.dra.claim_service import CallObserver, ClaimService
 from dra_driver.kubelet_api.dra.handler import ClaimHandler
 from dra_driver.kubelet_api.dra.health import HealthSource
-from dra_driver.kubelet_api.dra.health_broadcaster import HealthBroadcaster
 from dra_driver.kubelet_api.dra.registration import Registration
 from dra_driver.kubelet_api.dra.self_check import SelfCheck
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.generated import (
-    dra_health_v1_pb2_grpc,
-    dra_health_v1alpha1_pb2_grpc,
-    dra_v1_pb2_grpc,
-    pluginregistration_v1_pb2_grpc,
-)
+from dra_driver.kubelet_api.generated import dra_v1_pb2_grpc, pluginregistration_v1_pb2_grpc
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import Siblings, dra_siblings
 from dra_driver.kubelet_api.sockets import Sockets
@@ -36,11 +29,7 @@ logger = logging.getLogger(__name__)
 
 # The kubelet uses the newest version of each service that it knows. Up to 1.36 it watches the
 # health in any case, from 1.37 on only if the service is listed here.
-SERVICES: Final = (
-    service_v1.SERVICE,
-    health_v1.SERVICE,
-    health_v1alpha1.SERVICE,
-)
+SERVICES: Final = (service.SERVICE, *health_service.SERVICES)
 
 
 class KubeletPlugin:
@@ -66,7 +55,7 @@ class KubeletPlugin:
     ) -> None:
         effects = effects or Effects()
         claims = ClaimService(handler, observer, effects)
-        broadcaster = HealthBroadcaster(health)
+        broadcaster = health_service.HealthBroadcaster(health)
         self._clock = clock
         self._check_every = check_every
         self._broadcaster = broadcaster
@@ -82,13 +71,8 @@ class KubeletPlugin:
         )
 
         def serve(server: grpc.Server) -> None:
-            dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(claims), server)
-            dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
-                health_v1.Servicer(broadcaster), server
-            )
-            dra_health_v1alpha1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
-                health_v1alpha1.Servicer(broadcaster), server
-            )
+            dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service.Servicer(claims), server)
+            health_service.add_health_services(broadcaster, server)
 
         def serve_registration(server: grpc.Server) -> None:
             pluginregistration_v1_pb2_grpc.add_RegistrationServicer_to_server(

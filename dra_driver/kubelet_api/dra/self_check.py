@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import grpc
@@ -38,36 +40,30 @@ class SelfCheck(Background):
 
     def check(self) -> None:
         """Make both calls, and put their error into `problem`, or None."""
-        self.problem = self._call_registration() or self._call_service()
+        self.problem = self._call(
+            self._sockets.registration, self._check_registration
+        ) or self._call(self._sockets.service, self._check_service)
 
-    def _call_registration(self) -> str | None:
+    def _call(self, path: Path, check: Callable[[grpc.Channel], str | None]) -> str | None:
+        try:
+            with grpc.insecure_channel(f"unix:{path}", options=_OPTIONS) as channel:
+                return check(channel)
+        except grpc.RpcError as error:
+            return f"the agent does not answer on {path}: {error.code().name}, {error.details()}"
+
+    def _check_registration(self, channel: grpc.Channel) -> str | None:
+        registration = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
+        request = pluginregistration_v1_pb2.InfoRequest()
+        info = registration.GetInfo(request, timeout=self._patience)
+        if info.endpoint == str(self._sockets.service):
+            return None
         path = self._sockets.registration
-        try:
-            with grpc.insecure_channel(f"unix:{path}", options=_OPTIONS) as channel:
-                registration = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
-                request = pluginregistration_v1_pb2.InfoRequest()
-                info = registration.GetInfo(request, timeout=self._patience)
-        except grpc.RpcError as error:
-            return f"the agent does not answer on {path}: {_text(error)}"
-        if info.endpoint != str(self._sockets.service):
-            return f"another program answers on {path}, and sends the kubelet to {info.endpoint}"
-        return None
+        return f"another program answers on {path}, and sends the kubelet to {info.endpoint}"
 
-    def _call_service(self) -> str | None:
-        path = self._sockets.service
-        try:
-            with grpc.insecure_channel(f"unix:{path}", options=_OPTIONS) as channel:
-                service = dra_v1_pb2_grpc.DRAPluginStub(channel)
-                request = dra_v1_pb2.NodePrepareResourcesRequest()
-                service.NodePrepareResources(request, timeout=self._patience)
-        except grpc.RpcError as error:
-            return f"the agent does not answer on {path}: {_text(error)}"
-        return None
+    def _check_service(self, channel: grpc.Channel) -> None:
+        request = dra_v1_pb2.NodePrepareResourcesRequest()
+        dra_v1_pb2_grpc.DRAPluginStub(channel).NodePrepareResources(request, timeout=self._patience)
 
     def run(self) -> None:
         while not self._wait(self._interval):
             self.check()
-
-
-def _text(error: grpc.RpcError) -> str:
-    return f"{error.code().name}, {error.details()}"

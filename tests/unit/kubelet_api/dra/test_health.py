@@ -14,16 +14,11 @@ import grpc
 import pytest
 
 from dra_driver.kubelet_api.broadcaster import STREAMS
-from dra_driver.kubelet_api.dra import health_v1, health_v1alpha1
 from dra_driver.kubelet_api.dra import service as service_v1
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
-from dra_driver.kubelet_api.dra.health_broadcaster import HealthBroadcaster
-from dra_driver.kubelet_api.generated import (
-    dra_health_v1_pb2_grpc,
-    dra_health_v1alpha1_pb2_grpc,
-    dra_v1_pb2_grpc,
-)
+from dra_driver.kubelet_api.dra.health_service import HealthBroadcaster, add_health_services
+from dra_driver.kubelet_api.generated import dra_v1_pb2_grpc
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api import fake_kubelet
@@ -57,12 +52,7 @@ class Node:
     def _register(self, server: grpc.Server) -> None:
         claims = ClaimService(Handler(), Observer(), Effects())
         dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(claims), server)
-        dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
-            health_v1.Servicer(self.feed), server
-        )
-        dra_health_v1alpha1_pb2_grpc.add_DRAResourceHealthServicer_to_server(
-            health_v1alpha1.Servicer(self.feed), server
-        )
+        add_health_services(self.feed, server)
 
 
 @pytest.fixture
