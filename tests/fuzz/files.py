@@ -125,7 +125,7 @@ def _folded(records: list[Any]) -> object:
     ledger = Ledger()
     for each in records:
         ledger = ledger.apply(each)
-        for one in each.holds:
+        for one in each.devices:
             assert one.amount is None or one.amount > 0
             assert one.card in CARDS or isinstance(one.card, PciAddress)
     again = Ledger()
