@@ -80,7 +80,7 @@ def start_ours(place: Place, program: Path, module: str = "dra_driver.agent.main
         "mode": "dra",  # the Node object tells of no kubelet
         "card-rules": rules,
         "inventory-interval": _NEVER,
-        "care-interval": _NEVER,
+        "reconcile-interval": _NEVER,
     }
     command = [sys.executable, "-m", module, *(f"--{key}={value}" for key, value in flags.items())]
     return Plugin("ours", root, place.pod, command, program)

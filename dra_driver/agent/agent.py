@@ -174,7 +174,7 @@ class Agent:
             completeness=completeness,
             on_change=on_change,
             on_rebuilt=self._journal.rebuilt,
-            interval=settings.care_interval,
+            interval=settings.reconcile_interval,
         )
         self._bring_up = BringUp(
             context,

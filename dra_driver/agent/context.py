@@ -1,4 +1,4 @@
-"""What both front ends of the agent share: the node's cards, and the journal of who holds them."""
+"""What both front ends of the agent share: the node's cards, and the journal of prepared claims."""
 
 from __future__ import annotations
 

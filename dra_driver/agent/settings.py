@@ -66,8 +66,8 @@ class AgentSettings(Settings):
     )
     efsmi_library: AbsolutePath | None = Field(
         default=None,
-        description="the vendor's libefml.so, where efsmi does not find it by itself; a link is "
-        "followed anew at each call",
+        description="the vendor's libefml.so, if efsmi does not find it by itself; a link is "
+        "resolved at each call",
     )
     efsmi_timeout: float = Field(
         default=20.0, gt=0, le=300, description="limit for one call of efsmi, in seconds"
@@ -84,36 +84,36 @@ class AgentSettings(Settings):
     )
     injection: Literal["cdi", "runtime"] = Field(
         default="cdi",
-        description="who puts device nodes into a container: cdi (this driver), or runtime (the "
+        description="what adds device nodes to containers: cdi (this driver), or runtime (the "
         "vendor's container runtime, which needs the variables only)",
     )
     card_rules: Path | None = Field(
-        default=None, description="YAML file that says what each card is offered as"
+        default=None, description="YAML file with the configuration of the cards"
     )
     presence_interval: float = Field(
-        default=5.0, gt=0, description="seconds between looks at the PCI bus"
+        default=5.0, gt=0, description="seconds between scans of the PCI bus"
     )
     inventory_interval: float = Field(
-        default=60.0, gt=0, description="seconds between full looks with efsmi"
+        default=60.0, gt=0, description="seconds between full queries with efsmi"
     )
-    care_interval: float = Field(
+    reconcile_interval: float = Field(
         default=60.0, gt=0, description="seconds between comparisons of the journal with the cards"
     )
     release_interval: float = Field(
         default=10.0,
         gt=0,
-        description="seconds between looks at which containers of the device plugin have ended",
+        description="seconds between checks for ended containers of the device plugin",
     )
     count_cards: bool = Field(
         default=False,
         description="have the kubelet count the node's cards as enflame.com/gcu-count, in "
-        "whatever way pods get them",
+        "with DRA and without",
     )
     error_limit: int | None = Field(
         default=None,
         ge=0,
         description="taint a card with more error records than this (`efsmi -q`, Total Error "
-        "Count); without a number, events alone tell that they grow",
+        "Count); without a number there are only events when they grow",
     )
     evict_on: Annotated[str, AfterValidator(_reasons)] = Field(
         default="",
@@ -121,7 +121,9 @@ class AgentSettings(Settings):
         f"card (effect NoExecute): {', '.join(UNHEALTHY_VALUES)}",
     )
     registration_timeout: float = Field(
-        default=60.0, gt=0, description="seconds to wait for the kubelet before saying so"
+        default=60.0,
+        gt=0,
+        description="seconds until a missing call of the kubelet is reported",
     )
     pod_uid: str = Field(
         default="",

@@ -1,4 +1,4 @@
-"""What parts of the agent read from each other, each time anew."""
+"""What parts of the agent read from each other, whenever they need it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ a DeviceClass::
           slices: 2                    # of a shared card; or size: 3, of a DRS instance
           packing: {nodes: spread, cards: binpack}
 
-The API server stores whatever object stands there, so it is checked here, for the controller
+The API server stores any object, so it is checked here, for the controller
 before it allocates and for the node when it prepares.
 """
 

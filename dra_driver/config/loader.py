@@ -116,7 +116,7 @@ def _parser(model: type[S], prog: str, description: str) -> argparse.ArgumentPar
 def _metavar(annotation: Any) -> str:
     if get_origin(annotation) is Literal:
         return "|".join(map(str, get_args(annotation)))
-    # Of ``Path | None`` the first tells what can be written.
+    # Of ``Path | None`` the first type describes the value.
     kind = next(iter(get_args(annotation)), annotation)
     names = {int: "N", float: "SECONDS", bool: "true|false", Path: "PATH"}
     return names.get(kind, "TEXT")

@@ -81,7 +81,7 @@ class CardCount:
 
     def withdraw(self, grace: float) -> None:
         """Let running calls end within `grace` seconds. The kubelet keeps the capacity for five
-        minutes, and lets nobody have any of it (``endpointStopGracePeriod``)."""
+        minutes, and allocates none of it (``endpointStopGracePeriod``)."""
         if self.serves:
             self._servers.stop(grace)
 

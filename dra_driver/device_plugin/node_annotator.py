@@ -23,7 +23,7 @@ from dra_driver.util.hooks import Clock
 logger = logging.getLogger(__name__)
 
 _COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records the pod after the answer to Allocate
-_WRITE_EVERY: Final = 300.0  # seconds; somebody may have removed the annotations
+_WRITE_EVERY: Final = 300.0  # seconds; the annotations may have been removed
 
 
 ReadCheckpoint = Callable[[], Collection[Recorded]]
@@ -96,7 +96,7 @@ class NodeAnnotator(Background):
             return
         self._written = None  # unknown until the server has answered
         # Only the status, because the right to patch it does not allow to change the node's
-        # taints. By apply, which removes former annotations unless somebody else wrote them.
+        # taints. By apply, which removes former annotations unless another client wrote them.
         self._api.patch(
             NODES,
             self._node_name,

@@ -164,5 +164,5 @@ class DevicePlugin:
 
 def device_sets(recorded: Iterable[Recorded]) -> DeviceSets:
     """The recorded devices of this driver's resources."""
-    ours = set(RESOURCES.values())
-    return {each.devices for each in recorded if each.resource in ours}
+    resources = set(RESOURCES.values())
+    return {each.devices for each in recorded if each.resource in resources}

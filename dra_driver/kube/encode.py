@@ -25,8 +25,8 @@ _FIXED_FROM: Final = 1e-6
 # Half of a surrogate pair, which only an escape can have brought in, is no character.
 _REPLACED: Final = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 _FIRST_HALF, _LAST_HALF = "\ud800", "\udfff"
-# Doubles, ints that may not be an int64, and what is no number of JSON. What looks so in a string
-# costs time only.
+# Doubles, ints that may not be an int64, and what is no number of JSON. A match inside a string
+# only costs time.
 _UNUSUAL: Final = re.compile(
     r"(?:^|[:,\[])-?(?:[0-9]+[.e][0-9.e+-]*|[0-9]{19,}|NaN|Infinity)(?:[,\]}]|$)"
 )

@@ -6,7 +6,7 @@
     ├── NotFound             404
     ├── Conflict             409: the object changed since it was read
     ├── AlreadyExists        409 with the reason AlreadyExists, on create
-    ├── Forbidden            403: our RBAC does not allow it, or an admission policy refused
+    ├── Forbidden            403: the RBAC rules do not allow it, or an admission policy refused
     ├── Gone                 410: the resourceVersion or continue token is too old; list again
     ├── Invalid              422: validation refused the object; 413: it is too large to be stored
     ├── TooManyRequests      429
@@ -64,7 +64,7 @@ class Forbidden(KubeError):
 
 
 class Gone(KubeError):
-    """The resourceVersion asked for is no longer kept: list anew."""
+    """The resourceVersion asked for is too old: list again."""
 
 
 class Invalid(KubeError):
@@ -107,7 +107,7 @@ def from_response(
 ) -> KubeError:
     """The error for an answer of 400 and above to `call` (such as ``PUT /api/v1/…``).
 
-    `body` is a ``Status`` object as JSON, or whatever a proxy in between wrote; the names of
+    `body` is a ``Status`` object as JSON, or the text of a proxy in between; the names of
     `headers` are in lower case.
     """
     details = _status_object(body)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 # A pod and each of its claims are topics. There must be room for all that wait at a time: if a
-# topic is forgotten before its next event, the limits begin anew.
+# topic is forgotten before its next event, the limits begin again.
 _REMEMBERED = 65536
 _HALF_LIFE = 10.0  # seconds
 _LONGEST_WAIT = 60.0  # seconds until there may be room among all events

@@ -223,7 +223,7 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
     """While it looks at its cards all the time; then a change costs what it must."""
     client = connect(place.kubeconfig, effects=Effects(), user_agent="tests/1")
     tapped = Tapped(client)
-    looks = {"presence_interval": 0.05, "inventory_interval": 0.1, "care_interval": 0.2}
+    looks = {"presence_interval": 0.05, "inventory_interval": 0.1, "reconcile_interval": 0.2}
     settings = AgentSettings.model_validate({**place.settings, **looks})
     agent = Agent(settings, cast("Api", tapped), effects=Effects())
     agent.start()

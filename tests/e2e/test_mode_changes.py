@@ -14,7 +14,7 @@ from tests.e2e.one_card import OneCard
 # Each test updates the release twice.
 pytestmark = pytest.mark.cluster
 
-_QUICK = {"inventoryInterval": 2, "careInterval": 2}
+_QUICK = {"inventoryInterval": 2, "reconcileInterval": 2}
 
 
 def test_a_card_that_somebody_divides_is_left_alone(driver: Installation, one: OneCard) -> None:

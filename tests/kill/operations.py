@@ -127,7 +127,7 @@ def new(node: Node, kind: Kind) -> ClaimRef:
 def looked_after(node: Node, kind: Kind) -> ClaimRef:
     """An agent that looks at the node all the time."""
     node.down()
-    node.up({"care-interval": _OFTEN})
+    node.up({"reconcile-interval": _OFTEN})
     return prepared(node, kind)
 
 

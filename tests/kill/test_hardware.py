@@ -19,7 +19,7 @@ from tests.kill.outside import await_published, check
 
 pytestmark = pytest.mark.control_plane
 
-_LOOKS = {"presence-interval": 0.5, "inventory-interval": 1, "care-interval": 1}
+_LOOKS = {"presence-interval": 0.5, "inventory-interval": 1, "reconcile-interval": 1}
 _HUNG_AFTER = {"efsmi-timeout": 5}
 _SECONDS = 60.0
 

@@ -125,7 +125,7 @@ def _counted(device: Object) -> tuple[Any, Any]:
 
 
 def _tainted(device: Object, taint: Object) -> Object:
-    """The device with that taint instead of others with its key; the server sets the times anew."""
+    """The device with that taint instead of others with its key; the server sets new times."""
     others = [
         {name: content for name, content in each.items() if name != "timeAdded"}
         for each in device.get("taints", ())

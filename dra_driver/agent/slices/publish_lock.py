@@ -28,7 +28,7 @@ class PublishLock:
         try:
             if self._fd >= 0 and is_at(self._fd, self._path):
                 return True
-            # Somebody removed the file, so the next agent would lock another one.
+            # The file was removed, so the next agent would lock another one.
             self.release()
             self._fd = self._locked()
         except OSError as error:

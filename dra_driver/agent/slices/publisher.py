@@ -51,7 +51,7 @@ class Publisher(Background):
 
     The present slices are known from one watch, so a comparison costs no request. After a failure,
     and after writing the same devices twice, it backs off, so that the server sees few writes if
-    somebody else keeps changing the slices. Of two agents that run side by side one publishes
+    another program keeps changing the slices. Of two agents that run side by side one publishes
     (`publish_lock`). The other one is ready too, because an update waits for its readiness.
     """
 
@@ -204,15 +204,17 @@ class Publisher(Background):
         return not again
 
     def _acquire_publish_lock(self) -> bool:
-        ours = self._publish_lock is None or self._publish_lock.try_acquire()
-        if not ours:
+        acquired = self._publish_lock is None or self._publish_lock.try_acquire()
+        if not acquired:
             self._other_form_read = False  # the other agent may write slices of that form
-        if ours == self._stands_by:
+        if acquired == self._stands_by:
             logger.info(
-                "publishing from now on" if ours else "another agent publishes; this one stands by"
+                "publishing from now on"
+                if acquired
+                else "another agent publishes; this one stands by"
             )
-        self._stands_by = not ours
-        return ours
+        self._stands_by = not acquired
+        return acquired
 
 
 def _log(changes: SliceDiff) -> None:

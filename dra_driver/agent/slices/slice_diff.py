@@ -1,4 +1,4 @@
-"""Which writes turn the slices on the server into the desired ones. Pure."""
+"""The writes that make the slices on the server equal to the desired ones. Pure."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _as_update_of(found: Object, wanted: Object) -> Object:
 
 def _with_times(device: Object, before: Object) -> Object:
     """The device, with the known time of each taint. Without it the server would set a new time at
-    every update, and a pod's ``tolerationSeconds`` would begin anew."""
+    every update, and a pod's ``tolerationSeconds`` would begin again."""
     known = [taint for taint in before.get("taints", ()) if _TIME in taint]
     taints = [
         next((each for each in known if _timeless(each) == _timeless(taint)), taint)

@@ -23,7 +23,7 @@ class SliceWatcher:
     """Keeps `published` as the slices of one form are on the API server.
 
     Visible slices are found by their node. Hidden ones are not, so each is watched by its name: an
-    API server hands a watch of one name to nobody else. Constructing it has no effect.
+    API server sends its events to no other watch. Constructing it has no effect.
     """
 
     def __init__(self, api: Api, node_name: str, form: SliceForm, published: SliceCache) -> None:

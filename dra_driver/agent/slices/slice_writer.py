@@ -78,7 +78,7 @@ class SliceWriter:
             raise
 
     def _delete(self, obsolete: Object) -> None:
-        with suppress(NotFound):  # deleted by somebody else
+        with suppress(NotFound):  # deleted already
             metadata = obsolete["metadata"]
             self._api.delete(RESOURCE_SLICES, metadata["name"], uid=metadata["uid"])
         self._published.on_removed(obsolete)

@@ -11,7 +11,7 @@ from dra_driver.model.hidden_device import hide, reveal
 from dra_driver.model.names import DRIVER, pool_name
 
 API_VERSION = "resource.k8s.io/v1"
-# resource.k8s.io/v1, ResourceSliceSpec.devices: 64 where any device has taints, and ours have.
+# resource.k8s.io/v1, ResourceSliceSpec.devices: 64 if any device has taints, as this driver's have.
 MAX_DEVICES = 64
 _MAX_NAME = 253
 

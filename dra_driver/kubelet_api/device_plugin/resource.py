@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _PATIENCE: Final = 5.0
 """Seconds after which a registration counts as lost if the kubelet opens no stream."""
 # Seconds after which the list is sent again: the end of a device's pause, or of a journal that
-# cannot be read, calls nobody.
+# cannot be read, triggers nothing.
 _RESEND: Final = 60.0
 # A new connection each time: an old one leads to the kubelet before its restart.
 _OPTIONS: Final = (("grpc.use_local_subchannel_pool", 1),)
