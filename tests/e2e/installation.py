@@ -142,7 +142,7 @@ class Installation:
         return [
             device
             for published in self.slices()
-            if published["spec"]["nodeName"] == node
+            if published["spec"]["pool"]["name"] == pool_name(node)
             for device in published["spec"].get("devices", ())
         ]
 

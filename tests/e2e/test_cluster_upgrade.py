@@ -39,7 +39,7 @@ def old(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[O
         driver = OldInstallation(cluster)
         driver.load_scheduler()
         notes = driver.install()
-        assert "After an upgrade to 1.36 or newer, run `helm upgrade` again" in notes
+        assert "After an upgrade to 1.34 or newer, run `helm upgrade` again" in notes
         yield driver
     finally:
         cluster.down()
