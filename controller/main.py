@@ -70,9 +70,9 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     controller.start()
     stop.wait()
     logger.info("stopping")
+    controller.stop()
     if webhook is not None:
         webhook.stop()
-    controller.stop()
     probes.stop()
     api.close()
 

@@ -54,6 +54,13 @@ class ControllerSettings(Settings):
     webhook_port: int = Field(
         8443, ge=0, le=65535, description="HTTPS port of the admission webhook; 0 takes any."
     )
+    webhook_drain: float = Field(
+        3.0,
+        ge=0,
+        le=20,
+        description="Seconds that the webhook serves after SIGTERM: until then API servers may "
+        "still call this pod.",
+    )
     webhook_device_classes: str = Field(
         "",
         description="Comma-separated names of further DeviceClasses whose requests' amounts the "

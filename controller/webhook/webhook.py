@@ -43,6 +43,7 @@ class Webhook(Background):
     ) -> None:
         """`identity` is this pod's name; `now` is Unix time."""
         super().__init__("webhook-certificate")
+        self._drain = settings.webhook_drain
         service = WebhookService(
             [*DEVICE_CLASSES, *_names(settings.webhook_device_classes)],
             LimitRules(
@@ -89,7 +90,8 @@ class Webhook(Background):
         super().start()
 
     def stop(self, timeout: float = _END) -> None:
-        """Serve nobody any more, within so many seconds."""
+        """Serve until API servers know that this pod ends; then stop within so many seconds."""
+        self._wait(self._drain)
         deadline = Deadline(timeout)
         self._server.stop()
         super().stop(deadline.left())

@@ -52,7 +52,8 @@ def registry() -> CollectorRegistry:
 
 def started(registry: CollectorRegistry, **settings: Any) -> Webhook | None:
     """Without an API server, which it needs for events alone."""
-    values = ControllerSettings.model_validate({"webhook_device_classes": f" {OWN},"} | settings)
+    defaults = {"webhook_device_classes": f" {OWN},", "webhook_drain": 0.0}
+    values = ControllerSettings.model_validate(defaults | settings)
     return webhook_of(values, cast("Api", None), registry, identity="replica-0")
 
 
