@@ -111,11 +111,7 @@ class NodeSearch:
             alike = {constraints[n].attribute for n in applying if not constraints[n].distinct}
             candidates = self._candidates_for(exact.device_request, tuple(sorted(alike)))
             if candidates is not None:
-                count = (
-                    len(candidates)
-                    if exact.device_request.count is None
-                    else exact.device_request.count
-                )
+                count = exact.device_request.count or len(candidates)
                 if len(candidates) >= count:
                     yield Task(claim, number, nth, exact, applying, candidates, count)
 
@@ -126,16 +122,13 @@ class NodeSearch:
         key = device_request, alike
         if key not in self._candidates:
             self._budget.allowance.check()
-            if device_request.count is None:
-                problem = self._state.inventory.problem_on(self._node.name)
-                found = (
-                    None
-                    if problem
-                    else all_devices(self._node, device_request, self._state.selectors)
-                )
-            else:
-                found = free_devices(self._node, device_request, self._state.selectors)
+            node, selectors = self._node, self._state.selectors
+            found: list[Candidate] | None = None
+            if device_request.count is not None:
+                found = free_devices(node, device_request, selectors)
                 found = self._order.devices(device_request, found, self._cards, alike)
+            elif not self._state.inventory.problem_on(node.name):
+                found = all_devices(node, device_request, selectors)
             self._candidates[key] = found
         return self._candidates[key]
 
