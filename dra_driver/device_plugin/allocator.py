@@ -99,7 +99,7 @@ class Allocator:
     def _total(self, view: NodeView, address: PciAddress, mode: Mode, size: int) -> int:
         """How many devices the card has in the mode; raises Refused if it is not offered."""
         resource = RESOURCES[mode]
-        if not view.offering:
+        if not view.active:
             raise Refused(
                 f"{resource} is no longer offered: this node serves GCUs through DRA",
                 remedy="request the GCU by a ResourceClaim",

@@ -33,8 +33,8 @@ ProfileTableOf = Callable[[Card], ProfileTable | None]
 class NodeView:
     """The state of the node at one moment.
 
-    `cards` is None while the hardware has not been read. `offering` says whether new containers
-    are served, or only those that have devices. `closed` are the names of failing devices (as in a
+    `cards` is None while the hardware has not been read. `active` says whether new containers
+    are served, or only those that have devices. `failing` are the names of failing devices (as in a
     ResourceSlice), which no new container gets.
     """
 
@@ -42,8 +42,8 @@ class NodeView:
     ledger: Ledger
     offer: CardConfigs
     table: ProfileTableOf
-    offering: bool = True
-    closed: frozenset[str] = frozenset()
+    active: bool = True
+    failing: frozenset[str] = frozenset()
 
     @property
     def addresses(self) -> tuple[PciAddress, ...]:
@@ -129,7 +129,7 @@ def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Inventory | Non
     if len(grants) < len(holders) or any(grant.mode is not mode for grant in grants):
         return None
     card = (view.cards or {}).get(address)
-    offered = offered_total(view, card, mode) if card is not None and view.offering else None
+    offered = offered_total(view, card, mode) if card is not None and view.active else None
     total = granted_total(view.ledger, address, mode) or offered
     if total is None:
         return None
@@ -143,7 +143,7 @@ def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Inventory | Non
         offered=offered is not None,
         blocked=not unhealthy
         and card is not None
-        and (bool(card.problems) or device_name(mode, address) in view.closed),
+        and (bool(card.problems) or device_name(mode, address) in view.failing),
         unhealthy=unhealthy,
         numa_node=card.numa_node if card is not None else None,
     )

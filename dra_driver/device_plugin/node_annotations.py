@@ -71,11 +71,11 @@ def _card(
         for holding, hold in holders
         if isinstance(holding.owner, ContainerAllocation)
     ]
-    closed = {mode for mode in Mode if device_name(mode, address) in view.closed}
+    failing = {mode for mode in Mode if device_name(mode, address) in view.failing}
     # What a free card would offer; the mode in use is a field of its own.
     offered = {
         mode: offered_total(view, card, mode) or 0
-        if card and view.offering and mode not in closed
+        if card and view.active and mode not in failing
         else 0
         for mode in Mode
     }
@@ -94,7 +94,7 @@ def _card(
         mode=present,
         held=tuple(_holds(grants, address, owners, table)),
         problem=_problem(
-            view, address, claimed=len(grants) < len(holders), failing=present in closed
+            view, address, claimed=len(grants) < len(holders), failing=present in failing
         ),
         bridges=format_bridges(card.pcie_bridges) if card else "",
         root=card.pcie_root or "" if card else "",

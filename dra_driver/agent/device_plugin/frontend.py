@@ -169,8 +169,8 @@ class DevicePluginFrontend:
             ledger=self._context.journal.snapshot(),
             offer=self._offer,
             table=self._context.tables.table,
-            offering=self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN),
-            closed=self._context.failures.tripped(),
+            active=self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN),
+            failing=self._context.failures.tripped(),
         )
 
     def _annotated_view(self) -> NodeView:

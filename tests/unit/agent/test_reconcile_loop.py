@@ -60,7 +60,7 @@ DRA = ServingDecision(ServingMode.DRA, "mode is set to dra", has_dra=True)
 
 
 class Rig:
-    """A caretaker of a node with simulated cards, whose thread is the test's own: `run` ends with
+    """The reconcile loop of a node with simulated cards, in the test's own thread: `run` ends with
     the `waits`-th wait."""
 
     def __init__(self, world: DrsWorld, *rules: Mapping[str, Any], **labels: str) -> None:
@@ -107,7 +107,7 @@ class Rig:
         )
 
     def look(self) -> None:
-        """The caretaker's look, the machine having been looked at just before."""
+        """One run, just after an inventory of the machine."""
         self.cards.look()
         self.reconcile_loop.run_once()
 

@@ -31,7 +31,7 @@ class PluginWorld(DrsWorld):
     it does not answer."""
 
     offers: dict[PciAddress, CardConfig] = field(default_factory=dict)
-    offering: bool = True
+    active: bool = True
     injection_method: InjectionMethod = InjectionMethod.CDI_NAMES
     recorded: Collection[frozenset[str]] | None = ()
 
@@ -56,7 +56,7 @@ class PluginWorld(DrsWorld):
             ledger=agent.journal.snapshot(),
             offer=self.offer,
             table=self.tables.table,
-            offering=self.offering,
+            active=self.active,
         )
 
     def allocator(self, agent: Agent) -> Allocator:
@@ -69,7 +69,7 @@ class PluginWorld(DrsWorld):
             injection_method=lambda: self.injection_method,
         )
 
-    def releaser(self, agent: Agent) -> GarbageCollector:
+    def garbage_collector(self, agent: Agent) -> GarbageCollector:
         return GarbageCollector(
             view=lambda: self.view(agent),
             claim_manager=agent.preparer.claim_manager,

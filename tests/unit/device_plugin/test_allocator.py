@@ -205,7 +205,7 @@ def test_a_mode_that_the_rules_exclude(node: Node) -> None:
 
 def test_a_node_that_serves_by_dra_gives_nothing_new(node: Node) -> None:
     assert node.give(0, SHARED, 0) == ""
-    node.world.offering = False
+    node.world.active = False
     assert "serves GCUs through DRA" in node.give(0, SHARED, 1)
     assert node.give(0, SHARED, 0) == ""
 

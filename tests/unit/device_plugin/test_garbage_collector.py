@@ -27,7 +27,7 @@ class Node:
 
     def restart(self) -> None:
         self.agent = self.world.start()
-        self.releaser = self.world.releaser(self.agent)
+        self.garbage_collector = self.world.garbage_collector(self.agent)
 
     def allocate(self) -> None:
         self.world.allocator(self.agent).allocate(DRS, ids(0, DRS, 0, 1, 2))
@@ -45,12 +45,12 @@ def node(tmp_path: Path) -> Node:
 
 
 def look(node: Node) -> None:
-    node.releaser.run_once()
+    node.garbage_collector.run_once()
 
 
 def is_recorded(node: Node) -> None:
     node.record(ids(0, DRS, 0, 1, 2))
-    node.releaser.run_once()
+    node.garbage_collector.run_once()
     node.record()
 
 
@@ -60,7 +60,7 @@ def is_asked_for_again(node: Node) -> None:
 
 def kubelet_is_away(node: Node) -> None:
     node.world.recorded = None
-    node.releaser.run_once()
+    node.garbage_collector.run_once()
     node.record()
 
 
@@ -70,7 +70,7 @@ def restart(node: Node) -> None:
 
 def other_devices(node: Node) -> None:
     node.record(ids(0, DRS, 0), ids(0, DRS, 0, 1, 2, 3))
-    node.releaser.run_once()
+    node.garbage_collector.run_once()
 
 
 @pytest.mark.parametrize(
@@ -113,33 +113,33 @@ def test_what_is_asked_for_between_the_decision_and_the_deed(node: Node) -> None
 
 def test_why_nothing_is_released(node: Node) -> None:
     node.world.recorded = None
-    node.releaser.run_once()
-    assert node.releaser.problem == "the kubelet does not answer"
+    node.garbage_collector.run_once()
+    assert node.garbage_collector.problem == "the kubelet does not answer"
     node.record()
-    node.releaser.run_once()
-    assert node.releaser.problem is None
+    node.garbage_collector.run_once()
+    assert node.garbage_collector.problem is None
 
 
 def test_without_grants_the_kubelet_is_not_asked(node: Node) -> None:
-    node.releaser.run_once()
-    node.releaser.run_once()
+    node.garbage_collector.run_once()
+    node.garbage_collector.run_once()
     node.world.recorded = None
-    node.releaser.run_once()
-    assert node.releaser.problem is None
+    node.garbage_collector.run_once()
+    assert node.garbage_collector.problem is None
 
 
 def test_claims_are_none_of_its_concern(node: Node) -> None:
     assert errors(node.agent, node.world.api.add(whole("a", 1))) == [""]
-    node.releaser.run_once()
-    node.releaser.run_once()
+    node.garbage_collector.run_once()
+    node.garbage_collector.run_once()
     assert node.agent.held() == {"uid-a": "prepared"}
 
 
 def test_a_card_that_hangs_holds_up_no_other(node: Node) -> None:
     node.world.allocator(node.agent).allocate(SHARED, ids(1, SHARED, 0))
     node.world.tool.set_fault("destroy-fails", card=ONE)
-    node.releaser.run_once()
-    node.releaser.run_once()
+    node.garbage_collector.run_once()
+    node.garbage_collector.run_once()
     assert list(node.agent.held().values()) == ["unpreparing"]
     node.world.tool.clear_faults()
     node.world.reconcile(node.agent)

@@ -39,8 +39,8 @@ class Node:
     holders: list[tuple[Owner, tuple[PreparedDevice, ...]]] = field(default_factory=list)
     offer: CardConfig = field(default_factory=CardConfig)
     table: ProfileTable | None = TABLE
-    offering: bool = True
-    closed: frozenset[str] = frozenset()
+    active: bool = True
+    failing: frozenset[str] = frozenset()
 
     def give(self, card: int, mode: Mode, *ordinals: int, total: int) -> None:
         devices = tuple(PluginDevice(CARDS[card], mode, each) for each in ordinals)
@@ -61,8 +61,8 @@ class Node:
             ledger=ledger,
             offer=lambda _: self.offer,
             table=lambda _: self.table,
-            offering=self.offering,
-            closed=self.closed,
+            active=self.active,
+            failing=self.failing,
         )
         found = []
         for each in inventories(view, mode):
@@ -146,7 +146,7 @@ def test_unknown_profiles_offer_nothing() -> None:
 
 
 def test_a_node_that_serves_by_dra_keeps_what_is_held() -> None:
-    node = Node(offering=False)
+    node = Node(active=False)
     a_slice(node)
     assert (node.told(SHARED), node.told(WHOLE), node.told(DRS)) == (["0.2"], [], [])
 
@@ -175,7 +175,7 @@ def test_what_somebody_else_does_concerns_new_containers_only() -> None:
 
 def test_where_nothing_can_be_made_nothing_new_is_given_out() -> None:
     """Binpack would choose the same card again and again."""
-    node = Node(closed=frozenset({"drs-0000-0d-00-0"}))
+    node = Node(failing=frozenset({"drs-0000-0d-00-0"}))
     an_instance(node)
     assert node.told(DRS)[:4] == ["0.0", "0.1", "!0.2", "!0.3"]
     node.holders.clear()

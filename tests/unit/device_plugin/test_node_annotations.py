@@ -57,7 +57,7 @@ def view(
     cards: Iterable[Card] = (card(CARDS[0], 0),),
     offer: CardConfig | None = None,
     table: ProfileTable | None = TABLE,
-    offering: bool = True,
+    active: bool = True,
 ) -> NodeView:
     ledger = Ledger()
     for owner, holds in holders:
@@ -67,7 +67,7 @@ def view(
         ledger=ledger,
         offer=lambda _: offer or CardConfig(),
         table=lambda _: table,
-        offering=offering,
+        active=active,
     )
 
 
@@ -97,18 +97,18 @@ FOREIGN = replace(card(CARDS[0], 0), problems=(Problem(TAINT_FOREIGN, "", "not o
             replace(FREE, whole=False, slices=4, profiles=(), total=0),
         ),
         (view(table=None), replace(FREE, profiles=(), total=0)),
-        (view(offering=False), replace(FREE, whole=False, slices=0, profiles=(), total=0)),
+        (view(active=False), replace(FREE, whole=False, slices=0, profiles=(), total=0)),
         (view(CLAIMED), replace(FREE, problem="claimed")),
         (
-            replace(view(), closed=frozenset({device_name(DRS, CARDS[0])})),
+            replace(view(), failing=frozenset({device_name(DRS, CARDS[0])})),
             replace(FREE, profiles=(), total=0),
         ),
         (
-            replace(view(granted(THREE)), closed=frozenset({device_name(DRS, CARDS[0])})),
+            replace(view(granted(THREE)), failing=frozenset({device_name(DRS, CARDS[0])})),
             replace(FREE, mode=DRS, held=(Hold("", "", 3),), problem="failing"),
         ),
         (
-            replace(view(granted(TWO)), closed=frozenset({device_name(DRS, CARDS[0])})),
+            replace(view(granted(TWO)), failing=frozenset({device_name(DRS, CARDS[0])})),
             replace(FREE, mode=SHARED, held=(Hold("pod-a", "main", 2),), profiles=(), total=0),
         ),
         (view(cards=(SICK,)), replace(FREE, problem="health")),

@@ -33,16 +33,18 @@ def ledger() -> Ledger:
 
 
 @pytest.mark.parametrize(
-    ("offering", "published"),
+    ("active", "published"),
     [
         (True, {FREE: [], CLAIMED: [], GRANTED: [TAINT_CHANGING]}),
         (False, {CLAIMED: [TAINT_CHANGING]}),
     ],
     ids=["DRA", "the device plugin"],
 )
-def test_no_card_is_offered_in_both_ways(offering: bool, published: dict[int, list[str]]) -> None:
+def test_no_card_is_offered_by_both_front_ends(
+    active: bool, published: dict[int, list[str]]
+) -> None:
     cards = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
-    found = dra_cards(cards, ledger(), active=offering)
+    found = dra_cards(cards, ledger(), active=active)
     assert {
         CARDS.index(each.address): [problem.taint for problem in each.problems] for each in found
     } == published
