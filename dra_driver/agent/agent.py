@@ -183,8 +183,6 @@ class Agent:
                 journal=self._journal,
                 cdi=cdi,
                 locks=locks,
-                silence=hardware.breaker,
-                hung=self._cards.hung_calls,
             ),
             completeness=completeness,
             dra=self._dra,

@@ -82,7 +82,7 @@ class ReconcileLoop(Background):
             self.detect_foreign_plugins()
             cards = self._cards.latest or ()
             marks, adopt = self._completeness.marks, not self._completeness.is_complete
-            findings = self._reconciler.run(cards, adopt=adopt, hung=self._cards.hung)
+            findings = self._reconciler.run(cards, adopt=adopt)
             # An instance to adopt may be on a card that could not be read, or belong to a record
             # that was lost meanwhile.
             if adopt and marks == self._completeness.marks and cards and not findings.unknown:

@@ -1,67 +1,67 @@
-"""Who did not answer in time, so that it is not waited for again and again.
+"""A circuit breaker for cards that hang.
 
-A call that hangs takes its whole limit. Who goes through many things of few cards, and keeps others
-waiting meanwhile, asks a card that hangs for the first of them only.
+A call of efsmi for a card that hangs takes its whole time limit, and whoever waits for it keeps
+others waiting: a recovery, a reconciliation, the kubelet. So after a read has hung, calls for that
+card fail at once for as long as one time limit; then the next call tries again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from dra_driver.hardware.drs.errors import CardBusy, CardSilent
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 
-EVERYBODY: Final = "`efsmi` for all cards"
-"""Such a call hangs when one of the cards does."""
-
-
-def card_name(address: PciAddress) -> str:
-    """How a card is named here."""
-    return f"card {address}"
-
 
 class HungCardBreaker:
-    """Outside of `step` nothing is remembered. Steps are one thread's, while no other asks."""
+    """One for the whole agent. Thread-safe.
 
-    def __init__(self) -> None:
-        self._silent: dict[str, HardwareError] = {}
-        self._hung: dict[str, HardwareError] | None = None
+    Calls for all cards, which hang when one card does, are those for the card None.
+    """
+
+    def __init__(self, cooldown: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """After a hang, calls fail at once for `cooldown` seconds of the `clock`."""
+        self._cooldown = cooldown
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._open: dict[PciAddress | None, tuple[float, HardwareError]] = {}
+
+    def on_hung(self, card: PciAddress | None, error: HardwareError) -> None:
+        """A read for the card has just hung."""
+        with self._lock:
+            self._open[card] = (self._clock() + self._cooldown, error)
+
+    def check(self, card: PciAddress | None) -> None:
+        """Raises CardSilent while calls for the card fail at once."""
+        with self._lock:
+            until, error = self._open.get(card, (self._clock(), None))
+            if error is None or self._clock() >= until:
+                self._open.pop(card, None)
+                return
+        name = "all cards" if card is None else f"card {card}"
+        raise CardSilent(
+            f"efsmi is not called for {name} again yet: {error.what}", remedy=error.remedy
+        )
 
     @contextmanager
-    def step(self) -> Iterator[None]:
-        """One of several. Who does not answer in it is asked on until its end, as it may have to be
-        seen what a call did that hung, and no more in the next ones."""
-        self._hung = {}
-        try:
-            yield
-        finally:
-            self._silent |= self._hung
-            self._hung = None
-
-    def begin(self, silent: Mapping[str, HardwareError]) -> None:
-        """Before the first step: who did not answer a moment ago, and why."""
-        self._silent |= silent
-
-    def end(self) -> None:
-        """After the last step: everybody is asked again."""
-        self._silent.clear()
-
-    @contextmanager
-    def asking(self, whom: str) -> Iterator[None]:
-        """Around a call; `whom` it asks, for people, too. Raises CardSilent where that did not
-        answer in an earlier step."""
-        earlier = self._silent.get(whom)
-        if earlier is not None:
-            raise CardSilent(
-                f"{whom} is not asked again for now: {earlier.what}", remedy=earlier.remedy
-            )
+    def read(self, card: PciAddress | None) -> Iterator[None]:
+        """Around a call that changes nothing. Raises CardSilent in its place."""
+        self.check(card)
         try:
             yield
         except (EfsmiHung, CardBusy) as error:
-            if self._hung is not None:
-                self._hung[whom] = error
+            self.on_hung(card, error)
             raise
+
+    @contextmanager
+    def change(self, card: PciAddress) -> Iterator[None]:
+        """Around a call that changes the card. Raises CardSilent in its place.
+
+        Its own hang does not count: the caller must be able to read what the call did."""
+        self.check(card)
+        yield

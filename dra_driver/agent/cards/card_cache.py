@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from dra_driver.agent.cards.card_events import CardEvents
-from dra_driver.hardware.breaker import EVERYBODY, card_name
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.hardware.machine import Inventory, Machine
 from dra_driver.hardware.sysfs import Sysfs
@@ -43,6 +43,7 @@ class CardCache(Background):
         *,
         presence_interval: float,
         inventory_interval: float,
+        breaker: HungCardBreaker,
         on_change: OnChange,
         card_events: CardEvents,
         clock: Clock = time.monotonic,
@@ -52,6 +53,7 @@ class CardCache(Background):
         self._sysfs = sysfs
         self._presence_interval = presence_interval
         self._inventory_interval = inventory_interval
+        self._breaker = breaker
         self._on_change = on_change
         self._card_events = card_events
         self._clock = clock
@@ -64,9 +66,6 @@ class CardCache(Background):
         self._read_at = float("-inf")
         self._failures = 0
         self.problem: str | None = "the hardware has not been read yet"
-        # The cards at which the last inventory ran into its time limit; and the tool itself, if so.
-        self.hung: Mapping[PciAddress, HardwareError] = {}
-        self._hung_tool: HardwareError | None = None
 
     @property
     def latest(self) -> tuple[Card, ...] | None:
@@ -101,11 +100,6 @@ class CardCache(Background):
         known = (self._cards or {}).get(address)
         return None if known is None else known.index
 
-    def hung_calls(self) -> Mapping[str, HardwareError]:
-        """What ran into its time limit at the last inventory, by the names of HungCardBreaker."""
-        tool = {} if self._hung_tool is None else {EVERYBODY: self._hung_tool}
-        return tool | {card_name(address): error for address, error in self.hung.items()}
-
     @property
     def foreign(self) -> Mapping[PciAddress, Problem]:
         """The cards that another program uses, each with the problem that says so."""
@@ -132,7 +126,8 @@ class CardCache(Background):
             if self.problem != str(error):
                 logger.warning("the hardware cannot be read: %s", error)
             self.problem = str(error)
-            self.hung, self._hung_tool = {}, error if isinstance(error, EfsmiHung) else None
+            if isinstance(error, EfsmiHung):
+                self._breaker.on_hung(None, error)
             self._due = self._clock() + self._backoff.next()
             self._failures += 1
             if self._failures == _TOLERATED_FAILURES:
@@ -143,9 +138,11 @@ class CardCache(Background):
         self._read_at = self._clock()
         self._due = self._read_at + self._inventory_interval
         self._update(inventory)
-        self.hung = {a: HardwareError(inventory.silent[a]) for a in sorted(inventory.hung)}
-        # One card that hangs makes every call for all cards hang.
-        self._hung_tool = next(iter(self.hung.values()), None)
+        for address in sorted(inventory.hung):
+            hung = HardwareError(inventory.silent[address])
+            self._breaker.on_hung(address, hung)
+            # One card that hangs makes every call for all cards hang.
+            self._breaker.on_hung(None, hung)
         self.problem = None
         if self._cards != before or failures >= _TOLERATED_FAILURES:
             self._on_change()

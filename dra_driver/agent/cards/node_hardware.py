@@ -26,7 +26,6 @@ class NodeHardware:
     """One of each for the whole agent."""
 
     cards: CardCache
-    breaker: HungCardBreaker
     drs: Drs
     mounts: VendorMounts
 
@@ -50,19 +49,20 @@ def node_hardware(
         library=library,
         measured=metrics.efsmi_call,
     )
+    breaker = HungCardBreaker(settings.efsmi_timeout)
     cards = CardCache(
         Machine(sysfs, efsmi, error_limit=settings.error_limit),
         sysfs,
         presence_interval=settings.presence_interval,
         inventory_interval=settings.inventory_interval,
+        breaker=breaker,
         on_change=on_change,
         card_events=CardEvents(event_reporter),
     )
-    breaker = HungCardBreaker()
     drs = Drs(
         efsmi,
         DrsLocks(settings.state_directory / "locks", patience=settings.efsmi_timeout),
         indexes=cards.index,
-        silence=breaker,
+        breaker=breaker,
     )
-    return NodeHardware(cards, breaker, drs, VendorMounts(tool, library))
+    return NodeHardware(cards, drs, VendorMounts(tool, library))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from dra_driver.hardware.breaker import EVERYBODY, HungCardBreaker, card_name
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.errors import (
     CardGone,
     CardSilent,
@@ -60,9 +60,9 @@ class Drs:
     """Every method may raise DrsError or another HardwareError.
 
     The caller holds a lock on the card for as long as what it has listed must stay true. Each call
-    on a card waits for those that were given up (`drs_locks`). `indexes` says which index a card
-    probably has: a call of all cards, which would tell, hangs when one of them does. Who did not
-    answer, as `silence` knows, is not asked again (CardSilent).
+    for a card waits for those that were given up (`locks`), and fails at once while the `breaker`
+    is open for the card (CardSilent). `indexes` gives the index that a card probably has: a call
+    for all cards, which would show it, hangs when one of them does.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class Drs:
         locks: DrsLocks,
         *,
         indexes: Callable[[PciAddress], int | None] = lambda _: None,
-        silence: HungCardBreaker | None = None,
+        breaker: HungCardBreaker,
     ) -> None:
         self._tool = tool
         self._locks = locks
-        self._silence = silence or HungCardBreaker()
+        self._breaker = breaker
         self._probable = indexes
         self._indexes: dict[PciAddress, int] = {}
         # Whether ``-L`` of this tool shows instances: known once it has shown one.
@@ -94,7 +94,7 @@ class Drs:
     def switch_on(self, address: PciAddress) -> None:
         """DRS mode on; nothing changes where it is on already. Raises SwitchRefused."""
         try:
-            self._run(address, "--drs", "on")
+            self._change(address, "on")
         except EfsmiFailed as error:
             raise SwitchRefused(
                 f"card {address} cannot be switched to DRS mode: {error}",
@@ -105,7 +105,7 @@ class Drs:
         """DRS mode off; the caller has seen that no instance is listed. Whether the tool takes it
         for a card that is not in DRS mode is not public, so it need not. Raises SwitchRefused."""
         try:
-            self._run(address, "--drs", "off")
+            self._change(address, "off")
         except EfsmiFailed as error:
             if not self.is_on(address):
                 return
@@ -117,11 +117,11 @@ class Drs:
     def is_on(self, address: PciAddress) -> bool:
         """Whether the card is in DRS mode, as the summary tells."""
         index = self._index(address)
-        return self._row(self._run_for_all(), index, address).mode is Virtualization.DRS
+        return self._row(self._read_all(), index, address).mode is Virtualization.DRS
 
     def profiles(self, address: PciAddress) -> ProfileTable:
         """The card's profile table; it must be in DRS mode. Raises NoProfiles."""
-        text = self._run(address, "--drs", "--list-profile")
+        text = self._read(address, "--drs", "--list-profile")
         table = parse_profiles(text, self._index(address))
         if table is None:
             raise NoProfiles(f"card {address} offers no DRS profiles")
@@ -137,7 +137,7 @@ class Drs:
         """
         failure: HardwareError | None = None
         try:
-            self._run(address, "--drs", "--create-instance", str(profile.id))
+            self._change(address, "--create-instance", str(profile.id))
         except (EfsmiFailed, EfsmiHung) as error:
             failure = error
         appeared = tuple(one for one in self.instances(address) if not one.is_in(before))
@@ -175,7 +175,7 @@ class Drs:
             return
         failure: HardwareError | None = None
         try:
-            self._run(address, "--drs", "--destroy-instance", str(there[0].id))
+            self._change(address, "--destroy-instance", str(there[0].id))
         except EfsmiHung as error:
             # Not listed once more, which may hang as long: the kubelet waits 45 s in all, and asks
             # again.
@@ -197,14 +197,14 @@ class Drs:
         if index is not None:
             self._indexes[address] = index
             try:
-                text = self._run(address, "-L")
+                text = self._read(address, "-L")
             except EfsmiFailed:
                 # The index may be nobody's by now.
                 text = ""
             if any(card.address == address for card in parse_list(text)):
                 return text
         self._indexes[address] = self._find(address)
-        text = self._run(address, "-L")
+        text = self._read(address, "-L")
         # What does not show the card says nothing about its instances either.
         if all(card.address != address for card in parse_list(text)):
             raise HardwareError(
@@ -220,7 +220,7 @@ class Drs:
         here has listed before."""
         index = self._index(address)
         try:
-            text = self._run(address, "--drs", "--list-instance")
+            text = self._read(address, "--drs", "--list-instance")
         except EfsmiFailed as error:
             logger.debug("reading the summary instead: %s", error)
             text = None
@@ -228,7 +228,7 @@ class Drs:
         if found:
             return found
         try:
-            summary = self._run_for_all()
+            summary = self._read_all()
         except (EfsmiHung, CardSilent) as error:
             if text is None:
                 raise
@@ -245,7 +245,7 @@ class Drs:
         raise HardwareError(f"efsmi's summary does not show card {address} at index {index}")
 
     def _find(self, address: PciAddress) -> int:
-        text = self._run_for_all("-L")
+        text = self._read_all("-L")
         for card in parse_list(text):
             if card.address == address:
                 return card.index
@@ -257,13 +257,22 @@ class Drs:
             remedy="look at the kernel log; the card may have fallen off the bus",
         )
 
-    def _run(self, address: PciAddress, *arguments: str) -> str:
+    def _read(self, address: PciAddress, *arguments: str) -> str:
         index = self._index(address)
-        with self._silence.asking(card_name(address)), self._locks.alone(address) as lock:
+        with self._breaker.read(address):
+            return self._run(address, index, *arguments)
+
+    def _change(self, address: PciAddress, *arguments: str) -> None:
+        index = self._index(address)
+        with self._breaker.change(address):
+            self._run(address, index, "--drs", *arguments)
+
+    def _run(self, address: PciAddress, index: int, *arguments: str) -> str:
+        with self._locks.alone(address) as lock:
             return self._tool.run("-i", str(index), *arguments, inherit=(lock,))
 
-    def _run_for_all(self, *arguments: str) -> str:
-        with self._silence.asking(EVERYBODY):
+    def _read_all(self, *arguments: str) -> str:
+        with self._breaker.read(None):
             return self._tool.run(*arguments)
 
     def _index(self, address: PciAddress) -> int:

@@ -6,7 +6,7 @@
     └── DrsError
         ├── CardGone            efsmi does not list the card
         ├── CardBusy            an earlier call on the card, which was given up, still runs
-        ├── CardSilent          the card did not answer a moment ago, and is not asked again yet
+        ├── CardSilent          a read for the card hung a moment ago; calls fail at once for now
         ├── SwitchRefused       ``--drs on`` or ``off`` failed
         ├── NoProfiles          the card offers none
         ├── CreateRefused       efsmi said no, and nothing was made
@@ -36,7 +36,7 @@ class CardBusy(DrsError):
 
 
 class CardSilent(DrsError):
-    """The card did not answer a moment ago, and is not asked again yet."""
+    """A read for the card hung a moment ago: calls fail at once for now."""
 
 
 class SwitchRefused(DrsError):

@@ -1,19 +1,17 @@
-"""Compares journal, CDI files and cards, now and then: finishes or undoes what is ours, and tells
-what is not.
+"""Compares journal, CDI files and cards: finishes or undoes what this driver began, and reports
+what is somebody else's.
 
-A card is listed only where it is in DRS mode or should be, once for all its claims; one that hangs
-is waited for once in a look, as many ended claims may have left something there.
+A card is listed only where it is in DRS mode or should be, and once for all its claims.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.errors import CardBusy
+from dra_driver.hardware.drs.errors import CardBusy, CardSilent
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.card import Card, Problem, Virtualization
 from dra_driver.model.device import parse_device_name
@@ -36,11 +34,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Findings:
-    """What a look at the node found and did.
+    """What a reconciliation found and did; claims by UID.
 
-    ``foreign`` has the problem of each card that somebody else divides; it holds until a look
-    no longer finds it. Cards in ``unknown`` could not be looked at: what was said of them before
-    still stands.
+    ``foreign`` has the problem of each card that somebody else divides. Cards in ``unknown`` could
+    not be examined: the last finding stays true for them.
     """
 
     recovered: dict[str, Outcome] = field(default_factory=dict)
@@ -50,8 +47,8 @@ class Findings:
 
 
 class Reconciler:
-    """Safe beside calls of the kubelet and beside another agent: it takes the locks that they
-    take. Never destroys an instance that the journal does not prove to be ours."""
+    """Safe beside calls of the kubelet and beside another agent: all take the same locks. Never
+    destroys an instance that the journal does not prove to be this driver's."""
 
     def __init__(
         self, *, claim_manager: PreparedClaimManager, journal: Journal, locks: Locks, drs: Drs
@@ -66,16 +63,14 @@ class Reconciler:
         cards: Iterable[Card],
         *,
         adopt: bool = False,
-        hung: Mapping[PciAddress, GcuError] = MappingProxyType({}),
     ) -> Findings:
-        """One look at `cards`, as they were last seen, and at every claim. Those that are `hung`,
-        as was just seen, are not asked.
+        """Examine `cards`, as they were last read, and every claim.
 
-        With `adopt`, as the journal may have lost what it said of cards, an empty card in DRS mode
-        is taken for one that we switched. Raises JournalError; what fails for a claim or a card
-        is in the findings.
+        With `adopt`, an empty card in DRS mode counts as one that this driver switched on: the
+        journal may have lost that record. Raises JournalError; a failure of one claim or card is in
+        the findings.
         """
-        findings = Findings(unknown=dict(hung))
+        findings = Findings()
         self._adopt_unrecorded(findings)
         for uid, held in self._journal.snapshot().claims.items():
             if held.state is not State.PREPARE_COMPLETED:
@@ -87,7 +82,7 @@ class Reconciler:
             try:
                 self._examine(findings, card, missing, adopt=adopt)
             except GcuError as error:
-                logger.warning("card %s could not be looked at: %s", card.address, error)
+                logger.warning("card %s could not be examined: %s", card.address, error)
                 findings.unknown[card.address] = error
         for uid, held in self._journal.snapshot().claims.items():
             if held.state is State.PREPARE_COMPLETED:
@@ -95,12 +90,12 @@ class Reconciler:
         return findings
 
     def _adopt_unrecorded(self, findings: Findings) -> None:
-        """What the journal has lost, as it was damaged while agents run."""
+        """Claims whose records were lost when the journal was damaged while an agent ran."""
         for uid in sorted(self._claim_manager.uids_without_record()):
             try:
                 outcome = self._claim_manager.adopt_from_cdi(uid)
             except GcuError as error:
-                logger.warning("claim %s is not on record: %s", uid, error)
+                logger.warning("claim %s has no record: %s", uid, error)
                 findings.failed[uid] = error
             else:
                 if outcome is not Outcome.UNCHANGED:
@@ -119,7 +114,7 @@ class Reconciler:
         try:
             outcome = self._claim_manager.recover(held.owner, examine=examine)
         except GcuError as error:
-            if isinstance(error, EfsmiHung | CardBusy) and error.device is not None:
+            if isinstance(error, EfsmiHung | CardBusy | CardSilent) and error.device is not None:
                 findings.unknown[parse_device_name(error.device)[1]] = error
             self._failed(findings, held.owner, error)
         else:
@@ -128,8 +123,8 @@ class Reconciler:
                 findings.recovered[uid] = outcome
 
     def _failed(self, findings: Findings, owner: Owner, error: GcuError) -> None:
-        logger.warning("%s is not at rest: %s", owner.title, error)
-        # Of a remnant it was told when there came to be one.
+        logger.warning("%s could not be recovered: %s", owner.title, error)
+        # An orphan was reported when it became one.
         if not isinstance(owner, Orphan):
             findings.failed[owner.uid] = error
 
@@ -138,7 +133,7 @@ class Reconciler:
         with self._locks.cards([address]):
             ledger = self._journal.snapshot()
             switched = address in ledger.switched
-            # Where efsmi does not tell the mode, only a listing shows who divides the card.
+            # Where efsmi does not show the mode, only a listing shows who divides the card.
             if card.virtualization not in {Virtualization.DRS, None} and not switched:
                 return
             listed = self._drs.instances(address)
@@ -158,7 +153,7 @@ class Reconciler:
 
 
 def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
-    """Whether a claim may still have made an instance there that its record does not name."""
+    """Whether a claim may have an instance on the card that its record does not name."""
     return any(
         held.state is not State.PREPARE_COMPLETED or device.instance is None
         for held, device in ledger.holders_of(card)
@@ -167,7 +162,7 @@ def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
 
 
 def _without(ledger: Ledger, card: PciAddress, listed: tuple[Instance, ...]) -> set[str]:
-    """The claims whose instance is not listed, by UID."""
+    """The UIDs of claims whose instance is not listed."""
     return {
         held.owner.uid
         for held, device in ledger.holders_of(card)

@@ -1,19 +1,18 @@
-"""What an agent does before its first answer: make journal, CDI files and cards agree again.
+"""What an agent does before its first answer: makes journal, CDI files and cards agree again.
 
-It may run while another agent serves (rolling upgrade): every step takes the claim's locks, so it
-finds claims at rest or truly abandoned. A running pod is never harmed: what is prepared stays
-prepared, and a claim of which only a CDI file is left is taken back into the journal.
+It may run while another agent serves (rolling update): each step takes the claim's locks, so it
+finds claims that are at rest or truly abandoned. No running pod is harmed: what is prepared stays
+prepared, and a claim that has only a CDI file is taken back into the journal.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.model.errors import GcuError, HardwareError
+from dra_driver.model.errors import GcuError
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.claims.manager import PreparedClaimManager
@@ -25,10 +24,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Report:
-    """What recovery did, for the log, metrics and events; by UID of a claim.
+    """What recovery did, by UID of a claim.
 
-    A claim in `failed` stays as it was, and is tried again when the kubelet asks for it and at
-    the next start.
+    A claim in `failed` stays as it was. The next reconciliation, the next call of the kubelet and
+    the next start try it again.
     """
 
     recovered: dict[str, Outcome] = field(default_factory=dict)
@@ -36,7 +35,11 @@ class Report:
 
 
 class Recovery:
-    """Runs after `Journal.open` and before the kubelet can call."""
+    """Runs after `Journal.open` and before the kubelet can call.
+
+    Nothing is served before recovery has ended: a card that hangs is waited for once, and not for
+    each claim (`dra_driver.hardware.breaker`).
+    """
 
     def __init__(
         self,
@@ -45,47 +48,35 @@ class Recovery:
         journal: Journal,
         cdi: CdiDirectory,
         locks: Locks,
-        silence: HungCardBreaker,
-        hung: Callable[[], Mapping[str, HardwareError]] = dict,
     ) -> None:
-        """`silence` is that of the keeper's cards, and `hung` gives who did not answer a moment
-        ago: nothing is served before recovery is over, so a card that hangs is waited for once, and
-        not for each claim, nor where the look at the cards has waited for it."""
         self._claim_manager = claim_manager
         self._journal = journal
         self._cdi = cdi
         self._locks = locks
-        self._silence = silence
-        self._hung = hung
 
     def run(self) -> Report:
-        """Settle every claim in the journal, then every CDI file without one.
+        """Recover every claim of the journal, then every CDI file without a record.
 
-        Raises JournalError or CdiError only when journal or directory cannot be used at all;
-        what fails for one claim is in the report.
+        Raises JournalError or CdiError where journal or directory cannot be used at all; a failure
+        of one claim is in the report.
         """
         report = Report()
-        self._silence.begin(self._hung())
-        try:
-            for uid, held in self._journal.snapshot().claims.items():
-                self._try(report, uid, partial(self._claim_manager.recover, held.owner))
-            for uid in sorted(self._cdi.claims()[1]):
-                self._try(report, uid, partial(self._sweep, uid))
-            for uid in sorted(self._claim_manager.uids_without_record()):
-                self._try(report, uid, partial(self._claim_manager.adopt_from_cdi, uid))
-        finally:
-            self._silence.end()
+        for uid, held in self._journal.snapshot().claims.items():
+            self._try(report, uid, partial(self._claim_manager.recover, held.owner))
+        for uid in sorted(self._cdi.claims()[1]):
+            self._try(report, uid, partial(self._remove_unfinished, uid))
+        for uid in sorted(self._claim_manager.uids_without_record()):
+            self._try(report, uid, partial(self._claim_manager.adopt_from_cdi, uid))
         return report
 
-    def _sweep(self, uid: str) -> Outcome:
+    def _remove_unfinished(self, uid: str) -> Outcome:
         with self._locks.claim(uid):
             self._cdi.remove_unfinished(uid)
         return Outcome.UNCHANGED
 
     def _try(self, report: Report, uid: str, step: Callable[[], Outcome]) -> None:
         try:
-            with self._silence.step():
-                outcome = step()
+            outcome = step()
         except GcuError as error:
             logger.exception("claim %s could not be recovered", uid)
             report.failed[uid] = error

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.profiles import ProfileTables
@@ -59,7 +60,11 @@ class RealWorld(World):
     def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeDriver]:
         return dict(
             all_modes(
-                drs=Drs(self.efsmi, DrsLocks(self.root / "locks", patience=20)),
+                drs=Drs(
+                    self.efsmi,
+                    DrsLocks(self.root / "locks", patience=20),
+                    breaker=HungCardBreaker(0),
+                ),
                 tables=ProfileTables(self.root / "state"),
                 journal=journal,
                 slice_count=lambda _: 6,

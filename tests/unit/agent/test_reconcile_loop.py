@@ -16,10 +16,11 @@ from dra_driver.agent.lifecycle.journal_completeness import JournalCompleteness
 from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.config.card_rules import CardRules
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.kube.api import Api
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claim import ClaimRef
-from dra_driver.model.errors import GcuError, HardwareError, JournalError
+from dra_driver.model.errors import HardwareError, JournalError
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.records import Kind, record
@@ -48,7 +49,6 @@ class LookedAt:
     def __init__(self, world: DrsWorld) -> None:
         self.latest: tuple[Card, ...] | None = ()
         self.foreign: Mapping[PciAddress, Problem] = {}
-        self.hung: Mapping[PciAddress, GcuError] = {}
         self._world = world
 
     def look(self) -> None:
@@ -303,7 +303,8 @@ def test_an_instance_made_anew_is_told(world: DrsWorld) -> None:
 
 
 def test_a_card_that_hung_a_moment_ago_is_not_waited_for(world: DrsWorld) -> None:
-    """Neither what is unfinished there, nor what may be missing: until the cards are seen again."""
+    """Neither what is unfinished there, nor what may be missing."""
+    world.breaker = HungCardBreaker(20, clock=lambda: world.now)
     rig = Rig(world)
     rig.look()
     refs = [world.api.add(instance(name, 0, 1)) for name in "ab"]
@@ -312,12 +313,12 @@ def test_a_card_that_hung_a_moment_ago_is_not_waited_for(world: DrsWorld) -> Non
     assert rig.agent.preparer.unprepare(refs[:1])[refs[0].uid] is not None
     journal = rig.agent.journal
     journal.write(record(Kind.UNPREPARE_STARTED, ClaimRef("team", "c", "uid-c"), (hold(0),)))
-    rig.cards.hung = {CARDS[0]: HardwareError("it did not end within 20 s")}
+    world.breaker.on_hung(CARDS[0], HardwareError("it did not end within 20 s"))
     world.tool.calls.clear()
     rig.look()
     assert world.tool.calls == []
     assert rig.agent.held() == {"uid-a": "unpreparing", "uid-b": "prepared"}, "c needs no tool"
-    rig.cards.hung = {}
+    world.now += 20
     rig.look()
     assert rig.agent.held() == {refs[1].uid: "prepared"}
 

@@ -1,6 +1,8 @@
-"""Who is asked again, and when."""
+"""Which calls fail at once after a hang, and for how long."""
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -8,14 +10,30 @@ from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.errors import CardBusy, CardSilent
 from dra_driver.hardware.efsmi.runner import EfsmiFailed, EfsmiHung
 from dra_driver.model.errors import HardwareError
+from dra_driver.model.pci import PciAddress
 
 HUNG = EfsmiHung("`efsmi -L` did not end within 20 s", remedy="look at the kernel log")
+CARD, OTHER = PciAddress.parse("0000:0d:00.0"), PciAddress.parse("0000:0e:00.0")
 
 
-def ask(silence: HungCardBreaker, whom: str, error: HardwareError | None = None) -> str:
-    """How it ends: the error's class, or nothing."""
+class Bench:
+    """A breaker with a cooldown of 20 s, and its clock."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.breaker = HungCardBreaker(20, clock=lambda: self.now)
+
+    def read(self, card: PciAddress | None = CARD, error: HardwareError | None = None) -> str:
+        return _end(self.breaker.read(card), error)
+
+    def change(self, error: HardwareError | None = None) -> str:
+        return _end(self.breaker.change(CARD), error)
+
+
+def _end(call: AbstractContextManager[None], error: HardwareError | None) -> str:
+    """How the call ends: the error's class, or nothing."""
     try:
-        with silence.asking(whom):
+        with call:
             if error is not None:
                 raise error
     except HardwareError as raised:
@@ -23,48 +41,54 @@ def ask(silence: HungCardBreaker, whom: str, error: HardwareError | None = None)
     return ""
 
 
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
 @pytest.mark.parametrize(
     ("error", "then"),
     [
         pytest.param(HUNG, "CardSilent", id="hung"),
         pytest.param(CardBusy("has not ended"), "CardSilent", id="an earlier call still runs"),
-        pytest.param(EfsmiFailed("ended with 1", 1), "", id="an answer, if a bad one"),
+        pytest.param(EfsmiFailed("ended with 1", 1), "", id="failed"),
+        pytest.param(None, "", id="answered"),
     ],
 )
-def test_who_did_not_answer_in_a_step_is_not_asked_in_the_next(
-    error: HardwareError, then: str
+def test_after_a_read_that_hung_calls_for_the_card_fail_at_once(
+    bench: Bench, error: HardwareError | None, then: str
 ) -> None:
-    silence = HungCardBreaker()
-    with silence.step():
-        ask(silence, "card a", error)
-        assert ask(silence, "card a") == "", "what the call did must be seen"
-    with silence.step():
-        assert ask(silence, "card a") == then
-        assert ask(silence, "card b") == ""
-    silence.end()
-    assert ask(silence, "card a") == ""
+    bench.read(error=error)
+    assert (bench.read(), bench.change()) == (then, then)
+    assert (bench.read(OTHER), bench.read(None)) == ("", "")
 
 
-def test_outside_of_steps_everybody_is_asked() -> None:
-    silence = HungCardBreaker()
-    assert ask(silence, "card a", HUNG) == "EfsmiHung"
-    assert ask(silence, "card a") == ""
+def test_after_the_cooldown_the_next_call_tries_again(bench: Bench) -> None:
+    bench.read(error=HUNG)
+    bench.now = 19.9
+    assert bench.read() == "CardSilent"
+    bench.now = 20.0
+    assert bench.read(error=HUNG) == "EfsmiHung"
+    assert bench.read() == "CardSilent"
+    bench.now = 40.0
+    assert (bench.read(), bench.read()) == ("", "")
 
 
-def test_the_error_says_what_was_seen_and_what_to_do() -> None:
-    silence = HungCardBreaker()
-    with silence.step():
-        ask(silence, "card a", HUNG)
-    with pytest.raises(CardSilent) as raised, silence.asking("card a"):
-        pytest.fail("it was asked")
-    assert str(raised.value) == f"card a is not asked again for now: {HUNG}"
+def test_what_a_change_did_that_hung_can_be_read(bench: Bench) -> None:
+    assert bench.change(HUNG) == "EfsmiHung"
+    assert bench.read() == ""
 
 
-def test_who_hung_before_is_not_asked_until_the_end() -> None:
-    silence = HungCardBreaker()
-    silence.begin({"card a": HUNG})
-    with silence.step():
-        assert ask(silence, "card a") == "CardSilent"
-        assert ask(silence, "card b") == ""
-    silence.end()
-    assert ask(silence, "card a") == ""
+def test_a_hang_that_was_seen_elsewhere_counts(bench: Bench) -> None:
+    bench.breaker.on_hung(CARD, HUNG)
+    bench.breaker.on_hung(None, HUNG)
+    assert (bench.read(), bench.read(None), bench.read(OTHER)) == ("CardSilent", "CardSilent", "")
+
+
+def test_the_error_names_the_card_the_first_error_and_its_remedy(bench: Bench) -> None:
+    bench.read(error=HUNG)
+    with pytest.raises(CardSilent) as raised, bench.breaker.read(CARD):
+        pytest.fail("the call was made")
+    assert str(CARD) in str(raised.value)
+    assert HUNG.what in str(raised.value)
+    assert raised.value.remedy == "look at the kernel log"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dra_driver.agent.slices.slice_totals import slice_total
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.profiles import ProfileTables
@@ -81,6 +82,7 @@ class DrsWorld(World):
     slices: int = SLICES
     published: int | None = None
     indexes: Callable[[PciAddress], int | None] = lambda _: None
+    breaker: HungCardBreaker = field(default_factory=lambda: HungCardBreaker(0))
 
     def __post_init__(self) -> None:
         self.cards = SimulatedCards(self.tool)
@@ -91,7 +93,7 @@ class DrsWorld(World):
     def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeDriver]:
         self.tool.effects = effects or Effects()
         locks = DrsLocks(self.root / "state" / "locks", patience=0)
-        self.drs = Drs(self.tool, locks, indexes=self.indexes, silence=self.silence)
+        self.drs = Drs(self.tool, locks, indexes=self.indexes, breaker=self.breaker)
         self.tables = ProfileTables(self.root / "state", effects=effects)
         return all_modes(
             drs=self.drs,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.node.claims.failures import TRIES
@@ -278,7 +279,7 @@ def test_a_card_that_was_reset_is_asked_again_before_its_instances_are_remade(
 def test_a_card_that_hangs_holds_a_start_up_once_and_not_for_each_claim(tmp_path: Path) -> None:
     """A call that hangs takes the whole limit (20 s), and nothing is served before recovery is
     over; after 30 s without an agent the kubelet deletes the slices of all cards."""
-    world = DrsWorld(tmp_path, tool=tool())
+    world = DrsWorld(tmp_path, tool=tool(), breaker=HungCardBreaker(20, clock=lambda: 0.0))
     agent = world.start()
     refs = [world.api.add(instance(f"c{number}", 0, 1)) for number in range(6)]
     assert errors(agent, *refs) == [""] * 6

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.hardware.breaker import EVERYBODY, card_name
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.claim import ClaimRef
 from dra_driver.node.claims.restore import Outcome
@@ -18,9 +18,25 @@ ONE, TWO = map(str, CARDS[:2])
 CLAIMS = 3
 
 
+COOLDOWN = 20.0
+
+
+def node(root: Path, **keys: Any) -> DrsWorld:
+    """Its breaker has the clock of the world."""
+    world = DrsWorld(root, tool=tool(**keys))
+    world.breaker = HungCardBreaker(COOLDOWN, clock=lambda: world.now)
+    return world
+
+
+def answer(world: DrsWorld) -> None:
+    """The card does so again, some time later."""
+    world.tool.clear_faults()
+    world.now += COOLDOWN
+
+
 def prepared(root: Path, **keys: Any) -> tuple[DrsWorld, list[ClaimRef], list[ClaimRef]]:
     """A node whose agent is down; claims on each of two cards."""
-    world = DrsWorld(root, tool=tool(**keys))
+    world = node(root, **keys)
     agent = world.start()
     on_one, on_two = (
         [world.api.add(instance(f"{name}{at}", card, 1)) for at in range(CLAIMS)]
@@ -55,14 +71,14 @@ def test_a_card_that_answers_is_recovered_beside_one_that_hangs(tmp_path: Path) 
     assert hung(world) == 1
     assert report.recovered == {ref.uid: Outcome.RECREATED for ref in on_two[1:]}
     assert report.failed == {}
-    world.tool.clear_faults()
+    answer(world)
     findings = world.reconcile(agent)
     assert findings.recovered == {ref.uid: Outcome.RECREATED for ref in on_one}
 
 
 def test_the_first_instance_is_made_beside_a_card_that_hangs(tmp_path: Path) -> None:
     """No instance was ever listed, so it is not known yet how the tool lists them."""
-    world = DrsWorld(tmp_path, tool=tool())
+    world = node(tmp_path)
     hang(world)
     agent = world.start()
     ref = world.api.add(instance("b", 1, 3))
@@ -86,7 +102,7 @@ def test_what_was_unfinished_stays_on_record_until_the_card_answers(tmp_path: Pa
     assert hung(world) == 1
     assert report.failed.keys() == {ref.uid for ref in on_one}
     assert all(agent.held()[ref.uid] == "unpreparing" for ref in on_one)
-    world.tool.clear_faults()
+    answer(world)
     world.reconcile(agent)
     assert agent.held().keys() == {ref.uid for ref in on_two}
     assert world.tool.instances(ONE) == ()
@@ -114,19 +130,20 @@ def test_a_call_of_all_cards_that_hangs_is_not_repeated(tmp_path: Path, rows: bo
     assert hung(world) == 1
     assert report.failed.keys() == {ref.uid for ref in on_one}
     assert report.recovered == {ref.uid: Outcome.RECREATED for ref in on_two}
-    world.tool.clear_faults()
+    answer(world)
     world.reconcile(agent)
     assert set(errors(agent, *on_one, *on_two)) == {""}
 
 
-def test_who_hung_in_the_look_at_the_cards_is_not_asked_in_the_recovery(tmp_path: Path) -> None:
-    """An agent serves nothing before both are over. Afterwards everybody is asked again."""
+def test_a_card_that_hung_in_the_inventory_is_not_called_in_the_recovery(tmp_path: Path) -> None:
+    """An agent serves nothing before both are over."""
     world, on_one, on_two = prepared(tmp_path)
     kept = world.tool.instances(TWO)[0]
     world.tool.set_card(TWO, instances=(kept,))
     hang(world)
     error = EfsmiHung("`efsmi -q` did not end within 20 s")
-    world.hung = {EVERYBODY: error, card_name(CARDS[0]): error}
+    world.breaker.on_hung(CARDS[0], error)
+    world.breaker.on_hung(None, error)
     agent = world.boot()
     report = agent.recover()
     assert hung(world) == 0
@@ -134,6 +151,6 @@ def test_who_hung_in_the_look_at_the_cards_is_not_asked_in_the_recovery(tmp_path
         {ref.uid: Outcome.RECREATED for ref in on_two[1:]},
         {},
     )
-    world.tool.clear_faults()
+    answer(world)
     assert set(errors(agent, *on_one)) == {""}
     assert hung(world) > 0

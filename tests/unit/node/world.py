@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.model.card import Card, DeviceNode
 from dra_driver.model.claim import ClaimRef
@@ -228,9 +227,8 @@ def hold(
 
 @dataclass
 class World:
-    """One node. `boot` starts an agent anew, as after a kill; `hung` is whom its look at the cards
-    has waited for in vain, `on_recreated` what was told of instances, `pauses` those between
-    reads that were repeated."""
+    """One node. `boot` starts an agent anew, as after a kill; `on_recreated` has the instances that
+    were reported, `pauses` those between reads that were repeated."""
 
     root: Path
     machine: Machine = field(default_factory=Machine)
@@ -241,8 +239,6 @@ class World:
     )
     failures: DeviceCircuitBreaker = field(default_factory=DeviceCircuitBreaker)
     take: Take = take_lock
-    silence: HungCardBreaker = field(default_factory=HungCardBreaker)
-    hung: dict[str, HardwareError] = field(default_factory=dict)
     on_recreated: list[RecreatedInstance] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
 
@@ -269,8 +265,6 @@ class World:
             journal=journal,
             cdi=cdi,
             locks=locks,
-            silence=self.silence,
-            hung=lambda: self.hung,
         )
         return Agent(journal, preparer, recovery, locks)
 

@@ -12,7 +12,8 @@ import pytest
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.events import EventReporter
-from dra_driver.hardware.breaker import EVERYBODY, card_name
+from dra_driver.hardware.breaker import HungCardBreaker
+from dra_driver.hardware.drs.errors import CardSilent
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
@@ -23,6 +24,7 @@ from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.agent.recorder import ListRecorder
 from tests.unit.hardware.doctored import DoctoredEfsmi, Edit
 
+COOLDOWN = 20.0
 FIRST, SECOND = (PciAddress.parse(f"0000:{bus}:00.0") for bus in ("0d", "0e"))
 
 
@@ -41,11 +43,13 @@ class Watched:
         self.changes = 0
         self.now = 0.0
         sysfs = Sysfs(root)
+        self.breaker = HungCardBreaker(COOLDOWN, clock=lambda: self.now)
         self.cards = CardCache(
             Machine(sysfs, self.efsmi),
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
+            breaker=self.breaker,
             on_change=self._changed,
             card_events=CardEvents(EventReporter(self.recorder, "n1"), clock=lambda: self.now),
             clock=lambda: self.now,
@@ -57,6 +61,16 @@ class Watched:
             str(card.address): [problem.value for problem in card.problems]
             for card in self.cards.latest or ()
         }
+
+    def silent(self) -> list[PciAddress | None]:
+        """The cards for which calls fail at once; None is for calls for all cards."""
+        found: list[PciAddress | None] = []
+        for card in (None, FIRST, SECOND):
+            try:
+                self.breaker.check(card)
+            except CardSilent:
+                found.append(card)
+        return found
 
     def looks_in(self, seconds: int) -> int:
         """How many full looks there are in that time, with a tick every 5 s."""
@@ -98,22 +112,22 @@ def test_an_idle_machine_is_looked_at_at_the_interval(watched: Watched) -> None:
     assert watched.looks_in(600) == 10
 
 
-def test_who_let_a_look_wait_is_known_for_what_comes_next(watched: Watched) -> None:
+def test_calls_for_a_card_that_hung_fail_at_once_after_the_inventory(watched: Watched) -> None:
     def hangs(_: str) -> str:
         raise EfsmiHung("it did not end within 20 s")
 
     of_second = ("-q --json-format", "-i 1 -q --json-format", "-i 1 -q")
     watched.edits |= dict.fromkeys(of_second, hangs)
     watched.cards.refresh()
-    assert set(watched.cards.hung) == {SECOND}
-    assert set(watched.cards.hung_calls()) == {EVERYBODY, card_name(SECOND)}
+    assert watched.silent() == [None, SECOND]
+    watched.now += COOLDOWN
     watched.edits |= {"-i 0 -q --json-format": hangs}
     watched.cards.refresh()
-    assert set(watched.cards.hung_calls()) == {EVERYBODY}, "it is the tool"
+    assert watched.silent() == [None], "it is the tool"
+    watched.now += COOLDOWN
     watched.edits.clear()
     watched.cards.refresh()
-    watched.cards.refresh()
-    assert watched.cards.hung_calls() == {}
+    assert watched.silent() == []
 
 
 def test_a_change_of_the_bus_is_seen_at_the_next_tick(watched: Watched) -> None:

@@ -11,6 +11,7 @@ from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.dra.device_health import DeviceHealths
 from dra_driver.agent.events import EventReporter
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kubelet_api.dra.health import Health
@@ -50,6 +51,7 @@ class World:
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
+            breaker=HungCardBreaker(0),
             on_change=lambda: None,
             card_events=CardEvents(EventReporter(ListRecorder(), "node")),
             clock=lambda: self.now,

@@ -14,6 +14,7 @@ from dra_driver.agent.events import EventReporter
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.config.card_rules import load_card_rules
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
@@ -41,6 +42,7 @@ class Offering:
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
+            breaker=HungCardBreaker(0),
             on_change=lambda: None,
             card_events=CardEvents(EventReporter(ListRecorder(), "n1")),
         )

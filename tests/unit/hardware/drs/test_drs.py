@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.errors import (
     CardGone,
@@ -41,7 +42,7 @@ P3 = Profile("3g.20gb", 1, 2, 20580, 12)
 
 
 def drs(tool: MemoryEfsmi, root: Path) -> Drs:
-    return Drs(tool, DrsLocks(root, patience=0))
+    return Drs(tool, DrsLocks(root, patience=0), breaker=HungCardBreaker(0))
 
 
 def switched_on(tool: MemoryEfsmi, root: Path) -> Drs:
@@ -225,7 +226,7 @@ def test_a_hang_that_outlives_its_caller_keeps_the_card(tmp_path: Path) -> None:
         {"cards": [{"bdf": ONE, "model": "S60"}]}, tmp_path / "m", plain_device_files=True
     )
     tool = Efsmi(machine.efsmi_path, timeout=20, effects=Effects())
-    card = Drs(tool, DrsLocks(tmp_path / "locks", patience=20))
+    card = Drs(tool, DrsLocks(tmp_path / "locks", patience=20), breaker=HungCardBreaker(0))
     card.switch_on(CARD)
     machine.set_machine(delaysMs={"create-instance": 300})
     with DrsLocks(tmp_path / "locks", patience=0).alone(CARD) as lock:
@@ -255,7 +256,9 @@ def test_a_card_that_hangs_keeps_no_other_from_being_found(tmp_path: Path) -> No
     asked_for_all = drs(tool, tmp_path)
     with pytest.raises(EfsmiHung):
         asked_for_all.instances(CARD)
-    told = Drs(tool, DrsLocks(tmp_path, patience=0), indexes={CARD: 1}.get)
+    told = Drs(
+        tool, DrsLocks(tmp_path, patience=0), breaker=HungCardBreaker(0), indexes={CARD: 1}.get
+    )
     assert len(told.instances(CARD)) == 1
 
 
@@ -265,7 +268,9 @@ def test_a_card_without_instances_is_known_beside_one_that_hangs(
     """The summary is of all cards; both lists of the one card tell of none."""
     tool = MemoryEfsmi.of(ONE, TWO)
     tool.set_fault("card-hangs", card=TWO)
-    told = Drs(tool, DrsLocks(tmp_path, patience=0), indexes={CARD: 1}.get)
+    told = Drs(
+        tool, DrsLocks(tmp_path, patience=0), breaker=HungCardBreaker(0), indexes={CARD: 1}.get
+    )
     assert told.instances(CARD) == ()
     ask = tool.run
 
@@ -282,5 +287,7 @@ def test_a_card_without_instances_is_known_beside_one_that_hangs(
 def test_a_probable_index_that_is_another_cards_is_noticed(tmp_path: Path) -> None:
     tool = MemoryEfsmi.of(ONE, TWO)
     tool.set_card(ONE, instances=(There(1, "1g.6gb", "u", (0,)),), virtualization="DRS")
-    told = Drs(tool, DrsLocks(tmp_path, patience=0), indexes={CARD: 0}.get)
+    told = Drs(
+        tool, DrsLocks(tmp_path, patience=0), breaker=HungCardBreaker(0), indexes={CARD: 0}.get
+    )
     assert [each.uuid for each in told.instances(CARD)] == ["u"]
