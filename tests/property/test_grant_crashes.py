@@ -34,9 +34,9 @@ def allocate(world: PluginWorld, agent: Agent, mode: Mode) -> None:
 def release(world: PluginWorld, agent: Agent, mode: Mode) -> None:
     """The kubelet knows of the other container only."""
     world.recorded = [frozenset(OTHER)]
-    releaser = world.releaser(agent)
-    releaser.run_once()
-    releaser.run_once()
+    garbage_collector = world.garbage_collector(agent)
+    garbage_collector.run_once()
+    garbage_collector.run_once()
 
 
 def replace(world: PluginWorld, agent: Agent, mode: Mode) -> None:
