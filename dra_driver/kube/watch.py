@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from dra_driver.kube.api import Api, Change, Listing, Watch
@@ -16,6 +16,7 @@ from dra_driver.model.claim import Object
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.collection import no_collection
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class Reflector(Background):
         streamed: bool = False,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         super().__init__(f"reflector-{resource.plural}", wait=wait, interrupt=self._end_watch)
         self._api = api

@@ -6,6 +6,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from dra_driver.util.hooks import OnChange
+
 # Sleeps for so many seconds; True when the part was stopped meanwhile.
 Wait = Callable[[float], bool]
 
@@ -18,7 +20,7 @@ class Background(ABC):
     """
 
     def __init__(
-        self, name: str, *, wait: Wait | None = None, interrupt: Callable[[], None] | None = None
+        self, name: str, *, wait: Wait | None = None, interrupt: OnChange | None = None
     ) -> None:
         self._stopped = threading.Event()
         self._wait = wait or self._stopped.wait

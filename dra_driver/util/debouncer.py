@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+
+from dra_driver.util.hooks import Clock, OnChange
 
 
 class Debouncer:
@@ -13,11 +14,11 @@ class Debouncer:
 
     def __init__(
         self,
-        act: Callable[[], None],
+        act: OnChange,
         *,
         delay: float,
         longest: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._act = act
         self._delay = delay

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from dra_driver.agent.sources import CardSource, LedgerSource
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import Invalid, KubeError, NotFound, TooManyRequests, Unavailable
+from dra_driver.kube.events import Now
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.card import Card
 from dra_driver.model.claim import ClaimRef, Object, allocation
@@ -95,7 +96,7 @@ class ClaimStatuses(Background):
         waiting: Callable[[], Mapping[str, Waiting]] = dict,
         on_rejected: OnStatusRejected = lambda _claim, _note: None,
         backoff: Backoff | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Now = lambda: datetime.now(UTC),
         clock: Clock = time.monotonic,
         wait: Wait | None = None,
     ) -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 
 from dra_driver.agent.events import NOT_SERVING, SERVING, EventReporter
+from dra_driver.telemetry.probes import Check
 from dra_driver.util.background import Background
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
 _CHECK_EVERY = 2.0
-
-
-ReadinessCheck = Callable[[], str | None]
-"""Why the node does not serve GCUs right now; None if it serves them."""
 
 
 class ReadinessReporter(Background):
@@ -28,7 +24,7 @@ class ReadinessReporter(Background):
 
     def __init__(
         self,
-        ready: ReadinessCheck,
+        ready: Check,
         event_reporter: EventReporter,
         *,
         patience: float = 15.0,
