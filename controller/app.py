@@ -134,10 +134,14 @@ class Controller:
         registry: CollectorRegistry,
         *,
         identity: str,
+        on_restored: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = _now,
     ) -> None:
-        fence = Fence()
+        """`on_restored` is called when the process must restart: etcd was restored from a backup,
+        and the caches are newer than what the server has."""
+        self._restart = on_restored
+        self._fence = fence = Fence()
         self._events = EventQueue(clock)
         self._recorder = EventRecorder(
             api,
@@ -180,7 +184,9 @@ class Controller:
         handler = ResourceEventHandler(self._events, resource)
         if resource is DEVICE_TAINT_RULES:
             versions = (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2)
-            return OptionalReflector(api, versions, handler, decoder=decoder)
+            return OptionalReflector(
+                api, versions, handler, decoder=decoder, on_restored=self._on_restored
+            )
         labels, fields = _LABELS.get(resource, ""), _FIELDS.get(resource, "")
         return Reflector(
             api,
@@ -190,7 +196,12 @@ class Controller:
             field_selector=fields,
             decoder=decoder,
             streamed=True,
+            on_restored=self._on_restored,
         )
+
+    def _on_restored(self) -> None:
+        self._fence.close()  # decisions on caches from before the restore are not written
+        self._restart()
 
     def start(self) -> None:
         """Start all threads; returns at once."""

@@ -54,7 +54,9 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     identity = settings.pod_name or socket.gethostname()
-    controller = front_of(settings, api)(settings, api, registry, identity=identity)
+    controller = front_of(settings, api)(
+        settings, api, registry, identity=identity, on_restored=stop.set
+    )
     webhook = webhook_of(settings, api, registry, identity=identity)
     probes = ProbeServer(
         settings.http_port,

@@ -73,9 +73,13 @@ class Extender:
         registry: CollectorRegistry,
         *,
         identity: str,
+        on_restored: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
+        """`on_restored` is called when the process must restart: etcd was restored from a backup,
+        and the caches are newer than what the server has."""
+        self._restart = on_restored
         self._api = api
         self._fence = Fence()
         self._term = ""
@@ -121,6 +125,7 @@ class Extender:
             now=lambda: now_ns() / 1e9,
         )
         self._annotator = AssignmentAnnotator(fenced_api, self._cards, clock=clock)
+        nodes = NodeHandler(self._cache, self._lock, self._annotator)
         pods = PodHandler(
             self._cache,
             self._lock,
@@ -129,8 +134,8 @@ class Extender:
             self._admission_backoff,
         )
         self._reflectors = [
-            Reflector(api, NODES, NodeHandler(self._cache, self._lock, self._annotator)),
-            Reflector(api, PODS, pods),
+            Reflector(api, NODES, nodes, on_restored=self._on_restored),
+            Reflector(api, PODS, pods, on_restored=self._on_restored),
         ]
         self._stopped = threading.Event()
         self._elector = LeaderElector(
@@ -226,6 +231,10 @@ class Extender:
 
     def _is_synced(self) -> bool:
         return all(each.synced.is_set() for each in self._reflectors)
+
+    def _on_restored(self) -> None:
+        self._fence.close()  # decisions on caches from before the restore are not written
+        self._restart()
 
     def _fits(self, pod: Object, nodes: Collection[str] | None) -> bool:
         with self._lock:

@@ -11,7 +11,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound
 from dra_driver.kube.resources import Resource
-from dra_driver.kube.watch import Handler, Reflector
+from dra_driver.kube.watch import Handler, OnRestored, Reflector, ignore_restored
 from dra_driver.util.background import Wait
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
@@ -38,12 +38,20 @@ class OptionalReflector(Reflector):
         handler: Handler,
         *,
         decoder: Decoder = WHOLE,
+        on_restored: OnRestored = ignore_restored,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         super().__init__(
-            api, versions[0], handler, decoder=decoder, backoff=backoff, wait=wait, clock=clock
+            api,
+            versions[0],
+            handler,
+            decoder=decoder,
+            on_restored=on_restored,
+            backoff=backoff,
+            wait=wait,
+            clock=clock,
         )
         self._versions = versions
         self._refusal = ""  # the last one for which the handler got an empty list

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dra_driver.kube.api import Api, Change, Listing, Watch
@@ -20,10 +21,19 @@ from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
+# The server ends a watch after this time, or up to twice as long: those that began together, as
+# when the server was away, do not end together.
 _WATCH_SECONDS = 300.0
 _STREAM_SECONDS = 60.0  # for a whole list; pages take the place of a stream that lasts longer
 _NO_WATCH_LIST = frozenset({400, 422})  # HTTP; the server does not allow such a request
 _SHORT_WATCH = 1.0  # seconds; a watch that ended sooner without an event counts as a failure
+# Seconds without an answer after which the server may have another history: etcd was restored from
+# a backup, and counts on from an older version. A watch from our version would be served, and stay
+# silent until the server's version has passed ours (1.36.3, `Cacher.Watch`).
+_LIST_AGAIN_AFTER = 10.0
+# No cluster writes so many versions between two lists. `etcdutl snapshot restore --bump-revision`
+# adds 10^9 where it is used as etcd's page on recovery says.
+_BUMPED = 10**8
 
 
 class Handler(Protocol):
@@ -36,16 +46,29 @@ class Handler(Protocol):
         """One object was ADDED, MODIFIED or DELETED (then `obj` is its last state)."""
 
 
+class OnRestored(Protocol):
+    """Called when the server's history went back. Neither raises nor waits."""
+
+    def __call__(self) -> None: ...
+
+
+def ignore_restored() -> None:
+    """For handlers that compare no versions."""
+
+
 class Reflector(Background):
-    """Lists, then watches from there; lists again only when the server no longer has the
-    resourceVersion (410). After every failure it waits, longer each time, so that a refusing
-    server sees a bounded number of requests; only a watch that worked resets the delay.
+    """Lists, then watches from there; lists again when the server no longer has the
+    resourceVersion (410), or did not answer for ten seconds. After every failure it waits, longer
+    each time, so that a refusing server sees a bounded number of requests; only a watch that worked
+    resets the delay.
 
     `synced` is set once the first list was delivered; `problem` is why nothing is followed right
     now, None while a watch is open. `wait(seconds)` sleeps, and returns True when the reflector
-    was stopped; `clock` is monotonic seconds. The handler receives objects as `decoder` returns
-    them. A `streamed` list is one stream (WatchList) where the server has that, else it comes in
-    pages.
+    was stopped; `clock` is monotonic seconds, `draw` gives numbers in [0, 1). The handler receives
+    objects as `decoder` returns them. `on_restored` is called when the server's history went back,
+    as after a restore of etcd, before the handler receives the list that shows it: whoever compares
+    versions must start anew. A `streamed` list is one stream (WatchList) where the server has that,
+    else it comes in pages.
     """
 
     def __init__(
@@ -59,9 +82,11 @@ class Reflector(Background):
         field_selector: str = "",
         decoder: Decoder = WHOLE,
         streamed: bool = False,
+        on_restored: OnRestored = ignore_restored,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
         clock: Clock = time.monotonic,
+        draw: Callable[[], float] = random.random,
     ) -> None:
         super().__init__(f"reflector-{resource.plural}", wait=wait, interrupt=self._end_watch)
         self._api = api
@@ -72,10 +97,14 @@ class Reflector(Background):
         self._field_selector = field_selector
         self._decoder = decoder
         self._streamed = streamed
+        self._on_restored = on_restored
         self._backoff = backoff or Backoff()
         self._clock = clock
+        self._draw = draw
+        self._silent_since: float | None = None
         self._watch: Watch | None = None
         self._version = ""  # from where the next watch goes on; empty: list first
+        self._newest = 0  # the last version that the server gave
         self.synced = threading.Event()
         self.problem: str | None = None
 
@@ -84,7 +113,7 @@ class Reflector(Background):
         while not self._stopped.is_set():
             least = 0.0
             try:
-                if not self._version:
+                if not self._version or self._was_silent():
                     self._list()
                 if self._follow():
                     continue
@@ -99,7 +128,14 @@ class Reflector(Background):
         """A list or a watch failed. Returns the least number of seconds to wait."""
         self.problem = f"cannot follow {self._resource.plural}: {error}"
         logger.warning("%s", self.problem)
+        if isinstance(error, Unavailable) and self._silent_since is None:
+            self._silent_since = self._clock()
         return error.retry_after if isinstance(error, TooManyRequests) else 0.0
+
+    def _was_silent(self) -> bool:
+        """Whether the server has not answered for so long that its history may be another one."""
+        since = self._silent_since
+        return since is not None and self._clock() - since >= _LIST_AGAIN_AFTER
 
     def _end_watch(self) -> None:
         watch = self._watch
@@ -117,9 +153,23 @@ class Reflector(Background):
                     field_selector=self._field_selector,
                     decoder=self._decoder,
                 )
+            self._take_version(listing.resource_version)
             self._handler.on_replace(listing.items)
-        self._version = listing.resource_version
+        self._silent_since = None
         self.synced.set()
+
+    def _take_version(self, version: str) -> None:
+        """Go on from the version of a list. A list is never older than what the server gave before
+        (it is read from etcd, or from a cache that has caught up with etcd)."""
+        if self._newest and not self._newest <= int(version) < self._newest + _BUMPED:
+            logger.warning(
+                "etcd was restored from a backup: %s went from version %d to %s",
+                self._resource.plural,
+                self._newest,
+                version,
+            )
+            self._on_restored()
+        self._version, self._newest = version, int(version)
 
     def _stream(self) -> Listing | None:
         """The list as a stream (WatchList), which the server sends from its watch cache; None
@@ -165,7 +215,9 @@ class Reflector(Background):
         """Watch until the server ends it; False where that was at once and without an event."""
         begun = self._clock()
         seen = False
-        self._watch = watch = self._open(self._version, _WATCH_SECONDS)
+        seconds = _WATCH_SECONDS * (1.0 + self._draw())
+        self._watch = watch = self._open(self._version, seconds)
+        self._silent_since = None
         self.problem = None
         try:
             if self._stopped.is_set():  # stop() may have come before there was a watch to close
@@ -174,6 +226,7 @@ class Reflector(Background):
                 if event.change is not Change.BOOKMARK:
                     self._handler.on_event(event.change, event.object)
                 self._version = event.object["metadata"]["resourceVersion"]
+                self._newest = int(self._version)
                 if not seen:
                     seen = True
                     self._backoff.reset()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -16,13 +14,12 @@ from dra_driver.agent.slices.slice_watcher import own_slices
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import EVENTS, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
-from dra_driver.simulator.machine import SimulatedMachine
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.agent_node import Place, register
 from tests.control_plane.driver import Driver
 from tests.control_plane.objects import claim
 from tests.control_plane.program_process import ProgramProcess
@@ -34,41 +31,6 @@ pytestmark = pytest.mark.control_plane
 CARDS = ("0000:0d:00.0", "0000:0e:00.0")
 
 
-@dataclass(frozen=True)
-class Place:
-    """A Node object, a simulated machine for it, and the folders of a kubelet that is played."""
-
-    node: str
-    root: Path
-    machine: SimulatedMachine
-    kubeconfig: Path
-
-    @property
-    def sockets(self) -> Sockets:
-        return Sockets.of(self.root / "kubelet")
-
-    @property
-    def settings(self) -> dict[str, object]:
-        return {
-            "node_name": self.node,
-            "host_root": self.machine.root,
-            "efsmi_path": str(self.machine.efsmi_path),
-            "mode": "dra",  # no kubelet of the node says its version
-            "kubelet_root": self.root / "kubelet",
-            "cdi_dir": self.root / "cdi",
-        }
-
-    def process(self) -> ProgramProcess:
-        flags = [f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()]
-        return ProgramProcess(
-            "dra_driver.agent.main",
-            self.root / "agent.log",
-            f"--kubeconfig={self.kubeconfig}",
-            "--probe-port=0",
-            *flags,
-        )
-
-
 @pytest.fixture
 def place(
     control_plane: Cluster,
@@ -76,20 +38,11 @@ def place(
     api: Client,
     short_folder: Path,
 ) -> Iterator[Place]:
-    name = f"served-{secrets.token_hex(3)}"
-    control_plane.add_node_object(name)
-    root = short_folder
-    for folder in ("plugins", "plugins_registry"):
-        (root / "kubelet" / folder).mkdir(parents=True)
-    described = [{"bdf": bdf, "model": "S60"} for bdf in CARDS]
-    machine = SimulatedMachine.create(
-        {"cards": described}, root / "machine", plain_device_files=True
-    )
-    kubeconfig = driver.kubeconfig("agent", root / "kubeconfig", node=name)
-    yield Place(name, root, machine, kubeconfig)
-    for each in api.list(RESOURCE_SLICES, field_selector=own_slices(name)).items:
+    found = Place.make(control_plane, driver, short_folder, CARDS)
+    yield found
+    for each in api.list(RESOURCE_SLICES, field_selector=own_slices(found.node)).items:
         api.delete(RESOURCE_SLICES, each["metadata"]["name"])
-    api.delete(NODES, name)
+    api.delete(NODES, found.node)
 
 
 @pytest.fixture
@@ -104,19 +57,6 @@ def start(place: Place) -> Iterator[Callable[[], ProgramProcess]]:
     for process in started:
         process.end()
     print((place.root / "agent.log").read_text())  # shown by pytest when the test failed
-
-
-def register(place: Place, process: ProgramProcess) -> None:
-    """Play the kubelet, and wait until the agent is ready."""
-    registration = place.sockets.registration
-    wait_until(registration.exists, PATIENCE, "the registration socket", seen=process.log)
-    fake_kubelet.notify(registration, registered=True)
-    wait_until(
-        lambda: process.probe("/readyz") == (200, "ok"),
-        PATIENCE,
-        "the agent ready",
-        seen=lambda: process.probe("/readyz")[1],
-    )
 
 
 def slices(api: Client, place: Place) -> tuple[Object, ...]:

@@ -86,7 +86,8 @@ class ServingModeSelector:
         Node does not say which kubelet it has."""
         if self.fixed is not None:
             return self.fixed
-        missing = self._missing_in_server()
+        server = self._api.server_version()
+        missing = self._missing_in_server(server)
         if self._mode == "device-plugin":
             return ServingDecision(
                 ServingMode.DEVICE_PLUGIN, "mode is set to device-plugin", has_dra=not missing
@@ -97,14 +98,12 @@ class ServingModeSelector:
         if (kubelet.major, kubelet.minor) < OLDEST:
             reason = f"the kubelet is {kubelet}, and DRA is used from {_text(OLDEST)} on"
             return ServingDecision(ServingMode.DEVICE_PLUGIN, reason, has_dra=True)
-        server = self._api.server_version()
         return ServingDecision(
             ServingMode.DRA, f"the server is {server}, the kubelet {kubelet}", has_dra=True
         )
 
-    def _missing_in_server(self) -> str:
+    def _missing_in_server(self, version: ServerVersion) -> str:
         """Why the API server cannot serve DRA; empty if it can."""
-        version = self._api.server_version()
         if (version.major, version.minor) < OLDEST:
             return f"the server is {version}, and DRA is used from {_text(OLDEST)} on"
         try:

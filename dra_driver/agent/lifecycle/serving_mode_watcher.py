@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable
 from typing import Protocol
 
@@ -12,6 +13,8 @@ from dra_driver.util.background import Background, Wait
 
 logger = logging.getLogger(__name__)
 
+# Seconds between two checks, or up to twice as long: the agents of all nodes may have started
+# together, and must not ask together.
 _CHECK_EVERY = 300.0
 
 
@@ -29,12 +32,19 @@ class ServingModeWatcher(Background):
     """Calls `choose` every five minutes in its own thread, until it decides for another mode."""
 
     def __init__(
-        self, choose: Choose, on_decision: OnDecision, *, wait: Wait | None = None
+        self,
+        choose: Choose,
+        on_decision: OnDecision,
+        *,
+        wait: Wait | None = None,
+        draw: Callable[[], float] = random.random,
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the watcher was stopped."""
+        """`wait(seconds)` sleeps, and returns True when the watcher was stopped; `draw` gives
+        numbers in [0, 1)."""
         super().__init__("serving-mode", wait=wait)
         self._choose = choose
         self._on_decision = on_decision
+        self._draw = draw
         self._present: ServingDecision | None = None
 
     def follow(self, present: ServingDecision) -> None:
@@ -48,7 +58,7 @@ class ServingModeWatcher(Background):
 
     def run(self) -> None:
         """The thread's work."""
-        while not self._wait(_CHECK_EVERY):
+        while not self._wait(_CHECK_EVERY * (1.0 + self._draw())):
             try:
                 decision = self._choose()
             except GcuError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
@@ -17,7 +19,7 @@ from dra_driver.kube.errors import (
     TooManyRequests,
     Unavailable,
 )
-from dra_driver.kube.resources import PODS
+from dra_driver.kube.resources import PODS, Resource
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claim import Object
 from dra_driver.util.backoff import Backoff
@@ -55,13 +57,21 @@ class Time:
         return False
 
 
-def run(api: FakeApi, told: Told, *, budget: float, streamed: bool = False) -> Time:
+def run(
+    api: FakeApi,
+    told: Told,
+    *,
+    budget: float,
+    streamed: bool = False,
+    on_restored: Callable[[], None] = lambda: None,
+) -> Time:
     time = Time(budget)
     reflector = Reflector(
         cast("Api", api),
         PODS,
         told,
         streamed=streamed,
+        on_restored=on_restored,
         backoff=Backoff(first=0.5, longest=30.0, draw=lambda: 0.0),
         wait=time.wait,
         clock=lambda: time.now,
@@ -148,6 +158,101 @@ def test_a_broken_watch_goes_on_from_the_last_event_without_a_list() -> None:
     api = FakeApi(listing, scripted(FakeWatch([added("a", 11)], Unavailable("reset by peer"))))
     run(api, Told(), budget=0.9)
     assert api.calls == ["list", "watch 10", "watch 11"]
+
+
+def test_after_ten_seconds_without_a_server_it_lists_again() -> None:
+    """etcd may have been restored from a backup: the watch of version 11 would be silent."""
+    told = Told()
+    silence = [Unavailable("connection refused")] * 4
+    answers = scripted(FakeWatch([added("b", 11)], Unavailable("reset")), *silence, FakeWatch([]))
+    lists = iter([listing("a"), listing("a", "z", version=5)])
+    api = FakeApi(lambda: next(lists), answers)
+    restored = partial(told.lines.append, "restored")
+    # Refused after 0.5, 1.5, 3.5 and 7.5 s.
+    run(api, told, budget=16.0, on_restored=restored)
+    assert api.calls == ["list", "watch 10", *["watch 11"] * 4, "list", "watch 5"]
+    assert told.lines == ["replace a", "ADDED b", "restored", "replace a z"]
+
+
+@pytest.mark.parametrize(
+    ("version", "restored"), [(10, True), (11, False), (99_000_000, False), (1_000_000_010, True)]
+)
+def test_a_list_shows_that_etcd_was_restored(version: int, restored: bool) -> None:
+    """Its version is older than what the server gave before, or bumped."""
+    told = Told()
+    answers = scripted(FakeWatch([bookmark(11)], Gone("compacted")))
+    lists = iter([listing("a"), listing("a", version=version)])
+    api = FakeApi(lambda: next(lists), answers)
+    run(api, told, budget=1.0, on_restored=partial(told.lines.append, "restored"))
+    assert told.lines == ["replace a", *["restored"] * restored, "replace a"]
+
+
+class Fleet:
+    """One reflector for each of many agents, that all began together; time only passes by waiting
+    and by watching."""
+
+    def __init__(self, away: tuple[float, float]) -> None:
+        self.away = away
+        self.now = 0.0
+        self.asked: list[float] = []  # when a watch was opened
+
+    def follow(self, agent: int, budget: float) -> None:
+        """All that one agent does in `budget` seconds."""
+        self.now = 0.0
+        rng = random.Random(agent)
+        reflector = Reflector(
+            cast("Api", self),
+            PODS,
+            Told(),
+            backoff=Backoff(draw=rng.random),
+            wait=self._wait,
+            clock=lambda: self.now,
+            draw=rng.random,
+        )
+        self._budget, self._stop = budget, partial(reflector.stop, 0)
+        reflector.run()
+
+    def list(self, resource: Resource, **_: object) -> Listing:
+        self._check()
+        return listing()
+
+    def watch(self, resource: Resource, *, timeout: float, **_: object) -> FakeWatch:
+        self._check()
+        self.asked.append(self.now)
+        begun, (away, _back) = self.now, self.away
+        self._wait(timeout if self.now > away else min(timeout, away - self.now))
+        return FakeWatch([bookmark(11)] if self.now > begun else [])
+
+    def busiest(self, since: float, until: float, seconds: float) -> float:
+        """The largest share of what was asked for then that came within so many seconds."""
+        asked = sorted(each for each in self.asked if since <= each < until)
+        counts = [bisect_left(asked, each + seconds) - at for at, each in enumerate(asked)]
+        return max(counts) / len(asked)
+
+    def _check(self) -> None:
+        if self.away[0] <= self.now < self.away[1]:
+            raise Unavailable("connection refused")
+
+    def _wait(self, seconds: float) -> bool:
+        self.now += seconds
+        if self.now >= self._budget:
+            self._stop()
+            return True
+        return False
+
+
+def test_many_agents_spread_what_they_ask_for() -> None:
+    """Whoever began together: after an hour without a server nobody asks together, and later on
+    the watches do not end together."""
+    back = 1000.0 + 3600.0
+    fleet = Fleet(away=(1000.0, back))
+    for agent in range(100):
+        fleet.follow(agent, back + 4000.0)
+    assert fleet.busiest(0.0, 1.0, 1.0) == 1.0
+    assert fleet.busiest(back, back + 31.0, 1.0) < 0.12
+    assert fleet.busiest(back + 600.0, back + 1200.0, 10.0) < 0.12
+    rate = sum(back + 600.0 <= each < back + 3600.0 for each in fleet.asked) / 100 / 50.0
+    assert 0.1 <= rate <= 0.2  # a minute of one agent
 
 
 def refuse(error: KubeError) -> Callable[[], Listing]:

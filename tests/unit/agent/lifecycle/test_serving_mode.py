@@ -144,3 +144,16 @@ def test_a_change_of_the_way_is_told(
     answers: list[ServingDecision | GcuError], told: list[ServingDecision]
 ) -> None:
     assert play(*answers) == told
+
+
+def test_agents_that_began_together_do_not_ask_together() -> None:
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        return len(waits) > 1
+
+    draws = iter([0.0, 0.5])
+    watch = ServingModeWatcher(lambda: STILL, lambda _: None, wait=wait, draw=lambda: next(draws))
+    watch.run()
+    assert waits == [300.0, 450.0]
