@@ -30,6 +30,7 @@ from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
 from controller.reconcile.worker import Worker
 from controller.settings import ControllerSettings
+from controller.slice_cleaner import SliceCleaner
 from controller.write.dispatcher import WriteDispatcher
 from controller.write.writer import Writer
 from dra_driver.kube.api import Api
@@ -179,6 +180,11 @@ class Controller:
         )
         known = decoders()
         self._reflectors = [self._reflector(api, each, known[each]) for each in WATCHED]
+        self._cleaner = (
+            SliceCleaner(api, fence, namespace=settings.lease_namespace, clock=clock)
+            if settings.slice_form == "hidden"
+            else None
+        )
 
     def _reflector(self, api: Api, resource: Resource, decoder: Decoder) -> Reflector:
         handler = ResourceEventHandler(self._events, resource)
@@ -210,6 +216,8 @@ class Controller:
         for reflector in self._reflectors:
             reflector.start()
         self._elector.start()
+        if self._cleaner is not None:
+            self._cleaner.start()
 
     def stop(self, within: float = _END) -> None:
         """Finish the writes in flight, then give the lease back, in all within so many seconds.
@@ -217,6 +225,8 @@ class Controller:
         If a write has not ended by then, the lease expires instead: no other replica leads while
         that write may still arrive."""
         deadline = Deadline(within)
+        if self._cleaner is not None:
+            self._cleaner.stop(deadline.left())
         self._worker.stop(deadline.left())
         written = self._dispatcher.stop(deadline.left())
         self._elector.stop(deadline.left(), give_back=written)
@@ -238,5 +248,6 @@ class Controller:
             "the leader election": self._elector.is_alive(),
             "a watch": all(reflector.is_alive() for reflector in self._reflectors),
             "the writer of events": self._recorder.is_alive(),
+            "the cleaner of hidden slices": self._cleaner is None or self._cleaner.is_alive(),
         }
         return next((f"{name} ended" for name, is_alive in threads.items() if not is_alive), None)

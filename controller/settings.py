@@ -78,6 +78,11 @@ class ControllerSettings(Settings):
         description="Whether the webhook removes the node selector enflame.com/gcushare=true "
         "from pods whose limits become a claim.",
     )
+    slice_form: Literal["visible", "hidden"] = Field(
+        "visible",
+        description="Form of the ResourceSlices that the agents publish. hidden: those of nodes "
+        "without an agent are deleted.",
+    )
     allocator: Literal["controller"] = Field(
         "controller",
         description="Who allocates: this controller is the only choice of this version.",

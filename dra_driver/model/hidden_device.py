@@ -8,6 +8,7 @@ attributes there, and the other two follow from the device's type.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -26,6 +27,17 @@ _TAINTS: Final = {
 }
 """The attribute for each taint: a string of the taint's values with commas between them, or true
 where the taint has no value. Effects are left out: servers that need hidden slices evict nobody."""
+
+
+def hidden_name(node: str, index: int) -> str:
+    """``<node>-gcu.enflame.com-hidden-000``: the agent watches hidden slices by these names,
+    because no field selector finds the slices of a node that they do not name. A node name too long
+    for that is cut, and a hash makes it unique."""
+    suffix = f"-{names.DRIVER}-hidden-{index:03d}"
+    if len(node) + len(suffix) > _LONGEST_NAME:
+        digest = hashlib.sha256(node.encode()).hexdigest()[:8]
+        node = f"{node[: _LONGEST_NAME - len(suffix) - 9].rstrip('.-')}-{digest}"
+    return f"{node}{suffix}"
 
 
 def hide(device: Mapping[str, Any]) -> Object:
@@ -75,6 +87,7 @@ def reveal_taints(entry: Mapping[str, Any]) -> Object:
 
 
 _DROPPED: Final = ("taints", "allowMultipleAllocations")
+_LONGEST_NAME: Final = 253  # of a Kubernetes object
 
 
 def _attribute(values: list[str]) -> Object:

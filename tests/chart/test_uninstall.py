@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load, variable
 from dra_driver.model.claim import Object
@@ -94,3 +96,42 @@ def test_the_controllers_lease_goes_last(helm: Helm) -> None:
     assert lease["kind"] == "Lease"
     assert lease["metadata"]["name"] == ControllerSettings().lease_name
     assert _annotations(lease)[POLICY] == "before-hook-creation,hook-succeeded"
+
+
+SLICES = "gcu-dra-driver-uninstall-slices"
+
+
+@pytest.mark.parametrize(
+    ("values", "version", "has_it"),
+    [
+        ({}, "1.34.4", True),
+        ({}, "1.36.3", False),
+        ({"sliceForm": "hidden"}, "1.36.3", True),
+        ({}, "1.30.14", False),
+    ],
+    ids=["hidden", "visible", "chosen", "no DRA"],
+)
+def test_hidden_slices_are_deleted_in_the_end(
+    helm: Helm, values: Values, version: str, has_it: bool
+) -> None:
+    rendered = helm.render(values, f"--kube-version={version}")
+    jobs = [each for each in rendered.of("Job") if each["metadata"]["name"] == SLICES]
+    assert len(jobs) == has_it
+    controller = rendered.one("ClusterRole", ":controller")["rules"]
+    deleting = [each for each in controller if each["resources"] == ["resourceslices"]]
+    assert [each["verbs"] for each in deleting] == ([["delete"]] if has_it else [])
+    policies = [each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")]
+    assert ("controller-slices.gcu.enflame.com" in policies) is has_it
+    if has_it:
+        [job] = jobs
+        assert job["metadata"]["annotations"]["helm.sh/hook"] == "post-delete"
+        [container] = job["spec"]["template"]["spec"]["containers"]
+        assert container["command"] == ["gcu-dra-uninstall-slices"]
+        rights = rendered.one("ClusterRole", "uninstall-slices")["rules"]
+        assert rights == [
+            {
+                "apiGroups": ["resource.k8s.io"],
+                "resources": ["resourceslices"],
+                "verbs": ["list", "delete"],
+            }
+        ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from dra_driver.model.hidden_device import hide, reveal
+from dra_driver.model.hidden_device import hidden_name, hide, reveal
 from dra_driver.model.names import DRIVER, pool_name
 
 API_VERSION = "resource.k8s.io/v1"
@@ -88,17 +87,6 @@ def slice_name(node: Mapping[str, Any], index: int) -> str:
         start = name[: _MAX_NAME - len(suffix) - 9].rstrip(".-")
         name = f"{start}-{node['metadata']['uid'][:8]}"
     return f"{name}{suffix}"
-
-
-def hidden_name(node: str, index: int) -> str:
-    """``<node>-gcu.enflame.com-hidden-000``: the agent watches hidden slices by these names,
-    because no field selector finds the slices of a node that they do not name. A node name too long
-    for that is cut, and a hash makes it unique."""
-    suffix = f"-{DRIVER}-hidden-{index:03d}"
-    if len(node) + len(suffix) > _MAX_NAME:
-        digest = hashlib.sha256(node.encode()).hexdigest()[:8]
-        node = f"{node[: _MAX_NAME - len(suffix) - 9].rstrip('.-')}-{digest}"
-    return f"{node}{suffix}"
 
 
 def is_hidden(published: Mapping[str, Any]) -> bool:

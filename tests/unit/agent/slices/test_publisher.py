@@ -11,7 +11,7 @@ import pytest
 
 from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.publisher import Publisher
-from dra_driver.agent.slices.slices import MAX_DEVICES, SliceForm, hidden_name
+from dra_driver.agent.slices.slices import MAX_DEVICES, SliceForm
 from dra_driver.kube.api import Api, Change, ServerVersion
 from dra_driver.kube.errors import (
     AlreadyExists,
@@ -24,6 +24,7 @@ from dra_driver.kube.errors import (
 from dra_driver.model.claim import Object
 from dra_driver.model.device import parse_device_name, taint
 from dra_driver.model.errors import GcuError, JournalError
+from dra_driver.model.hidden_device import hidden_name
 from dra_driver.model.names import (
     ALLOCATOR_CONTROLLER,
     TAINT_ALLOCATED_BY,

@@ -10,10 +10,10 @@ from dra_driver.agent.slices.slices import (
     MAX_DEVICES,
     desired_slices,
     dropped_fields,
-    hidden_name,
     slice_name,
 )
 from dra_driver.model.claim import Object
+from dra_driver.model.hidden_device import hidden_name
 from tests.unit.agent.objects import NODE, device
 
 
