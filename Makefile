@@ -49,6 +49,12 @@ test-cluster: ## real control planes, clusters and kills, side by side: a quarte
 $(TIERS:%=test-%): test-%:
 	@$(PY) -m tests.tiers $*
 
+.PHONY: test-hidden
+test-hidden: ## hidden slices, where API servers drop device taints [K8S=1.35.4; else 1.34.4] (root)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build
+	@$(PY) -m pytest tests/control_plane/test_hidden_slices.py tests/e2e/test_hidden_slices.py
+
 .PHONY: test-all
 test-all: test ## that, and the tests on real clusters with the newest Kubernetes, too: an hour (root)
 	@$(MAKE) --no-print-directory test-cluster K8S=1.37.1

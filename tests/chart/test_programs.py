@@ -40,6 +40,7 @@ LEFT_TO_THE_PROGRAM = {
         "webhook_certificate",
         "webhook_key",
         "webhook_port",
+        "webhook_drain",
         "webhook_device_classes",
         "webhook_scheduler_names",
         "webhook_scheduler_name",

@@ -29,6 +29,7 @@ WORKERS: Final = sum(PLACES.values())
 
 _TIERS: Final = (
     (r"tests/control_plane/test_(extender|install|one_kind|rights_without_)", OWN),
+    (r"/test_hidden_", OWN),
     (r"tests/cluster/test_(teardown|image_build)|tests/e2e/test_(cluster_upgrade|\w+_cpus)", OWN),
     (r"tests/(control_plane|kill)/|tests/cluster/test_control_plane", "control_plane"),
     (r"without[_ ]dra", "old_cluster"),
@@ -36,7 +37,7 @@ _TIERS: Final = (
 )
 """The first pattern that is found in a test's id gives its tier."""
 
-_TOGETHER: Final = re.compile(r"tests/control_plane/|without_dra")
+_TOGETHER: Final = re.compile(r"tests/control_plane/|without_dra|test_hidden_")
 """The tests of these files share fixtures of the module, and are dealt out together. All others are
 dealt out one by one."""
 

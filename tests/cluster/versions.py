@@ -45,12 +45,14 @@ class Release:
     """What differs from one Kubernetes version to another.
 
     `kubelet` are fields that its KubeletConfiguration needs and others' do not know;
-    `proxy` are flags that its kube-proxy needs; `dra` is whether it serves resource.k8s.io.
+    `proxy` are flags that its kube-proxy needs; `dra` is whether it serves resource.k8s.io,
+    and `drops_taints` whether its API server then drops taints and tolerations of devices.
     """
 
     dra: bool = True
     kubelet: Mapping[str, Any] = field(default_factory=dict)
     proxy: tuple[str, ...] = ()
+    drops_taints: bool = False
 
 
 RELEASES: Mapping[str, Release] = {
@@ -58,9 +60,9 @@ RELEASES: Mapping[str, Release] = {
     # Its DRA is alpha, off, and of a kind that exists no more; its nftables are alpha, too.
     OLD_KUBERNETES: Release(dra=False, proxy=("--feature-gates=NFTablesProxyMode=true",)),
     NEXT_KUBERNETES: Release(kubelet={"failCgroupV1": False}),
-    # Their kubelets know the field and allow cgroup v1 by default, too (1.34), or not (1.35).
-    OLDEST_WITH_CLAIMS: Release(),
-    "1.35.4": Release(kubelet={"failCgroupV1": False}),
+    # Its kubelet allows cgroup v1 by default.
+    OLDEST_WITH_CLAIMS: Release(drops_taints=True),
+    "1.35.4": Release(kubelet={"failCgroupV1": False}, drops_taints=True),
 }
 
 
@@ -125,9 +127,18 @@ def chosen_with_dra() -> str:
     return version
 
 
+def chosen_without_taints() -> str:
+    """The chosen version if its server drops device taints, else the oldest one that does. Raises
+    ClusterError for one that has no go.mod here."""
+    version = chosen_kubernetes()
+    return version if release(version).drops_taints else OLDEST_WITH_CLAIMS
+
+
 def needed_for_tests() -> tuple[str, ...]:
     """The versions that a test run starts: the chosen one, and those that tests name."""
-    return tuple(dict.fromkeys((chosen_kubernetes(), DEFAULT_KUBERNETES, OLD_KUBERNETES)))
+    return tuple(
+        dict.fromkeys((chosen_kubernetes(), DEFAULT_KUBERNETES, OLD_KUBERNETES, OLDEST_WITH_CLAIMS))
+    )
 
 
 def programs(kubernetes: str = DEFAULT_KUBERNETES) -> tuple[Program, ...]:

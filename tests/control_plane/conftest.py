@@ -96,8 +96,16 @@ class Machines:
         name = f"node-{secrets.token_hex(3)}"
         self._cluster.add_node_object(name, {"machine": name}, capacity)
         self._nodes.append(name)
-        self._api.create(RESOURCE_SLICES, resource_slice(name, devices))
+        self.publish(name, devices)
         return name
+
+    def publish(self, name: str, devices: Sequence[Object]) -> None:
+        """As the node's agent would."""
+        self._api.create(RESOURCE_SLICES, resource_slice(name, devices))
+
+    def withdraw(self, name: str) -> None:
+        """Take away what was published."""
+        self._api.delete(RESOURCE_SLICES, f"{name}-0")
 
     def add_many(self, count: int, devices: Sequence[Object]) -> list[str]:
         """So many nodes with these devices each, all at a time; gives their names in order."""
@@ -125,7 +133,7 @@ class Machines:
     def remove(self, name: str) -> None:
         """The node, and what its agent published: kube-controller-manager does the same."""
         self._nodes.remove(name)
-        self._api.delete(RESOURCE_SLICES, f"{name}-0")
+        self.withdraw(name)
         self._api.delete(NODES, name)
 
     def remove_all(self) -> None:

@@ -37,7 +37,10 @@ class Driver:
         scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
         cluster.helm("install", release, str(CHART), *scope, f"--values={values}")
         driver = cls(cluster)
-        for claim, account in ((_tolerating_claim(), ""), (_foreign_slice(), driver.user("agent"))):
+        refused = [(_foreign_slice(), driver.user("agent"))]
+        if not cluster.release.drops_taints:
+            refused.append((_tolerating_claim(), ""))
+        for claim, account in refused:
             wait_until(
                 partial(driver._refused, claim, account), PATIENCE, "the policies to be heeded"
             )

@@ -8,11 +8,13 @@ from typing import cast
 
 from dra_driver.agent.slices.publisher import Publisher
 from dra_driver.agent.slices.slice_watcher import own_slices
+from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.claim import Object
 from dra_driver.model.device import parse_device_name
+from dra_driver.model.hidden_device import hidden_name
 from dra_driver.model.pci import PciAddress
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.tapped import Tapped
@@ -30,11 +32,21 @@ def timeless(published: Object) -> Object:
 class Rig:
     """A publisher of one node, and an administrator's look at what it published."""
 
-    def __init__(self, api: Client, admin: Client, node: str, devices: Sequence[Object]) -> None:
+    def __init__(
+        self,
+        api: Client,
+        admin: Client,
+        node: str,
+        devices: Sequence[Object],
+        *,
+        form: SliceForm = SliceForm.VISIBLE,
+    ) -> None:
+        self.client = api
         self.tapped = Tapped(api)
         self.devices: Sequence[Object] | None = devices
         self.node = node
-        self._admin = admin
+        self.admin = admin
+        self._form = form
         self._started: list[Publisher] = []
 
     def start(self) -> Publisher:
@@ -46,7 +58,7 @@ class Rig:
     def made(self) -> Publisher:
         """A publisher that was not started."""
         api = cast("Api", self.tapped)
-        return Publisher(api, self.node, devices=self._devices, held=frozenset)
+        return Publisher(api, self.node, devices=self._devices, held=frozenset, form=self._form)
 
     def stop(self) -> None:
         for publisher in self._started:
@@ -54,7 +66,10 @@ class Rig:
         self._started.clear()
 
     def slices(self) -> tuple[Object, ...]:
-        return self._admin.list(RESOURCE_SLICES, field_selector=own_slices(self.node)).items
+        """Those of its form, of which hidden ones are at most one."""
+        hidden = f"metadata.name={hidden_name(self.node, 0)}"
+        selector = own_slices(self.node) if self._form is SliceForm.VISIBLE else hidden
+        return self.admin.list(RESOURCE_SLICES, field_selector=selector).items
 
     def shown(self) -> list[tuple[int, int]]:
         """Generation and number of devices of each slice, in the order of their names; empty

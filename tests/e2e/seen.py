@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dra_driver.model.claim import Result, results
 from dra_driver.model.device import parse_device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ENV_TOPS_VISIBLE_DEVICES, ENV_VISIBLE_DEVICES
@@ -123,16 +124,15 @@ def _instance(installation: Installation, node: str, seen: Seen, grant: Grant) -
     return named
 
 
-def _results(installation: Installation, namespace: str, claim: str) -> list[Object]:
+def _results(installation: Installation, namespace: str, claim: str) -> tuple[Result, ...]:
     found = installation.cluster.get("resourceclaim", claim, f"--namespace={namespace}")
-    results: list[Object] = found["status"]["allocation"]["devices"]["results"]
-    return results
+    return results(found)
 
 
-def _grant(claim: str, result: Object) -> Grant:
-    mode, card = parse_device_name(result["device"])
-    amounts = [int(amount) for amount in result.get("consumedCapacity", {}).values()]
-    return Grant(claim, result["request"], mode, card, amounts[0] if amounts else None)
+def _grant(claim: str, result: Result) -> Grant:
+    mode, card = parse_device_name(result.device)
+    amounts = [int(amount) for amount in result.consumed.values()]
+    return Grant(claim, result.request, mode, card, amounts[0] if amounts else None)
 
 
 def _containers(pod: Object) -> Iterator[tuple[str, set[tuple[str, str]]]]:

@@ -18,6 +18,7 @@ from tests.cluster.versions import (
     DEFAULT_KUBERNETES,
     NEXT_KUBERNETES,
     OLD_KUBERNETES,
+    OLDEST_WITH_CLAIMS,
     RELEASES,
     chosen_kubernetes,
     chosen_with_dra,
@@ -48,13 +49,13 @@ def test_a_target_starts_the_version_that_it_is_given(target: str) -> None:
 
 def test_a_build_without_a_version_is_what_the_tests_need(built: list[str]) -> None:
     assert command_line.main(["build"]) == 0
-    assert built == [DEFAULT_KUBERNETES, OLD_KUBERNETES]
+    assert built == [DEFAULT_KUBERNETES, OLD_KUBERNETES, OLDEST_WITH_CLAIMS]
 
 
 def test_it_includes_the_chosen_version(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CHOICE, NEXT_KUBERNETES)
     assert command_line.main(["build"]) == 0
-    assert built == [NEXT_KUBERNETES, DEFAULT_KUBERNETES, OLD_KUBERNETES]
+    assert built == [NEXT_KUBERNETES, DEFAULT_KUBERNETES, OLD_KUBERNETES, OLDEST_WITH_CLAIMS]
 
 
 @pytest.mark.parametrize(

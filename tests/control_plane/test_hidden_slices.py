@@ -1,0 +1,226 @@
+"""Servers that drop device taints: slices that are offered to no node, and the controller beside a
+real API server and kube-scheduler of such a version (1.34.4, or 1.35.4 where that is chosen)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from dra_driver.agent.slices.slices import SliceForm, desired_slices
+from dra_driver.config.device_config import amount_entry
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.errors import KubeError
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.model.claim import Object, allocation, reserved_for, results
+from dra_driver.model.effects import Effects
+from dra_driver.model.hidden_device import hidden_name
+from dra_driver.model.names import CLASS_SHARED
+from tests.cluster.cluster import Cluster
+from tests.cluster.settings import Settings
+from tests.cluster.state import own_process
+from tests.cluster.versions import OLDEST_WITH_CLAIMS, chosen_without_taints
+from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.conftest import Eyes, Machines, Scene, Start
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.driver import Driver
+from tests.control_plane.objects import claim, pod_with, shared, whole
+from tests.control_plane.publishing import Rig
+
+pytestmark = pytest.mark.control_plane
+
+UNHEALTHY = {"key": "gcu.enflame.com/unhealthy", "value": "lost", "effect": "NoSchedule"}
+
+
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[Cluster]:
+    version = chosen_without_taints()
+    settings = Settings(f"hidden-{os.getpid()}", kubernetes=version, keep_nodes_ready=True)
+    found = Cluster.up(settings, owner=own_process())
+    yield found
+    found.down()
+
+
+@pytest.fixture(scope="module")
+def api(control_plane: Cluster) -> Iterator[Client]:
+    client = connect(control_plane.kubeconfig, effects=Effects(), user_agent="tests/1")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def driver(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Driver:
+    return Driver.install(control_plane, tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture(scope="module")
+def controller_kubeconfig(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return driver.kubeconfig("controller", tmp_path_factory.mktemp("controller") / "kubeconfig")
+
+
+class HiddenMachines(Machines):
+    """Nodes without kubelets, and the hidden slices that their agents would have published."""
+
+    def publish(self, name: str, devices: Sequence[Object]) -> None:
+        node = self._api.get(NODES, name)
+        for each in desired_slices(node, devices, 1, SliceForm.HIDDEN):
+            self._api.create(RESOURCE_SLICES, each)
+
+    def withdraw(self, name: str) -> None:
+        self._api.delete(RESOURCE_SLICES, hidden_name(name, 0))
+
+
+@pytest.fixture
+def machines(control_plane: Cluster, api: Client) -> Iterator[Machines]:
+    found = HiddenMachines(control_plane, api)
+    yield found
+    found.remove_all()
+
+
+def shares(name: str, namespace: str, amount: int) -> Object:
+    """A claim for slices of a card, in the form that every server stores."""
+    wanted = claim(name, namespace)
+    devices = wanted["spec"]["devices"]
+    devices["requests"][0]["exactly"] = {"deviceClassName": CLASS_SHARED}
+    devices["config"] = [amount_entry(["gcu"], {"slices": amount})]
+    return wanted
+
+
+def use(scene: Scene, *claims: Object) -> None:
+    """Create the claims, and a pod of the same name for each."""
+    for each in claims:
+        scene.api.create(RESOURCE_CLAIMS, each)
+        name = each["metadata"]["name"]
+        scene.api.create(PODS, pod_with(name, scene.namespace, name))
+
+
+def test_kube_scheduler_allocates_nothing(
+    api: Client, driver: Driver, namespace: str, machines: Machines, eyes: Eyes
+) -> None:
+    machines.add([whole(0)])
+    api.create(RESOURCE_CLAIMS, claim("one", namespace))
+    api.create(PODS, pod_with("user", namespace, "one"))
+
+    def verdict() -> str:
+        conditions = (eyes.pod("user").get("status") or {}).get("conditions") or ()
+        return next((each.get("message", "") for each in conditions), "")
+
+    wait_until(lambda: "cannot allocate all claims" in verdict(), PATIENCE, "a verdict")
+    assert allocation(eyes.claim("one")) is None
+
+
+def test_an_allocation_of_ours_is_scheduled_and_reserved(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    node = scene.machines.add([whole(0)])
+    use(scene, claim("one", scene.namespace))
+    assert scene.eyes.bound("one") == node
+    found = scene.eyes.allocated("one")
+    [result] = results(found)
+    assert (result.pool, result.device) == (f"gcu.enflame.com/{node}", "whole-0000-00-00-0")
+    assert [each["name"] for each in reserved_for(found)] == ["one"]
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    selector = (allocation(found) or {})["nodeSelector"]
+    assert selector == {"nodeSelectorTerms": [{"matchFields": fields}]}
+
+
+def test_amounts_are_counted_packed_and_known_to_the_next_leader(
+    scene: Scene, start_controller: Start
+) -> None:
+    first = start_controller()
+    first.wait_for_log("leads")
+    scene.machines.add([shared(0), shared(1)])
+    for name, amount in (("a", 2), ("b", 3)):
+        use(scene, shares(name, scene.namespace, amount))
+        scene.eyes.bound(name)
+    first.end()
+    start_controller(name="replica-1").wait_for_log("leads")
+    for name, amount in (("c", 1), ("d", 6)):
+        use(scene, shares(name, scene.namespace, amount))
+        scene.eyes.bound(name)
+    granted = {}
+    for name in "abcd":
+        [result] = results(scene.eyes.claim(name))
+        granted[name] = (result.device, result.consumed)
+    assert granted == {
+        "a": ("shared-0000-00-00-0", {"slices": "2"}),
+        "b": ("shared-0000-00-00-0", {"slices": "3"}),
+        "c": ("shared-0000-00-00-0", {"slices": "1"}),
+        "d": ("shared-0000-01-00-0", {"slices": "6"}),
+    }
+    use(scene, shares("e", scene.namespace, 1))
+    scene.told("e", "GcuAllocationFailed")
+
+
+def test_modes_of_a_card_exclude_each_other(scene: Scene, controller: ControllerProcess) -> None:
+    scene.machines.add([whole(0), shared(0)])
+    use(scene, shares("some", scene.namespace, 1))
+    scene.eyes.bound("some")
+    use(scene, claim("all", scene.namespace))
+    scene.told("all", "in shared mode")
+    scene.eyes.end("some")
+    scene.api.delete(RESOURCE_CLAIMS, "some", namespace=scene.namespace)
+    scene.eyes.bound("all")
+
+
+def test_what_is_wrong_with_a_card_reaches_the_controller(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    scene.machines.add([whole(0, UNHEALTHY)])
+    use(scene, claim("one", scene.namespace))
+    scene.told("one", "1 card: 1 unhealthy; 1 requested")
+
+
+def test_distinct_attributes_are_refused_by_the_server_or_served(
+    scene: Scene, control_plane: Cluster, controller: ControllerProcess
+) -> None:
+    """1.34 stores the constraint; 1.35 drops the field, and then refuses a constraint without."""
+    scene.machines.add([whole(0), whole(2)])
+    wanted = claim("two", scene.namespace, count=2)
+    constraint = {"distinctAttribute": "gcu.enflame.com/pcieSwitch"}
+    wanted["spec"]["devices"]["constraints"] = [constraint]
+    if control_plane.settings.kubernetes == OLDEST_WITH_CLAIMS:
+        use(scene, wanted)
+        scene.eyes.bound("two")
+        return
+    with pytest.raises(KubeError, match="constraints"):
+        scene.api.create(RESOURCE_CLAIMS, wanted)
+
+
+@pytest.fixture
+def rig(driver: Driver, control_plane: Cluster, api: Client, tmp_path: Path) -> Iterator[Rig]:
+    """A publisher with the rights of an agent's pod."""
+    control_plane.add_node_object("publishing")
+    kubeconfig = driver.kubeconfig("agent", tmp_path / "agent", node="publishing")
+    client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
+    found = Rig(client, api, "publishing", [whole(1), shared(2)], form=SliceForm.HIDDEN)
+    yield found
+    found.stop()
+    client.close()
+    for each in found.slices():
+        api.delete(RESOURCE_SLICES, each["metadata"]["name"])
+    api.delete(NODES, "publishing")
+
+
+def test_an_agent_publishes_once_and_again_what_somebody_deletes(rig: Rig, api: Client) -> None:
+    publisher = rig.start()
+    [published] = rig.wait((1, 2))
+    rig.stop()
+    publisher = rig.start()
+    wait_until(lambda: publisher.problem is None, PATIENCE, "the second publisher content")
+    assert rig.slices() == (published,)
+    api.delete(RESOURCE_SLICES, published["metadata"]["name"])
+    wait_until(lambda: _uids(rig.slices()) - _uids((published,)), PATIENCE, "another slice")
+
+
+def test_an_agent_refuses_to_publish_visible_slices(rig: Rig) -> None:
+    visible = Rig(rig.client, rig.admin, rig.node, [whole(1)])
+    visible.wait_problem(visible.start(), "which drops device taints")
+    visible.stop()
+    assert visible.slices() == ()
+
+
+def _uids(slices: Sequence[Mapping[str, Object]]) -> set[object]:
+    return {each["metadata"]["uid"] for each in slices}
