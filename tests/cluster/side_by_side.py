@@ -28,7 +28,7 @@ PLACES: Final[Mapping[str, int]] = {"control_plane": 2, "cluster": 2, "old_clust
 WORKERS: Final = sum(PLACES.values())
 
 _TIERS: Final = (
-    (r"tests/control_plane/test_(extender|install|one_kind|rights_without_)", OWN),
+    (r"tests/control_plane/test_(extender|install|one_kind|rights_without_|webhook)", OWN),
     (r"/test_hidden_", OWN),
     (r"tests/cluster/test_(teardown|image_build)|tests/e2e/test_(cluster_upgrade|\w+_cpus)", OWN),
     (r"tests/(control_plane|kill)/|tests/cluster/test_control_plane", "control_plane"),

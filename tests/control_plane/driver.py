@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -30,12 +32,20 @@ class Driver:
         self._cluster = cluster
 
     @classmethod
-    def install(cls, cluster: Cluster, folder: Path, *, release: str = RELEASE) -> Driver:
-        """`helm install`; returns when the admission policies are heeded, a moment later."""
-        values = folder / "values.json"
-        values.write_text(json.dumps(_VALUES))
+    def install(
+        cls,
+        cluster: Cluster,
+        folder: Path,
+        *,
+        release: str = RELEASE,
+        values: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Driver:
+        """`helm install` with these values; returns when the admission policies are heeded, a
+        moment later."""
+        file = folder / "values.json"
+        file.write_text(json.dumps({**_VALUES, **values}))
         scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
-        cluster.helm("install", release, str(CHART), *scope, f"--values={values}")
+        cluster.helm("install", release, str(CHART), *scope, f"--values={file}")
         driver = cls(cluster)
         refused = [(_foreign_slice(), driver.user("agent"))]
         if not cluster.release.drops_taints:

@@ -1,0 +1,187 @@
+"""A control plane of Kubernetes 1.34 with the chart, and the controller with its webhook."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.errors import KubeError
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claim import Object, allocation
+from dra_driver.model.effects import Effects
+from dra_driver.model.names import CAPACITY_SLICES, CLASS_SHARED, DRIVER
+from tests.cluster.cluster import Cluster
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.pki import Authority
+from tests.cluster.settings import Settings
+from tests.cluster.state import own_process
+from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.conftest import events_about
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.driver import Driver
+
+KUBERNETES: Final = "1.34.4"
+OTHER_CLASS: Final = "nic.example.com"
+GATED: Final = "gated"  # a namespace whose pods get the scheduling gate
+WEBHOOKS: Final = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+_PORT: Final = re.compile(r"serving the admission webhook on port (\d+)")
+
+
+def control_plane_of(version: str) -> Cluster:
+    """A control plane of its own; nodes are objects."""
+    settings = Settings(f"webhook-{os.getpid()}", kubernetes=version, keep_nodes_ready=True)
+    return Cluster.up(settings, owner=own_process())
+
+
+class WebhookWorld:
+    """`folder` is for certificates and logs."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster = cluster
+        self._folder = folder
+        self._controllers: list[ControllerProcess] = []
+        self._started = 0
+        self.api: Client = connect(self.cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
+        driver = Driver.install(self.cluster, folder, values={"schedulingGate": {"policy": True}})
+        self._kubeconfig = driver.kubeconfig("controller", folder / "kubeconfig")
+        self._authority = Authority(folder)
+        self._pair = self._authority.server("webhook", (cluster.machine_address,))
+        self.api.create(DEVICE_CLASSES, _device_class(OTHER_CLASS))
+        for name in ("plain", GATED):
+            self.cluster.kubectl("create", "namespace", name)
+        gate = f"{DRIVER}/scheduling-gate=enabled"
+        self.cluster.kubectl("label", "namespace", GATED, gate)
+
+    def start_controller(self) -> None:
+        """It leads, and API servers call it: the configuration of the chart, with its address."""
+        self._started += 1
+        log = self._folder / f"controller-{self._started}.log"
+        process = ControllerProcess(
+            self._kubeconfig,
+            log,
+            f"--lease-namespace={DRIVER_NAMESPACE}",
+            "--mode=dra",
+            f"--webhook-certificate={self._pair.certificate}",
+            f"--webhook-key={self._pair.key}",
+            "--webhook-port=0",
+            "--webhook-drain=0",
+            "--webhook-scheduler-names=gcushare-scheduler",
+        )
+        self._controllers.append(process)
+        process.wait_for_log("leads")
+        found = _PORT.search(process.log())
+        assert found is not None
+        self._direct(int(found[1]))
+
+    def stop_controller(self) -> None:
+        self._controllers.pop().end()
+
+    def down(self) -> None:
+        for each in self._controllers:
+            each.end()
+            print(each.log())
+        self.api.close()
+
+    def add_node(self, name: str, *devices: Object) -> None:
+        """A node without kubelet, with the slice that its agent would publish."""
+        self.cluster.add_node_object(name, {}, {})
+        pool = {"name": f"{DRIVER}/{name}", "generation": 1, "resourceSliceCount": 1}
+        spec = {
+            "driver": DRIVER,
+            "nodeSelector": {"nodeSelectorTerms": [{}]},
+            "pool": pool,
+            "devices": list(devices),
+        }
+        metadata = {"name": f"{name}-{DRIVER}-hidden-000"}
+        kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
+        self.api.create(RESOURCE_SLICES, {**kind, "metadata": metadata, "spec": spec})
+
+    def allocated(self, namespace: str, name: str) -> Object:
+        """The claim, once it is allocated."""
+
+        def find() -> Object | None:
+            found = self.api.get(RESOURCE_CLAIMS, name, namespace=namespace)
+            return found if allocation(found) is not None else None
+
+        found = wait_until(find, PATIENCE, f"claim {name} allocated")
+        assert found is not None
+        return found
+
+    def bound(self, namespace: str, name: str) -> Object:
+        """The pod, once it is bound."""
+
+        def find() -> Object | None:
+            found = self.api.get(PODS, name, namespace=namespace)
+            return found if found["spec"].get("nodeName") else None
+
+        found = wait_until(find, PATIENCE, f"pod {name} bound")
+        assert found is not None
+        return found
+
+    def wait_for_event(self, namespace: str, name: str, words: str) -> None:
+        """Return when an event of the driver about the object has these words."""
+        wait_until(
+            lambda: any(words in each for each in events_about(self.api, namespace, name)),
+            PATIENCE,
+            f"{name} told {words!r}",
+            seen=lambda: str(events_about(self.api, namespace, name)),
+        )
+
+    def end(self, namespace: str, name: str) -> None:
+        """Delete the pod at once: there is no kubelet to confirm its end."""
+        scope = ("--namespace", namespace, "--grace-period=0", "--force")
+        self.cluster.kubectl("delete", "pod", name, *scope)
+
+    def _direct(self, port: int) -> None:
+        """There is no Service's network here: the API server calls the process itself."""
+        bundle = base64.b64encode(self._authority.certificate.read_bytes()).decode()
+        found = self.api.get(WEBHOOKS, DRIVER)
+        for each in found["webhooks"]:
+            client = each["clientConfig"]
+            path = client.pop("service")["path"] if "service" in client else client["url"]
+            path = "/" + str(path).rpartition("/")[2]
+            url = f"https://{self.cluster.machine_address}:{port}{path}"
+            client |= {"url": url, "caBundle": bundle}
+        self.api.replace(WEBHOOKS, found)
+        wait_until(self._is_called, PATIENCE, "the webhook called", retry_on=(KubeError,))
+
+    def _is_called(self) -> bool:
+        """API servers take a moment to learn of an address."""
+        exactly = {
+            "deviceClassName": CLASS_SHARED,
+            "capacity": {"requests": {CAPACITY_SLICES: "2"}},
+        }
+        claim = {
+            "apiVersion": RESOURCE_CLAIMS.api_version,
+            "kind": RESOURCE_CLAIMS.kind,
+            "metadata": {"name": "is-the-webhook-called", "namespace": "plain"},
+            "spec": {"devices": {"requests": [{"name": "gcu", "exactly": exactly}]}},
+        }
+        made = self.api.create(RESOURCE_CLAIMS, claim, dry_run=True)
+        return "config" in made["spec"]["devices"]
+
+
+def _device_class(name: str) -> Object:
+    expression = f'device.driver == "{name}"'
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": expression}}]},
+    }
