@@ -25,12 +25,13 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.pki import Authority
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
+from tests.cluster.versions import OLDEST_WITH_CLAIMS
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import events_about
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
 
-KUBERNETES: Final = "1.34.4"
+KUBERNETES: Final = OLDEST_WITH_CLAIMS
 OTHER_CLASS: Final = "nic.example.com"
 GATED: Final = "gated"  # a namespace whose pods get the scheduling gate
 WEBHOOKS: Final = Resource(
