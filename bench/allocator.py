@@ -33,7 +33,7 @@ from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.inventory import Inventory
 from controller.allocator.results import allocation_status
 from controller.allocator.state import State
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.selector.selector import Selectors
 
 SIZES: Final = (100, 15_000)

@@ -23,7 +23,7 @@ from dra_driver.kube.api import Change
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.kube.watch import Reflector
-from dra_driver.model.claim import allocation
+from dra_driver.model.claims.claim import allocation
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until

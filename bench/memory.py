@@ -43,7 +43,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 from dra_driver.util.collection import no_collection

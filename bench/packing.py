@@ -27,7 +27,7 @@ from bench.plot import bars
 from bench.report import result, table
 from bench.trace import Job, in_mode, load
 from controller.allocator.order import Policy
-from dra_driver.model.packing import Packing
+from dra_driver.model.claims.packing import Packing
 
 STATIC_CARDS = 64
 CHURN_CARDS = (48, 64)

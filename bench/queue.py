@@ -23,7 +23,7 @@ from controller.queue.fair_queue import Namespaces
 from controller.queue.queueing_hints import PodClass, QueueingHints
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claims.claim import Object, results
 from dra_driver.selector.selector import Selectors
 
 NODES = 1_000

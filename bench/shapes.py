@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from bench import fleet
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
 
 _MEMORY = f'device.attributes["{DRIVER}"].memoryMiB'

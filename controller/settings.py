@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from controller.leaderelection.leader import LONGEST
 from dra_driver.config.loader import Settings
-from dra_driver.model.packing import Packing
+from dra_driver.model.claims.packing import Packing
 
 
 class ControllerSettings(Settings):

@@ -20,8 +20,8 @@ from dra_driver.kube.decode import Typed
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_SLICES
 from dra_driver.kube.watch import Reflector
-from dra_driver.model.claim import Object
-from dra_driver.model.hidden_device import hidden_name
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.names import DRIVER
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background, Wait

@@ -17,7 +17,7 @@ from bench.prepare.caller import Timings, build_program
 from bench.prepare.place import Place, partitions, place, slices, whole_cards
 from bench.prepare.plugins import Plugin, start_go, start_ours
 from bench.report import percentile, result, table
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 
 _TURNS: Final = 5
 _HELD_OF_EACH: Final = 6  # of eight cards

@@ -12,7 +12,7 @@ from typing import Final
 
 from bench.prepare.caller import Report
 from dra_driver.kube.client import Client, connect
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress

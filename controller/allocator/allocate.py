@@ -21,7 +21,7 @@ from controller.allocator.order import Order, Policy, Score
 from controller.allocator.results import DeviceAssignments
 from controller.allocator.search import NodeSearch
 from controller.allocator.state import Budget, SearchedNodes, SearchLimitReached, State
-from dra_driver.model.packing import Packing
+from dra_driver.model.claims.packing import Packing
 
 MOST_STEPS: Final = 100_000
 NO_PEERS: Final[Mapping[CardKey, int]] = MappingProxyType({})

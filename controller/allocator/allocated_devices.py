@@ -12,7 +12,7 @@ from typing import Final
 
 from controller.allocator.capacity import Amount
 from controller.allocator.device import DeviceId
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.errors import InvalidValue
 
 Share = frozenset[tuple[str, int]]

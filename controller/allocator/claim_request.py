@@ -9,10 +9,10 @@ from typing import Any
 
 from controller.allocator.device_request import Constraint, DeviceRequest, device_request
 from dra_driver.config.device_config import read_config
-from dra_driver.model.amounts import config_applies, requested_amount
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.amounts import config_applies, requested_amount
+from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import Refused
-from dra_driver.model.request_config import RequestConfig
 
 MOST_RESULTS = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
 _SUPPORTED = "use exactly or firstAvailable, with CEL selectors and a mode that is documented"

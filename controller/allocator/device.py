@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 from controller.allocator.capacity import Capacity
 from controller.allocator.taints import Taint
 from dra_driver.model import names
-from dra_driver.model.device import parse_device_name
-from dra_driver.model.device_shares import is_stripped, with_shares
+from dra_driver.model.devices.device import parse_device_name
+from dra_driver.model.devices.device_shares import is_stripped, with_shares
+from dra_driver.model.devices.topology import CardPlace
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.topology import CardPlace
 from dra_driver.selector.device import SelectorInput, Shape
 from dra_driver.selector.values import Value
 

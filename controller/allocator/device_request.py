@@ -12,7 +12,7 @@ from typing import NamedTuple
 from controller.allocator.capacity import Amount
 from controller.allocator.device import Attribute, Device, DeviceKind
 from controller.allocator.taints import Taint, untolerated
-from dra_driver.model.packing import PackingChoice
+from dra_driver.model.claims.packing import PackingChoice
 
 WHOLE = 1000  # a device, or all of one of its capacities, where parts are compared
 

@@ -14,7 +14,7 @@ from controller.allocator.inventory import Inventory
 from controller.allocator.node_info import NodeInfo
 from controller.allocator.node_set import Levels, NodeNumbers, NodeSet
 from controller.allocator.signature import CardSignature, Signatures
-from dra_driver.model.packing import Packing
+from dra_driver.model.claims.packing import Packing
 
 _FEW: Final = 1024  # signatures; below that, unused ones stay
 _NONE: Final[Mapping[CardSignature, int]] = Counter()

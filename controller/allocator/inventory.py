@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from controller.allocator.device import Device
 from controller.allocator.taints import TaintRule
+from dra_driver.model.devices.hidden_device import reveal_taints
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.hidden_device import reveal_taints
 from dra_driver.model.names import DRIVER
 
 Slice = Mapping[str, Any]

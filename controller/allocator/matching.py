@@ -15,8 +15,8 @@ from controller.allocator.node_set import NodeCounter, NodeSet, numbers
 from controller.allocator.order import Policy, emptiest
 from controller.allocator.signature import CardSignature
 from controller.allocator.state import SignatureIndex
-from dra_driver.model.packing import Packing
-from dra_driver.model.topology import bits
+from dra_driver.model.claims.packing import Packing
+from dra_driver.model.devices.topology import bits
 from dra_driver.selector.selector import Selectors
 
 COMPARED: Final = 16  # nodes that are compared, of which the best is taken

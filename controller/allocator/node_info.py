@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import CardKey, Device, DeviceId, DeviceKind
 from controller.allocator.signature import CardSignature, Signatures
-from dra_driver.model.topology import topology
+from dra_driver.model.devices.topology import topology
 
 
 @dataclass(slots=True)

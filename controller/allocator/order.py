@@ -3,7 +3,7 @@ a node for what it would give.
 
 Devices that can be shared: with `binpack` those in use before free ones, the least left first,
 then those with most shares of the same size; with `spread` in the reverse order.
-Whole cards: those that are nearest to each other (`dra_driver.model.topology`) come first.
+Whole cards: those that are nearest to each other (`dra_driver.model.devices.topology`) come first.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from controller.allocator.device import Attribute, CardKey, Device
 from controller.allocator.device_request import CapacityFit, DeviceRequest
 from controller.allocator.node_info import NodeInfo
 from controller.allocator.signature import Fill, Verdict
-from dra_driver.model.packing import Packing
-from dra_driver.model.topology import Topology, bits
+from dra_driver.model.claims.packing import Packing
+from dra_driver.model.devices.topology import Topology, bits
 from dra_driver.selector.selector import Selectors
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.allocator.signature import reads_own
 from controller.allocator.state import State
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DEVICE_CLASSES, DRIVER
 

@@ -11,8 +11,8 @@ from controller.allocator.capacity import Amount
 from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.device import Device
 from dra_driver.config.device_config import amount_entry
-from dra_driver.model.amounts import config_applies
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.amounts import config_applies
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
 from dra_driver.model.names import DRIVER
 

@@ -15,7 +15,7 @@ from controller.allocator.inventory import Inventory
 from controller.allocator.node_set import NodeNumbers, NodeSet, set_of_numbers
 from controller.allocator.order import Score
 from controller.allocator.signature import CardSignature
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 

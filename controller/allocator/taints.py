@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, DRIVER, TAINT_ALLOCATED_BY
 
 _PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})  # other effects only inform

@@ -31,7 +31,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import Object, is_in_use
+from dra_driver.model.claims.claim import Object, is_in_use
 from dra_driver.selector.selector import Selectors
 
 WATCHED = (

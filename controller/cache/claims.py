@@ -14,7 +14,7 @@ from typing import Any, Final
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.cache.nodes import selected_name
-from dra_driver.model.claim import Object, allocation, reserved_for
+from dra_driver.model.claims.claim import Object, allocation, reserved_for
 
 # The server takes the manager from the user agent, up to its first slash.
 MANAGER: Final = "gcu-dra-controller"

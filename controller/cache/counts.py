@@ -15,7 +15,7 @@ from controller.cache.claims import allocated_node
 from controller.cache.keys import uid_of
 from controller.cache.node_resources import NodeResources
 from controller.cache.packed import unpacked
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation
 
 Name = str  # namespace/name, as client-go names what it caches
 _NOBODY: Final[frozenset[Name]] = frozenset()

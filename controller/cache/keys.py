@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 class Subject(StrEnum):

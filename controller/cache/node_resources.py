@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from controller.allocator.capacity import NANO, Amount
 from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache import pods
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 
 _NO_LIST: Final[Mapping[str, str]] = {}

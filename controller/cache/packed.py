@@ -13,7 +13,7 @@ import msgspec
 
 from dra_driver.kube.decode import decode
 from dra_driver.kube.interner import Interner
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 _LEVEL: Final = 1  # the quickest; devices of a node are alike
 

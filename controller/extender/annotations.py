@@ -14,11 +14,11 @@ from typing import Final
 from controller.cache.keys import uid_of
 from controller.extender.limit_request import LimitRequest, parse_limits
 from controller.extender.node_allocations import BoundPod
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import Hold, NodeCard
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
-from dra_driver.model.node_cards import Hold, NodeCard
 
 ASSIGNED_MINOR: Final = "enflame.com/gcu-assigned-minor"
 ASSIGNED_INDEX: Final = "enflame.com/gcu-assigned-index"

@@ -14,9 +14,9 @@ from controller.extender.annotations import assigned
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import GcuError
-from dra_driver.model.node_cards import NodeCard
 from dra_driver.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from controller.extender.wire import BindArgs
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import KubeError, NotFound, TooManyRequests, Unavailable
 from dra_driver.kube.resources import BINDINGS, PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError, Refused
 
 logger = logging.getLogger(__name__)

@@ -21,10 +21,10 @@ from controller.extender.claim_for_limits import CLASSES
 from controller.extender.devices import slice_of
 from controller.extender.limit_request import concerns_us, parse_limits
 from controller.extender.node_allocations import BoundPod, allocations_on
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import NodeCard, parse_cards
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
-from dra_driver.model.node_cards import NodeCard, parse_cards
 from dra_driver.model.pci import PciAddress
 from dra_driver.selector.selector import Selectors
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.extender.devices import ATTR_SIZES, size_word
 from controller.extender.limit_request import LimitRequest, Pod
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
     ATTR_CARD,

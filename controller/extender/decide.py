@@ -14,9 +14,9 @@ from controller.extender.cache import ExtenderCache
 from controller.extender.claim_for_limits import claim_request
 from controller.extender.limit_request import LimitRequest, Pod, parse_limits
 from controller.extender.node_allocations import BoundPod
+from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.node_cards import NodeCard
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import profile_size
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from dra_driver.model.claim import Object
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.device import device_name
+from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
     ATTR_CARD,
@@ -20,7 +21,6 @@ from dra_driver.model.names import (
     TAINT_UNHEALTHY,
     pool_name,
 )
-from dra_driver.model.node_cards import NodeCard
 from dra_driver.model.profile import profile_size
 
 ATTR_SIZES: Final = "sizes"

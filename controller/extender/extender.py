@@ -38,10 +38,10 @@ from dra_driver.kube.errors import KubeError
 from dra_driver.kube.events import EventRecorder
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.kube.watch import Reflector
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DRIVER
-from dra_driver.model.node_cards import NodeCard
 from dra_driver.telemetry.program import Deadline
 
 logger = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from controller.allocator.allocated_devices import DeviceAllocation
 from controller.allocator.capacity import NANO
 from controller.allocator.device import DeviceId
 from controller.extender.limit_request import LimitRequest
-from dra_driver.model.device import device_name
+from dra_driver.model.devices.device import device_name
+from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, pool_name
-from dra_driver.model.node_cards import NodeCard
 from dra_driver.model.pci import PciAddress
 
 _Reported = defaultdict[str, Counter[PciAddress]]  # by UID: how much of which cards

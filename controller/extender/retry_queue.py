@@ -19,7 +19,7 @@ from controller.cache.keys import uid_of
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 

@@ -13,7 +13,7 @@ from controller.extender.cache import ExtenderCache
 from controller.extender.limit_request import concerns_us
 from controller.extender.retry_queue import RetryQueue
 from dra_driver.kube.api import Change
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 # The kubelet's reason for a pod whose devices it could not have; upstream: lifecycle/predicate.go.
 _REFUSED_BY_NODE = "UnexpectedAdmissionError"

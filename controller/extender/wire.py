@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 from controller.extender.decide import Filtered
 from dra_driver.kube.decode import decode
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 
 

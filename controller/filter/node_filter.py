@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from controller.allocator.node_set import NodeNumbers, NodeSet, set_of_numbers
 from controller.cache import nodes, pods
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
 
 _LIMIT: Final = 256  # remembered constraints; pods of one workload have the same

@@ -1,7 +1,7 @@
 """What a pod may have, checked before anything is allocated. The node side refuses the same as the
 last resort (`dra_driver.node.visibility.visible_cards`, `dra_driver.node.plan`). Pure.
 
-Which devices containers may use together: `dra_driver.model.usage_sets` has the rule and its
+Which devices containers may use together: `dra_driver.model.claims.usage_sets` has the rule and its
 reason. ``TOPS_VISIBLE_DEVICES`` names one DRS instance only, so a container has at most one, and no
 other device of ours beside it.
 
@@ -18,11 +18,11 @@ from collections.abc import Mapping, Sequence
 from controller.allocator.allocate import Allocation
 from controller.allocator.claim_request import ClaimRequest
 from controller.cache.keys import uid_of
-from dra_driver.model.claim import ClaimRef, Object, results
+from dra_driver.model.claims.claim import ClaimRef, Object, results
+from dra_driver.model.claims.usage_sets import UsageSet, Use, usage_sets, used_by_containers
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ATTR_TYPE, CLASS_DRS, CLASS_SHARED, CLASS_WHOLE
-from dra_driver.model.usage_sets import UsageSet, Use, usage_sets, used_by_containers
 
 _NOT_WHOLE = {CLASS_SHARED: Mode.SHARED, CLASS_DRS: Mode.DRS}
 

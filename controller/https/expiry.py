@@ -13,7 +13,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.events import EventType, Recorder
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 
 logger = logging.getLogger(__name__)

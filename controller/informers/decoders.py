@@ -27,7 +27,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import Object, is_in_use
+from dra_driver.model.claims.claim import Object, is_in_use
 
 # What many objects have in common. Volumes are not: `kube-api-access-x7k2p` is of one pod alone.
 _ALIKE_PODS: Final[Fields] = {

@@ -13,7 +13,7 @@ from controller.leaderelection.fence import Fence, boottime
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.resources import LEASES
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.util.background import Background
 
 logger = logging.getLogger(__name__)

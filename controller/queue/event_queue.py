@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from controller.write.commands import WriteDone
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 @dataclass(frozen=True, slots=True)

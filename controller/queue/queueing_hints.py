@@ -15,7 +15,7 @@ from controller.cache import nodes, pods
 from controller.cache.keys import Key
 from controller.filter.node_filter import NodeFilter
 from controller.queue.fair_queue import StepLimiter
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import AllowanceSpent
 
 HINT_SECONDS: Final = 0.1

@@ -19,7 +19,7 @@ from controller.queue.backoff import BackoffReason, KeyBackoff
 from controller.queue.fair_queue import FairQueue, Namespaces, Position, Rank
 from controller.queue.queueing_hints import HINT_SECONDS, PodClass, QueueingHints
 from controller.queue.starvation_guard import StarvationGuard
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 PARTS: Final = ("active", "backoff", "unschedulable")
 _BEFORE_PODS: Final[Rank] = -(2**63), ""  # the step of a claim may free devices

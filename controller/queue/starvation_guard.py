@@ -19,7 +19,7 @@ from controller.cache import pods
 from controller.cache.keys import Key
 from controller.queue.fair_queue import Rank
 from controller.queue.queueing_hints import PodClass
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import AllowanceSpent
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from controller.cache.keys import Key, uid_of
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, Command, FenceClaim, WriteAllocation
 from dra_driver.kube.errors import Invalid
-from dra_driver.model.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, allocation, results
 
 _UNCERTAIN_RETRY = 1.0  # seconds
 _FAILED_RETRY = 30.0  # seconds; the pod whose write failed backs off up to as long

@@ -9,7 +9,7 @@ from controller.cache.claims import allocated_node, is_orphan, is_releasable, is
 from controller.cache.keys import Key, uid_of
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, ReleaseAllocation
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation
 
 _FACTOR_FOR_OLD_VERDICT = 4
 # kube-scheduler tries a pod again five minutes after it rejected the pod, and checks for such pods

@@ -20,7 +20,7 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from dra_driver.model.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.names import DRIVER, FINALIZER
 
 

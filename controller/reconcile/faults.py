@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from controller.reconcile.reporter import Reporter
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from dra_driver.kube.api import Api, Change
 from dra_driver.kube.decode import Typed
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
-from dra_driver.model.claim import ClaimRef, Object, allocation
+from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.names import ANNOTATION_TERM
 from dra_driver.selector.allowance import AllowanceSpent

@@ -32,7 +32,7 @@ from controller.write.commands import (
 )
 from controller.write.volumes import VolumeCache
 from dra_driver.kube.events import Note
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import AllowanceSpent
 

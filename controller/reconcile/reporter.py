@@ -20,7 +20,7 @@ from controller.queue.backoff import BackoffReason
 from controller.queue.scheduling_queue import PARTS, SchedulingQueue
 from dra_driver.kube.events import EventType, Note, Recorder
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object, reserved_for, results
+from dra_driver.model.claims.claim import Object, reserved_for, results
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, DRIVER
 from dra_driver.selector.allowance import AllowanceSpent
 

@@ -23,7 +23,7 @@ from controller.write.commands import Answer, CreateTemplate, DeleteTemplate
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Forbidden, Invalid
 from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import (
     ATTR_CARD,
     ATTR_PROFILES,

@@ -11,10 +11,10 @@ from typing import Any
 
 from controller.webhook.review import Operation
 from dra_driver.config.device_config import amount_entry, read_config
-from dra_driver.model.amounts import CAPACITY_OF_MODE, config_applies, requested_amount
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, config_applies, requested_amount
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import Refused
-from dra_driver.model.request_config import RequestConfig
 
 _Form = tuple[str, str, Mapping[str, Any]]  # name, JSON pointer, and the form of a request
 

@@ -7,7 +7,7 @@ From Kubernetes 1.36 on the chart's MutatingAdmissionPolicy does the same
 from __future__ import annotations
 
 from controller.webhook.review import Operation
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 
 

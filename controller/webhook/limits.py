@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from controller.webhook.review import Operation
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import (
     CLASS_DRS,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dra_driver.kube.decode import decode
 from dra_driver.kube.encode import encode
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 
 Operation = Mapping[str, Any]

@@ -15,7 +15,7 @@ from controller.webhook.amounts import move_amounts
 from controller.webhook.gate import set_gate
 from controller.webhook.limits import LimitRules, translate_limits
 from controller.webhook.review import Operation, parse_review, render_allowed, render_denied
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 
 logger = logging.getLogger(__name__)

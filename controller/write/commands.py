@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.cache.keys import Key
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from controller.cache.keys import Key, uid_of
 from controller.write.commands import Command, WriteDone
 from controller.write.writer import Writer
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 class WriteDispatcher:

@@ -12,7 +12,7 @@ from controller.cache.pods import key_of
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 # PersistentVolumeClaims of one pod that are read, each by two calls. A pod may name tens of
 # thousands, and to read them would delay other pods' writes: kube-scheduler checks the rest.

@@ -29,7 +29,7 @@ from controller.write.volumes import node_selectors
 from dra_driver.kube.api import NOTHING, ObjectApi, PatchType
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import ClaimRef, Object, allocation, is_in_use, results
+from dra_driver.model.claims.claim import ClaimRef, Object, allocation, is_in_use, results
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import ANNOTATION_TERM, FINALIZER, SCHEDULING_GATE
 

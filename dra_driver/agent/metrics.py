@@ -14,11 +14,11 @@ from prometheus_client.registry import Collector
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
-from dra_driver.model.claim import Object
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.owner import ContainerAllocation
+from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue, JournalError
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
-from dra_driver.model.owner import ContainerAllocation
 from dra_driver.node.checkpoint.ledger import Ledger, State
 
 logger = logging.getLogger(__name__)

@@ -23,10 +23,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from dra_driver.model.claims.packing import Packing, PackingChoice
+from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import DRIVER
-from dra_driver.model.packing import Packing, PackingChoice
-from dra_driver.model.request_config import RequestConfig
 
 API_VERSION: Final = "gcu.enflame.com/v1alpha1"
 KIND: Final = "GcuConfig"

@@ -14,13 +14,13 @@ from dra_driver.device_plugin.inventory import (
     offered_total,
 )
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.owner import ContainerAllocation, grant_uid
+from dra_driver.model.devices.device import device_name
+from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, TAINT_UNHEALTHY
-from dra_driver.model.owner import ContainerAllocation, grant_uid
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.node.cdi.spec import device_id, environment
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices

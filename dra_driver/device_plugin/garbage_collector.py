@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from dra_driver.device_plugin.inventory import NodeViewSource
+from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError
-from dra_driver.model.owner import ContainerAllocation
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.telemetry.logs import new_call

@@ -12,11 +12,11 @@ from typing import Any
 
 from dra_driver.device_plugin.preference import Hint
 from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.quantity import parse_quantity
 
 Cards = tuple[PciAddress, ...]

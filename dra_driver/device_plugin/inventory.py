@@ -9,12 +9,12 @@ from typing import Final
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
 from dra_driver.model.card import Card
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.owner import ContainerAllocation
+from dra_driver.model.devices.device import device_name
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
-from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.profile import ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
 

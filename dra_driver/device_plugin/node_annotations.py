@@ -11,15 +11,21 @@ from typing import Final
 
 from dra_driver.device_plugin.inventory import NodeView, granted_total, offered_total
 from dra_driver.kubelet_api.device_plugin.record import Recorded
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.owner import ContainerAllocation
+from dra_driver.model.devices.device import device_name
+from dra_driver.model.devices.node_cards import (
+    UNNUMBERED,
+    HeldInstance,
+    Hold,
+    NodeCard,
+    render_cards,
+)
+from dra_driver.model.devices.topology import format_bridges
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
-from dra_driver.model.node_cards import UNNUMBERED, HeldInstance, Hold, NodeCard, render_cards
-from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
-from dra_driver.model.topology import format_bridges
 
 # The vendor's (gcushare-device-plugin), which its inspect tool and others read.
 SHARED_CAPACITY: Final = "enflame.com/gcu-shared-capacity"

@@ -13,9 +13,9 @@ from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.resources import NODES
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import FIELD_MANAGER
-from dra_driver.model.owner import ContainerAllocation
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock

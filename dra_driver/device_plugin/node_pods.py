@@ -11,7 +11,7 @@ from typing import Any, Final
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.device_plugin.record import Recorded
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers, Served
 from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
-from dra_driver.model.plugin_device import RESOURCES
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
 from dra_driver.util.hooks import OnChange

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from dra_driver.device_plugin.inventory import Inventory
 from dra_driver.model.card import Card
+from dra_driver.model.devices.plugin_device import PluginDevice
+from dra_driver.model.devices.topology import bits, topology
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import PluginDevice
-from dra_driver.model.topology import bits, topology
 
 Cards = Mapping[PciAddress, Card]
 

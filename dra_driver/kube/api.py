@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

@@ -27,7 +27,7 @@ from dra_driver.kube.protobuf_metadata import MEDIA_TYPE as PROTOBUF
 from dra_driver.kube.protobuf_metadata import with_metadata
 from dra_driver.kube.resources import Resource
 from dra_driver.kube.watch_stream import WatchStream
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects, Point
 
 _READ_SECONDS = 30.0

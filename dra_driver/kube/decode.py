@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypedDict
 import msgspec
 from pydantic_core import from_json
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 Text = bytes | msgspec.Raw  # of one object
 # Levels; what we read is below 20, and `from_json` takes 200.

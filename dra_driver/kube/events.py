@@ -16,7 +16,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.event_filter import EventFilter, EventLimits, Topic
 from dra_driver.kube.resources import EVENTS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from dra_driver.kube.api import Api, Change, Listing, Watch
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Gone, KubeError, TooManyRequests, Unavailable
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.collection import no_collection

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from dra_driver.model.devices.topology import CardPlace, format_bridges
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.topology import CardPlace, format_bridges
 
 
 class Virtualization(StrEnum):

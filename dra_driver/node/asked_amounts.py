@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dra_driver.config.device_config import read_config
-from dra_driver.model.amounts import config_applies, requested_amount
-from dra_driver.model.claim import ClaimRef, Result
+from dra_driver.model.claims.amounts import config_applies, requested_amount
+from dra_driver.model.claims.claim import ClaimRef, Result
+from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.names import CAPACITY_SIZE
-from dra_driver.model.request_config import RequestConfig
 
 
 def amount_objections(

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from dra_driver.config.device_config import read_config
-from dra_driver.model.claim import ClaimRef, Result, allocation, made_for, results
+from dra_driver.model.claims.claim import ClaimRef, Result, allocation, made_for, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER

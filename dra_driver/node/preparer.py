@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from dra_driver.kube.errors import NotFound
-from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.claim_device import ClaimDevice
+from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.claim_device import ClaimDevice
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode

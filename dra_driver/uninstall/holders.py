@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dra_driver.model.claim import ClaimRef, reserved_for, results
+from dra_driver.model.claims.claim import ClaimRef, reserved_for, results
 from dra_driver.model.names import DRIVER
 
 

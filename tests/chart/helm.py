@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.cluster.errors import CommandError
 from tests.cluster.processes import run
 

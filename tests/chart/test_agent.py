@@ -10,7 +10,7 @@ from dra_driver.agent.settings import AgentSettings
 from dra_driver.kube.http.cluster_config import SERVICE_ACCOUNT
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.sockets import Sockets
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import PCI_VENDORS
 from tests.chart.helm import Helm, Values, environment
 from tests.control_plane.pod import MEMORY

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.chart.helm import CHECKOUT, Helm, environment
 
 UNSHARE = ("unshare", "--mount", "--propagation", "private")

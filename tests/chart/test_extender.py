@@ -15,8 +15,8 @@ from cryptography import x509
 from controller.extender.service import PREFIX
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load
-from dra_driver.model.claim import Object
-from dra_driver.model.plugin_device import RESOURCES
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.plugin_device import RESOURCES
 from tests.chart.helm import CHART, NAMESPACE, RELEASE, Helm, Rendered, Values, environment, fields
 from tests.control_plane.issued import manifests
 

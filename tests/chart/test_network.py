@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.chart.helm import Helm, Rendered, Values, environment
 from tests.chart.test_security_page import table
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dra_driver.model import names
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.chart.helm import CHECKOUT, NAMESPACE, Helm, Values
 
 CLUSTER_SCOPED = {

@@ -15,7 +15,7 @@ from dra_driver.agent import agent
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.config.card_rules import CardConfig, load_card_rules
 from dra_driver.config.loader import Settings, load, variable
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.program import LINGER

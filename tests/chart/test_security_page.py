@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.chart.helm import CHECKOUT, Helm, Rendered, Values
 
 PAGE: Final = (CHECKOUT / "docs/user/security.md").read_text(encoding="utf-8")

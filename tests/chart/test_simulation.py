@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.chart.helm import Helm, Values
 
 DESCRIPTION = "cards:\n- {bdf: 0000:03:00.0, model: S60}\n"

@@ -6,7 +6,7 @@ import pytest
 
 from controller.settings import ControllerSettings
 from dra_driver.config.loader import load, variable
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.uninstall.check import CheckSettings
 from tests.chart.helm import NAMESPACE, Helm, Values, environment
 

@@ -10,7 +10,7 @@ from cryptography import x509
 from controller.settings import ControllerSettings
 from controller.webhook.service import AMOUNTS, GATE, LIMITS
 from dra_driver.config.loader import load
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.chart.helm import NAMESPACE, Helm, Rendered, Values, environment, fields
 
 BELOW, FROM = "--kube-version=1.34.4", "--kube-version=1.36.3"

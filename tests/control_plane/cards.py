@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dra_driver.model.card import Card, Ecc
-from dra_driver.model.claim import Object
-from dra_driver.model.device import whole_device
-from dra_driver.model.device_shares import drs_device, shared_device
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.device import whole_device
+from dra_driver.model.devices.device_shares import drs_device, shared_device
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_WHOLE, TAINT_ALLOCATED_BY
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster

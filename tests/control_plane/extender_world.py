@@ -19,13 +19,13 @@ import yaml
 
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import NODES, PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import Hold, NodeCard, render_cards
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
-from dra_driver.model.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import RESOURCES
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE

@@ -23,7 +23,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.cluster.cluster import Cluster
 from tests.control_plane.objects import claim, pod_with, resource_slice
 

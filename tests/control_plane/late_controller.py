@@ -18,7 +18,7 @@ from controller import main
 from dra_driver.kube.api import Watch, WatchEvent
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 _LOOK_SECONDS = 0.02
 

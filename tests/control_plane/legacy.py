@@ -8,7 +8,7 @@ from typing import Any
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import RESOURCE_WHOLE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod

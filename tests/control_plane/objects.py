@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_WHOLE, DRIVER
 from tests.cluster.workloads import pod
 

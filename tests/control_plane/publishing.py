@@ -12,9 +12,9 @@ from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import RESOURCE_SLICES
-from dra_driver.model.claim import Object
-from dra_driver.model.device import parse_device_name
-from dra_driver.model.hidden_device import hidden_name
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.device import parse_device_name
+from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.pci import PciAddress
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.tapped import Tapped

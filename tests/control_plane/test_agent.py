@@ -14,7 +14,7 @@ from dra_driver.agent.slices.slice_watcher import own_slices
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import EVENTS, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from tests.cluster.cluster import Cluster

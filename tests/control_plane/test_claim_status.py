@@ -11,7 +11,7 @@ import pytest
 from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import ClaimRef, Object, allocation, results
+from dra_driver.model.claims.claim import ClaimRef, Object, allocation, results
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from tests.cluster.cluster import Cluster

@@ -13,7 +13,7 @@ from dra_driver.kube import errors
 from dra_driver.kube.api import Change, PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import LEASES, PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.names import FINALIZER
 from tests.cluster.cluster import Cluster

@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import LEASES, PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import allocation, reserved_for, results
+from dra_driver.model.claims.claim import allocation, reserved_for, results
 from dra_driver.model.names import FINALIZER
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until

@@ -23,7 +23,7 @@ import pytest
 
 from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_WHOLE, SCHEDULING_GATE
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess

@@ -13,7 +13,7 @@ import pytest
 
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object, allocation, reserved_for, results
+from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
 from dra_driver.model.names import FINALIZER
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane import components

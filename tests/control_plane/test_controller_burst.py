@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import results
+from dra_driver.model.claims.claim import results
 from tests.cluster.waiting import wait_until
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess

@@ -20,7 +20,7 @@ from typing import Final
 import pytest
 
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.names import CLASS_SHARED, CLASS_WHOLE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.cards import in_all_modes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import allocation, results
+from dra_driver.model.claims.claim import allocation, results
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import claim, pod_with, whole

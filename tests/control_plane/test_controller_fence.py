@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import allocation, results
+from dra_driver.model.claims.claim import allocation, results
 from dra_driver.model.names import ANNOTATION_TERM
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Scene

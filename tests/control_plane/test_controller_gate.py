@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import allocation
+from dra_driver.model.claims.claim import allocation
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import claim, pod_with, whole, with_port

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object, allocation, reserved_for, results
+from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane import components

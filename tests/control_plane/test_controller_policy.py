@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.resources import PODS, Resource
-from dra_driver.model.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.names import CLASS_SHARED, DRIVER
 from tests.cluster.errors import CommandError
 from tests.cluster.waiting import PATIENCE, wait_until

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dra_driver.kube.resources import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.names import DRIVER
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Scene

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object, allocation, reserved_for
+from dra_driver.model.claims.claim import Object, allocation, reserved_for
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess

@@ -14,9 +14,9 @@ from dra_driver.agent.slices.slices import dropped_fields
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import Forbidden
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
-from dra_driver.model.claim import Object
-from dra_driver.model.device import whole_device
-from dra_driver.model.device_shares import MAX_SLICES, drs_device, shared_device
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.device import whole_device
+from dra_driver.model.devices.device_shares import MAX_SLICES, drs_device, shared_device
 from dra_driver.model.instance import Instance
 from dra_driver.model.names import CLASS_SHARED
 from dra_driver.model.profile import ProfileTable

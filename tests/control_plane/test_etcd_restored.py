@@ -14,7 +14,7 @@ import pytest
 from dra_driver.agent.slices.slice_watcher import own_slices
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE

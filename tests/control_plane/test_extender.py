@@ -11,11 +11,11 @@ import pytest
 
 from controller.extender.service import PREFIX
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import Hold
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
-from dra_driver.model.node_cards import Hold
-from dra_driver.model.plugin_device import RESOURCES
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod

@@ -10,8 +10,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
-from dra_driver.model.plugin_device import RESOURCES
 from tests.control_plane.extender_world import SERVICE, ExtenderWorld, card
 from tests.control_plane.issued import Issuers
 

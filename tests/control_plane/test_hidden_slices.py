@@ -14,9 +14,9 @@ from dra_driver.config.device_config import amount_entry
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claim import Object, allocation, reserved_for, results
+from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
+from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.effects import Effects
-from dra_driver.model.hidden_device import hidden_name
 from dra_driver.model.names import CLASS_SHARED
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings

@@ -10,7 +10,7 @@ import pytest
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object, Result, results
+from dra_driver.model.claims.claim import Object, Result, results
 from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from dra_driver.model.names import (
     CLASS_SHARED,

@@ -10,7 +10,7 @@ import pytest
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_WHOLE, TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until

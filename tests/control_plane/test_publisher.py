@@ -16,7 +16,7 @@ from dra_driver.agent.slices.slices import dropped_fields
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import NODES, RESOURCE_SLICES
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from tests.chart.helm import RELEASE

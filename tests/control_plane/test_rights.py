@@ -22,8 +22,8 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import Object
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE

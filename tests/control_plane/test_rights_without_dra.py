@@ -18,7 +18,7 @@ from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
 from dra_driver.kube.resources import BINDINGS, NODES, PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, DRIVER
 from tests.chart.helm import CHART, RELEASE

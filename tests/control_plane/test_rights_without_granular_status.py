@@ -14,7 +14,7 @@ import pytest
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from tests.cluster.cluster import Cluster

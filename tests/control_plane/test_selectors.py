@@ -23,7 +23,7 @@ import pytest
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.device import SelectorInput

@@ -13,7 +13,7 @@ from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until

@@ -15,9 +15,9 @@ from dra_driver.agent.slices.slices import SliceForm, desired_slices
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.devices.hidden_device import hidden_name, hide
 from dra_driver.model.effects import Effects
-from dra_driver.model.hidden_device import hidden_name, hide
 from dra_driver.model.names import ANNOTATION_TERM, DRIVER, FINALIZER, pool_name
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until

@@ -14,7 +14,7 @@ from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import Resource
 from dra_driver.kube.watch import Reflector
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings

@@ -11,7 +11,7 @@ import pytest
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE

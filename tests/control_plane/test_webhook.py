@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.kube.errors import Invalid, KubeError, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.names import (
     CLASS_SHARED,
     CLASS_WHOLE,

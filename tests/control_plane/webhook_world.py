@@ -17,7 +17,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import CAPACITY_SLICES, CLASS_SHARED, DRIVER
 from tests.cluster.cluster import Cluster

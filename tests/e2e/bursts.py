@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from dra_driver.model.devices.node_cards import NodeCard
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
-from dra_driver.model.node_cards import NodeCard
-from dra_driver.model.plugin_device import RESOURCES
 from tests.cluster.waiting import wait_until
 from tests.e2e.without_dra import OldInstallation, asking
 

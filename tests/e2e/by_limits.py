@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import RESOURCES
 from dra_driver.model.profile import profile_size
 from tests.e2e.installation import Installation
 from tests.e2e.seen import granted, look, used_by

@@ -9,10 +9,10 @@ import grpc
 
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
 from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
+from dra_driver.model.claims.owner import ContainerAllocation, grant_uid
+from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
-from dra_driver.model.owner import ContainerAllocation, grant_uid
-from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.profile import profile_size
 from dra_driver.node.checkpoint.ledger import State
 from tests.e2e.installation import Installation

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dra_driver.model.claim import Result, results
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.claims.claim import Result, results
+from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ENV_TOPS_VISIBLE_DEVICES, ENV_VISIBLE_DEVICES
 from dra_driver.model.pci import PciAddress

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.names import CDI_KIND, DRIVER
 from dra_driver.model.pci import PciAddress
 from tests.cluster.waiting import PATIENCE, wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.config.device_config import amount_entry
-from dra_driver.model.amounts import CAPACITY_OF_MODE
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from tests.cluster.cluster import Cluster

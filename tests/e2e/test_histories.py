@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.profile import profile_size

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from dra_driver.model.devices.node_cards import Hold, NodeCard, parse_cards
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
-from dra_driver.model.node_cards import Hold, NodeCard, parse_cards
-from dra_driver.model.plugin_device import RESOURCES
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.images import SCHEDULER_IMAGE, scheduler_archive
 from tests.cluster.waiting import PATIENCE, wait_until

@@ -18,13 +18,13 @@ from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.errors import from_response
 from dra_driver.kube.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.kubelet_api.sockets import Sockets
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.device import device_name, parse_device_name
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.devices.device import device_name, parse_device_name
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.profile import profile_size
 from dra_driver.model.quantity import parse_quantity
 from dra_driver.node.cdi.directory import CdiDirectory

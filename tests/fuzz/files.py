@@ -16,13 +16,13 @@ from dra_driver.config.card_rules import load_card_rules
 from dra_driver.config.loader import load
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kubelet_api.device_plugin.record import parse_checkpoint
+from dra_driver.model.claims.owner import ContainerAllocation
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CDI_KIND
-from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.cdi.spec import Injection, read_record, render
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.descriptors import readable
 
 _HOST = "127.0.0.1"

@@ -10,8 +10,8 @@ from typing import Final
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
-from dra_driver.model.claim import ClaimRef, Object
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.devices.device import device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CLASS_DRS, CLASS_SHARED, CLASS_WHOLE, DRIVER, pool_name
 from dra_driver.model.pci import PciAddress

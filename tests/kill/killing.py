@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from tests.kill.catalog import BY_NAME
 from tests.kill.cells import Cell, Next, Outcome, Result
 from tests.kill.grants import Kind, wanted

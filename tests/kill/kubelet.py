@@ -18,7 +18,7 @@ from dra_driver.kubelet_api.generated import (
     pluginregistration_v1_pb2,
     pluginregistration_v1_pb2_grpc,
 )
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 
 _CALL_SECONDS = 45.0  # kubelet 1.36.3, pkg/kubelet/cm/dra/plugin
 _EVERY = 0.01

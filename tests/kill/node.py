@@ -16,7 +16,7 @@ from dra_driver.agent.slices.slice_watcher import own_slices
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.kubelet_api.sockets import Sockets
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.names import DRIVER, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import SimulatedMachine

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from tests.cluster.waiting import wait_until

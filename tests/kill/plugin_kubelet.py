@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as pods_api
-from dra_driver.model.plugin_device import RESOURCES
+from dra_driver.model.devices.plugin_device import RESOURCES
 from tests.kill.grants import Grant
 from tests.kill.kubelet import NoAnswer
 from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager

@@ -12,14 +12,14 @@ from pathlib import Path
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import NODES, PODS
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.owner import ContainerAllocation as Holder
+from dra_driver.model.claims.owner import grant_uid
+from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.effects import Point
 from dra_driver.model.errors import JournalError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, CDI_KIND, DRIVER
-from dra_driver.model.owner import ContainerAllocation as Holder
-from dra_driver.model.owner import grant_uid
-from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.node.checkpoint.ledger import State
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from tests.kill.grants import Kind
 from tests.kill.node import Node
 from tests.kill.operations import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from tests.kill.door import Door

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from tests.cluster.waiting import wait_until
 from tests.kill.grants import Kind, wanted
 from tests.kill.kubelet import Kubelet, NoAnswer

@@ -22,7 +22,7 @@ from typing import Final
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.mode import Mode
 from tests.cluster.cluster import Cluster
 from tests.control_plane.pod import Pod

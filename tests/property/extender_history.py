@@ -15,12 +15,12 @@ from controller.allocator.order import Policy
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes, place, prioritize
 from controller.extender.limit_request import LimitRequest, parse_limits
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import Hold, NodeCard, render_cards
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
-from dra_driver.model.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import RESOURCES
 
 ROOM: Final = 6
 _ASKS: Final = (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
 from tests.unit.node.world import Agent, Crash, Kill, World, claim, pod, result

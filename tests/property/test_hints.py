@@ -13,11 +13,11 @@ from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import prefer_share
 from dra_driver.kube.api import Change
 from dra_driver.kubelet_api.device_plugin.record import Recorded
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED, RESOURCE_SHARED
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import PluginDevice
 
 CARDS = tuple(PciAddress(0, bus, 0, 0) for bus in range(8))
 ROOM = 6

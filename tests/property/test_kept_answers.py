@@ -14,8 +14,8 @@ from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.diagnosis import diagnose, diagnose_nodes
 from controller.allocator.order import Policy
 from controller.allocator.state import State
-from dra_driver.model.claim import Object
-from dra_driver.model.packing import Packing
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.packing import Packing
 from tests.unit.controller.allocator.build import (
     CLASSES,
     UNHEALTHY,

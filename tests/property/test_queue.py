@@ -15,7 +15,7 @@ from controller.queue.fair_queue import Namespaces
 from controller.queue.queueing_hints import PodClass, QueueingHints
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.seed import SEED
 from tests.unit.controller.queue.parts import Part, part_of
 

@@ -18,9 +18,9 @@ from dra_driver.device_plugin.inventory import NodeView, inventories
 from dra_driver.device_plugin.node_annotations import node_cards
 from dra_driver.device_plugin.preference import prefer_whole
 from dra_driver.model.card import Card
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
-from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.checkpoint.ledger import Ledger
 from tests.unit.controller.allocator import build as cluster
 from tests.unit.controller.extender import build as extender

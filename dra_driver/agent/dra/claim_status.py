@@ -20,7 +20,7 @@ from dra_driver.kube.errors import Invalid, KubeError, NotFound, TooManyRequests
 from dra_driver.kube.events import Now
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.card import Card
-from dra_driver.model.claim import ClaimRef, Object, allocation
+from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER, FIELD_MANAGER
 from dra_driver.model.pci import PciAddress

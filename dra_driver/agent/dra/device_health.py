@@ -11,7 +11,7 @@ from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
 from dra_driver.model.card import Card
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.errors import InvalidValue, JournalError
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dra_driver.model.card import Card, Problem
+from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.names import TAINT_CHANGING
-from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 

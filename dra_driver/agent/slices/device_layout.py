@@ -11,9 +11,9 @@ from typing import Any
 
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.model.card import Card, Problem
-from dra_driver.model.claim import Object
-from dra_driver.model.device import device_name, parse_device_name, taint, whole_device
-from dra_driver.model.device_shares import drs_device, shared_device
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.device import device_name, parse_device_name, taint, whole_device
+from dra_driver.model.devices.device_shares import drs_device, shared_device
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (

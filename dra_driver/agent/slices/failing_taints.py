@@ -7,8 +7,8 @@ from typing import Final
 
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.sources import DesiredSource, LedgerSource
-from dra_driver.model.claim import Object
-from dra_driver.model.device import parse_device_name, taint
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.device import parse_device_name, taint
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress

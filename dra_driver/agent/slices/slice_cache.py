@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.slices import devices_of
 from dra_driver.kube.api import Change
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.util.hooks import ChangeHook
 
 

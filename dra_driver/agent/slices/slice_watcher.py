@@ -9,8 +9,8 @@ from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.kube.watch import Reflector
-from dra_driver.model.claim import Object
-from dra_driver.model.hidden_device import hidden_name
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.names import DRIVER
 from dra_driver.telemetry.program import Deadline
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from dra_driver.model.hidden_device import hidden_name, hide, reveal
+from dra_driver.model.devices.hidden_device import hidden_name, hide, reveal
 from dra_driver.model.names import DRIVER, pool_name
 
 API_VERSION = "resource.k8s.io/v1"

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import grpc
 
 from dra_driver.kubelet_api.dra.handler import ClaimHandler, Prepared
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.telemetry.logs import new_call

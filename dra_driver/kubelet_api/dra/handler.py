@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.claim_device import ClaimDevice
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import ClaimDevice
 from dra_driver.model.errors import GcuError
 
 Prepared = tuple[ClaimDevice, ...]

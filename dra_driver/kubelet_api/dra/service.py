@@ -10,7 +10,7 @@ from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.kubelet_api.generated import dra_v1_pb2 as api
 from dra_driver.kubelet_api.generated import dra_v1_pb2_grpc as rpc
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 
 SERVICE = "v1.DRAPlugin"

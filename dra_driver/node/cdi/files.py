@@ -6,8 +6,8 @@ import logging
 from collections.abc import Collection, Mapping
 
 from dra_driver.model.card import Card
+from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import HardwareError, InvalidValue
-from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection, read_record, render

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from dra_driver.model import names
 from dra_driver.model.card import Card, DeviceNode
+from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
-from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.records import Kind, PreparedDevice, decode, encode, record
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import ContainerAllocation, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.records import (
     CardKind,

@@ -9,16 +9,16 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from dra_driver.model.amounts import CAPACITY_OF_MODE
-from dra_driver.model.claim import ClaimRef, Result
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
+from dra_driver.model.claims.claim import ClaimRef, Result
+from dra_driver.model.claims.owner import ContainerAllocation, Orphan, Owner
+from dra_driver.model.devices.device import parse_device_name
+from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import ContainerAllocation, Orphan, Owner
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.quantity import parse_quantity
 
 # A node has a few dozen device names and amounts, and the ledger asks for those of all claims at

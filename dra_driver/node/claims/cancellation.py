@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import Refused
-from dra_driver.model.owner import Owner
 
 
 class IsCancelled(Protocol):

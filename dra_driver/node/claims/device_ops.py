@@ -10,10 +10,10 @@ import logging
 from collections.abc import Collection, Mapping
 
 from dra_driver.model.card import Card
+from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
-from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dra_driver.model.card import Card
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError, InvalidValue
-from dra_driver.model.owner import Owner
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 
 TRIES: Final = 3

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
+from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import Orphan, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.files import CdiSpecs, visible_cards

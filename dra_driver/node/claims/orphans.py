@@ -6,8 +6,8 @@ with it, and nobody is given its devices (ADR 20).
 
 from __future__ import annotations
 
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.owner import Orphan, Owner
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, PreparedDevices, Record, record

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dra_driver.model.claim import ClaimRef, results
-from dra_driver.model.owner import Owner
+from dra_driver.model.claims.claim import ClaimRef, results
+from dra_driver.model.claims.owner import Owner
 from dra_driver.node.checkpoint.ledger import PreparedClaim, State
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 

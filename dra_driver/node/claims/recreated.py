@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from dra_driver.model.claims.owner import Owner
 from dra_driver.model.instance import Instance
-from dra_driver.model.owner import Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import PreparedClaim, State
 

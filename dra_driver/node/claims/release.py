@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 
 from dra_driver.hardware.drs.errors import CardGone
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.files import CdiSpecs

@@ -14,12 +14,12 @@ from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.errors import CardBusy, CardSilent
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.card import Card, Problem, Virtualization
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.claims.owner import Orphan, Owner
+from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.errors import GcuError
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
-from dra_driver.model.owner import Orphan, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger, State

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Final
 
 from dra_driver.kube.errors import NotFound
-from dra_driver.model.claim import ClaimRef, Object, reserved_for
+from dra_driver.model.claims.claim import ClaimRef, Object, reserved_for
 from dra_driver.model.errors import GcuError
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from dra_driver.kube.errors import NotFound
-from dra_driver.model.claim import ClaimRef, Object, reserved_for
+from dra_driver.model.claims.claim import ClaimRef, Object, reserved_for
 from dra_driver.model.errors import GcuError
 from dra_driver.node.ports import ClaimReader
 from dra_driver.node.results import in_parallel

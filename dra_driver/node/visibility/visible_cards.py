@@ -1,9 +1,9 @@
-"""Which cards each device of a call must name, so that a container is told of all its cards.
+"""Which cards each device of a call must name, so that a container sees all its cards.
 
-The rule and its reason are in `dra_driver.model.usage_sets`; here it is applied to what the claims
-of a call's pod hold (`dra_driver.node.visibility.pods`), those that were prepared for other pods
-among them (`dra_driver.node.visibility.other_claims`). ``TOPS_VISIBLE_DEVICES`` is known to name
-one DRS instance only, so a container has at most one, and nothing else of ours beside it.
+`dra_driver.model.claims.usage_sets` has the rule and its reason. Here the rule is applied to the
+claims of a call's pod (`dra_driver.node.visibility.pods`), with those that were prepared for other
+pods (`dra_driver.node.visibility.other_claims`). ``TOPS_VISIBLE_DEVICES`` is known to name one DRS
+instance only, so a container has at most one, and no other GCU device beside it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.usage_sets import UsageSet, Use, usage_sets
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.usage_sets import UsageSet, Use, usage_sets
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ClaimReader

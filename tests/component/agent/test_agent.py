@@ -15,7 +15,7 @@ from prometheus_client.exposition import generate_latest
 from dra_driver.agent.cards import node_hardware as hardware
 from dra_driver.agent.events import DEVICE_FAILING
 from dra_driver.hardware.vendor_files import VendorMounts
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiError

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.kubelet_api import fake_kubelet

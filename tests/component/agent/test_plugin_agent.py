@@ -17,10 +17,10 @@ from dra_driver.agent.lifecycle.serving_mode import ModeSetting
 from dra_driver.kube.api import Listing, PatchType, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import EVENTS, NODES, Resource
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_COUNT, TAINT_UNHEALTHY
-from dra_driver.model.plugin_device import RESOURCES
 from tests.cluster.waiting import wait_until
 from tests.unit.agent.node import CARDS, Claims, Node
 from tests.unit.kubelet_api import fake_kubelet

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import Kind, record

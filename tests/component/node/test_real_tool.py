@@ -23,7 +23,7 @@ from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiHung
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Card
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode

@@ -12,7 +12,7 @@ from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
 from dra_driver.model.card import Card, Problem
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import JournalError
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 class LabelledNode:

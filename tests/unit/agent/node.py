@@ -12,7 +12,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.kubelet_api.sockets import Sockets
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects
 from dra_driver.simulator.machine import SimulatedMachine
 from dra_driver.util.hooks import OnChange

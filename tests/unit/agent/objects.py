@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dra_driver.agent.slices.slice_diff import diff_slices
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 NODE: Object = {"metadata": {"name": "n1", "uid": "node-uid"}}
 

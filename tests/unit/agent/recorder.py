@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dra_driver.kube.events import EventType, Note
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 class ListRecorder:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from dra_driver.kube.api import Listing, ServerVersion
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from tests.unit.agent.objects import NODE
 

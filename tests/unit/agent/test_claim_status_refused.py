@@ -12,7 +12,7 @@ import pytest
 from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Invalid, KubeError, TooManyRequests, Unavailable
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.checkpoint.records import Kind
 from dra_driver.node.claims.failures import Waiting
 from tests.unit.agent.claim_statuses import ILL, Rig

@@ -9,12 +9,12 @@ import pytest
 from dra_driver.agent import events as event_reporter
 from dra_driver.agent.events import EventReporter
 from dra_driver.kube.events import EventType
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.owner import ContainerAllocation, Owner
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import ContainerAllocation, Owner
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.claims.recreated import RecreatedInstance
 from tests.unit.agent.recorder import ListRecorder
 

@@ -19,7 +19,7 @@ from dra_driver.config.card_rules import CardRules
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.kube.api import Api
 from dra_driver.model.card import Card, Problem
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import HardwareError, JournalError
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress

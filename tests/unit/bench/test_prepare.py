@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.prepare.__main__ import Figures
 from bench.prepare.caller import PROGRAM, Caller
 from dra_driver.kube.http.cluster_config import in_pod
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from tests.cluster.pki import Authority
 from tests.cluster.versions import DEFAULT_KUBERNETES
 from tests.control_plane.pod import Pod

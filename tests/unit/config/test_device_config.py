@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dra_driver.config.device_config import API_VERSION, KIND, amount_entry, read_config
+from dra_driver.model.claims.packing import Packing, PackingChoice
+from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.packing import Packing, PackingChoice
-from dra_driver.model.request_config import RequestConfig
 
 BINPACK, SPREAD = Packing.BINPACK, Packing.SPREAD
 

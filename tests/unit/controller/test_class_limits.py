@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_LIMIT_PREFIX
 from tests.unit.controller.world import World, pod, unschedulable
 

@@ -6,7 +6,7 @@ import pytest
 
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.unit.controller.allocator.build import allocated, claim, request
 from tests.unit.controller.world import PATIENCE, World, pod, unschedulable

@@ -14,7 +14,7 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import FINALIZER
 from tests.unit.controller.allocator.build import (
     UNHEALTHY,

@@ -8,7 +8,7 @@ from controller.queue.event_queue import ResourceEvent
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import QUIET, World, node, pod, unallocated
 

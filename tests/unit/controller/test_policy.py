@@ -7,9 +7,9 @@ import pytest
 from controller.allocator.order import Policy
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import DRIVER
-from dra_driver.model.packing import Packing
 from tests.unit.controller.allocator.build import claim, pool
 from tests.unit.controller.allocator.decide import cards
 from tests.unit.controller.world import World, node, pod

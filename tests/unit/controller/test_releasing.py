@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.world import (
     PATIENCE,

@@ -8,7 +8,7 @@ from controller.queue.event_queue import ResourceEvent
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, allocation, results
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import FAIRNESS, FakeApi, World, pod
 

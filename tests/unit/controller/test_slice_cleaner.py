@@ -12,8 +12,8 @@ from controller.slice_cleaner import SliceCleaner
 from dra_driver.kube.api import Api, Change, Listing
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.resources import RESOURCE_SLICES, Resource
-from dra_driver.model.claim import Object
-from dra_driver.model.hidden_device import hidden_name
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.names import DRIVER, pool_name
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from controller.cache.cache import WATCHED
 from dra_driver.kube.resources import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.names import DRIVER
 from tests.unit.controller.allocator.build import claim, request, taint_rule
 from tests.unit.controller.world import World, pod, unallocated

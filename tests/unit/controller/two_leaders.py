@@ -14,7 +14,7 @@ from controller.queue.event_queue import ResourceEvent
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claims.claim import Object, results
 from tests.unit.controller.allocator.build import claim, device, pool
 from tests.unit.controller.world import FakeApi, World, pod
 

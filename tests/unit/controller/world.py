@@ -37,7 +37,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, device, pool

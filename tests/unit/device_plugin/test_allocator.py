@@ -9,10 +9,10 @@ import pytest
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
 from dra_driver.model.card import Problem
+from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
-from dra_driver.model.owner import ContainerAllocation
 from dra_driver.node.claims.failures import TRIES
 from tests.unit.device_plugin.plugin_world import PluginWorld, ids
 from tests.unit.node.drs_world import errors, whole

@@ -9,8 +9,8 @@ import pytest
 from dra_driver.device_plugin.hints import hints, is_requested
 from dra_driver.device_plugin.preference import Hint, prefer_share, prefer_whole
 from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
-from dra_driver.model.plugin_device import RESOURCES
 from tests.unit.device_plugin.test_preference import CARDS, MACHINE, available, ids, inventories
 
 DRS = RESOURCES[Mode.DRS]

@@ -12,11 +12,11 @@ from dra_driver.device_plugin.allocator import planned_devices
 from dra_driver.device_plugin.inventory import NodeView, inventories
 from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
 from dra_driver.model.card import Card, Problem
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.owner import ContainerAllocation, Owner
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
-from dra_driver.model.owner import ContainerAllocation, Owner
-from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record

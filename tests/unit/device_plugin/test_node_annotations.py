@@ -14,14 +14,14 @@ from dra_driver.device_plugin.inventory import NodeView
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.card import Card, Problem
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.owner import ContainerAllocation, Owner
+from dra_driver.model.devices.device import device_name
+from dra_driver.model.devices.node_cards import HeldInstance, Hold, NodeCard, parse_cards
+from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
-from dra_driver.model.node_cards import HeldInstance, Hold, NodeCard, parse_cards
-from dra_driver.model.owner import ContainerAllocation, Owner
-from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint import records
 from dra_driver.node.checkpoint.ledger import Ledger

@@ -14,9 +14,9 @@ from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import NODES, Resource
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import Hold, NodeCard, parse_cards
 from dra_driver.model.errors import JournalError
-from dra_driver.model.node_cards import Hold, NodeCard, parse_cards
 from tests.unit.device_plugin.test_node_annotations import TWO, granted, recorded, view
 
 

@@ -12,8 +12,8 @@ from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
-from dra_driver.model.plugin_device import RESOURCES
 
 STATIC = "0123456789abcdef" * 2
 

@@ -14,9 +14,9 @@ from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.model.card import Problem
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
-from dra_driver.model.plugin_device import RESOURCES
 from tests.unit.device_plugin.plugin_world import PluginWorld, ids
 from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager
 from tests.unit.node.drs_world import tool

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dra_driver.kube.api import Change, Listing, WatchEvent
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 Answer = Sequence[WatchEvent] | KubeError
 

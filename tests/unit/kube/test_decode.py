@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import pytest
 
 from dra_driver.kube.decode import Typed, decode, decode_event, decode_page
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 def nested(levels: int) -> str:

@@ -14,7 +14,7 @@ from dra_driver.kube.errors import Forbidden, KubeError
 from dra_driver.kube.event_filter import EventLimits
 from dra_driver.kube.events import EventRecorder, EventType, Note
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 POD: Object = {
     "apiVersion": "v1",

@@ -21,7 +21,7 @@ from dra_driver.kube.errors import (
 )
 from dra_driver.kube.resources import PODS, Resource
 from dra_driver.kube.watch import Reflector
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.util.backoff import Backoff
 from tests.unit.kube.fakes import FakeApi, FakeWatch, added, bookmark, pod
 

@@ -19,7 +19,7 @@ from dra_driver.kubelet_api.generated import (
     pluginregistration_v1_pb2,
     pluginregistration_v1_pb2_grpc,
 )
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 
 PATIENCE = 60.0
 """Seconds after which a test fails; nothing takes as long, on however busy a machine."""

@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver import model
 from dra_driver.model.card import Virtualization
-from dra_driver.model.claim_device import ClaimDevice
+from dra_driver.model.claims.claim_device import ClaimDevice
 from tests.unit.model.cards import CARD
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dra_driver.model.device import whole_device
+from dra_driver.model.devices.device import whole_device
 from dra_driver.selector.device import SelectorInput
 from dra_driver.selector.selector import Selectors
 from tests.unit.model.cards import CARD

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.mode import Mode
 from tests.unit.node.drs_world import DrsWorld, instance, overseer, share, slices, whole
 from tests.unit.node.world import claim, pod

@@ -12,8 +12,8 @@ from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card, DeviceNode, Ecc, Problem, Virtualization
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.devices.device import device_name
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.model.mode import Mode

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dra_driver.model.card import Problem
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from dra_driver.model.claim_device import ClaimDevice
+from dra_driver.model.claims.claim_device import ClaimDevice
 from tests.unit.node.drs_world import DrsWorld
 
 Answer = tuple[ClaimDevice, ...]

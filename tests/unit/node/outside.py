@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dra_driver.model.claim import ClaimRef, Result, results
-from dra_driver.model.device import parse_device_name
+from dra_driver.model.claims.claim import ClaimRef, Result, results
+from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import read_record

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.node.claims.failures import TRIES
 from dra_driver.simulator.boot import with_ecc

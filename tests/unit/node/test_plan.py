@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dra_driver.config.device_config import API_VERSION, KIND
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError, InvalidValue, Refused
 from dra_driver.node.plan import planned_devices
 from tests.unit.node.world import POOL, claim, hold, result

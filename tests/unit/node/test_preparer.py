@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.claim_device import ClaimDevice
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import ClaimDevice
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode

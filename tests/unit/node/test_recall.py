@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.claims.restore import Outcome
 from tests.unit.node.damage import damage
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole

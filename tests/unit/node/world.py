@@ -9,8 +9,8 @@ from typing import Any
 
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.model.card import Card, DeviceNode
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.devices.device import device_name
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.mode import Mode

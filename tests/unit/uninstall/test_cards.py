@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
-from dra_driver.model.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.pci import PciAddress
 from dra_driver.uninstall.cards import cards_in_use
 

@@ -10,7 +10,7 @@ from dra_driver.config.loader import load
 from dra_driver.kube.api import Api, Listing
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.uninstall.check import CheckSettings, check
 from tests.unit.uninstall.test_cards import FREE, SHARED, node

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
 from dra_driver.uninstall.holders import holders
 

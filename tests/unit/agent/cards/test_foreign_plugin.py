@@ -9,7 +9,7 @@ import pytest
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector, offered_resources
 from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
 from dra_driver.kube.api import Api
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.agent.labelled_node import LabelledNode
 
 

@@ -11,10 +11,10 @@ import pytest
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.unpublished import UnpublishedDevices
 from dra_driver.device_plugin.allocator import planned_devices
+from dra_driver.model.claims.owner import ContainerAllocation
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY
-from dra_driver.model.owner import ContainerAllocation
-from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from dra_driver.node.claims.failures import TRIES

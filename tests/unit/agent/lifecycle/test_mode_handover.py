@@ -12,11 +12,11 @@ from dra_driver.agent.lifecycle.mode_handover import (
     plugin_cards,
 )
 from dra_driver.device_plugin.allocator import planned_devices
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.owner import ContainerAllocation, Orphan
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_CHANGING
-from dra_driver.model.owner import ContainerAllocation, Orphan
-from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, record
 from tests.unit.node.world import CARDS, POOL, card, hold

@@ -17,7 +17,7 @@ from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.kube.api import Api, Listing, ServerVersion
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError, InvalidValue
 
 PLUGIN, DRA = ServingMode.DEVICE_PLUGIN, ServingMode.DRA

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from dra_driver.agent.slices.failing_taints import FailingTaints
-from dra_driver.model.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress

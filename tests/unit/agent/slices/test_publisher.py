@@ -21,10 +21,10 @@ from dra_driver.kube.errors import (
     NotFound,
     Unavailable,
 )
-from dra_driver.model.claim import Object
-from dra_driver.model.device import parse_device_name, taint
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.device import parse_device_name, taint
+from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.errors import GcuError, JournalError
-from dra_driver.model.hidden_device import hidden_name
 from dra_driver.model.names import (
     ALLOCATOR_CONTROLLER,
     TAINT_ALLOCATED_BY,

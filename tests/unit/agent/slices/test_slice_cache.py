@@ -6,7 +6,7 @@ import pytest
 
 from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.kube.api import Change
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 A7: Object = {"metadata": {"name": "a", "uid": "1", "resourceVersion": "7"}}
 A9: Object = {"metadata": {"name": "a", "uid": "1", "resourceVersion": "9"}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import TAINT_UNHEALTHY
 from tests.unit.agent.objects import NODE, device, published, stored
 

@@ -12,8 +12,8 @@ from dra_driver.agent.slices.slices import (
     dropped_fields,
     slice_name,
 )
-from dra_driver.model.claim import Object
-from dra_driver.model.hidden_device import hidden_name
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.hidden_device import hidden_name
 from tests.unit.agent.objects import NODE, device
 
 

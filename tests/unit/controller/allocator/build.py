@@ -8,7 +8,7 @@ from typing import Any
 from controller.allocator.allocated_devices import AllocatedDevices, allocations_of
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
 

@@ -8,7 +8,7 @@ from controller.allocator.allocate import Allocation, FitError, allocate
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.order import Policy
 from controller.allocator.state import State
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import device, state
 

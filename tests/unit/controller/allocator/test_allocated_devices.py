@@ -10,7 +10,7 @@ from controller.allocator.allocated_devices import (
     allocations_of,
 )
 from controller.allocator.device import DeviceId
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import allocated, claim
 from tests.unit.controller.allocator.decide import names
 

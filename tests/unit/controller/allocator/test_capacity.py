@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.capacity import Amount, Capacity
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 SLICES = {
     "value": "6",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.claim_request import parse_claim
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
 from tests.unit.controller.allocator.build import claim, first_available, request, state
 

@@ -10,11 +10,11 @@ import pytest
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.order import Policy
 from dra_driver.config.device_config import API_VERSION, KIND
-from dra_driver.model.amounts import config_applies
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.amounts import config_applies
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.packing import Packing, PackingChoice
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DRIVER
-from dra_driver.model.packing import Packing, PackingChoice
 from tests.unit.controller.allocator.build import (
     CLASSES,
     allocated,

@@ -12,7 +12,7 @@ from controller.allocator.allocated_devices import DeviceAllocation
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.fleet import Fleet
 from controller.allocator.state import State
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import claim, pool, request, state
 from tests.unit.controller.allocator.decide import MODES, SELECTORS, cards
 from tests.unit.controller.allocator.test_allocated_devices import DEVICE

@@ -7,8 +7,8 @@ import pytest
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
-from dra_driver.model.claim import Object
-from dra_driver.model.hidden_device import hide
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.hidden_device import hide
 from tests.unit.controller.allocator.build import (
     ANY,
     TAINT,

@@ -11,7 +11,7 @@ from controller.allocator.allocated_devices import allocations_of
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.results import allocation_status
 from dra_driver.config.device_config import API_VERSION, KIND
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
 from tests.unit.controller.allocator.build import (
     ALL_CLASSES,

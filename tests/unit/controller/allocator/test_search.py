@@ -6,7 +6,7 @@ import pytest
 
 from controller.allocator.allocate import Allocation, FitError, allocate
 from controller.allocator.claim_request import parse_claim
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import (
     ANY,
     allocated,

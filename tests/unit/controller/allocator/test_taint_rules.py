@@ -7,7 +7,7 @@ import pytest
 from controller.allocator.device import DeviceId
 from controller.allocator.inventory import Inventory
 from controller.allocator.taints import Taint, TaintRule
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
 from tests.unit.controller.allocator.build import device, pool, taint_rule
 

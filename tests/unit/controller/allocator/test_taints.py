@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.taints import Taint, untolerated
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import TAINT, claim, device, pool, request
 from tests.unit.controller.allocator.decide import decide
 

@@ -12,7 +12,7 @@ from controller.informers.decoders import decoders
 from dra_driver.kube.api import Change
 from dra_driver.kube.encode import encode
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import allocated, claim, device, pool

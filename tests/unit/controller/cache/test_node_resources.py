@@ -6,7 +6,7 @@ import pytest
 
 from controller.allocator.node_set import NodeNumbers
 from controller.cache.node_resources import NodeResources
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 NOMINATED = {"nominatedNodeName": "a"}
 

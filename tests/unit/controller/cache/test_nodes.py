@@ -6,7 +6,7 @@ import pytest
 
 from controller.cache import nodes
 from controller.cache.nodes import selected_name, selector_matches
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 def node(

@@ -12,7 +12,7 @@ from controller.informers.decoders import decoders
 from dra_driver.kube.encode import encode
 from dra_driver.kube.interner import Interner
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 OBJECT: Object = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"node": "a", "tasks": [1]}}
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from controller.cache.counts import PodIndex
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.world import pod
 
 NAME = "default/p"

@@ -8,7 +8,7 @@ import pytest
 
 from controller.allocator.capacity import NANO
 from controller.cache.node_resources import Resources, pod_requests
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 GIB = 2**30
 

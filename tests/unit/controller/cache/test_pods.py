@@ -6,7 +6,7 @@ import pytest
 
 from controller.cache import pods
 from controller.cache.keys import uid_of
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 NAMED = {"name": "a", "resourceClaimName": "claim-a"}
 FROM_TEMPLATE = {"name": "b", "resourceClaimTemplateName": "t"}

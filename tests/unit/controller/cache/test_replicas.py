@@ -15,9 +15,9 @@ from controller.cache.cache import ClusterCache
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claims.claim import Object, results
+from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import DRIVER
-from dra_driver.model.packing import Packing
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.allocator.decide import SHARED, names

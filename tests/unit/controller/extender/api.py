@@ -9,7 +9,7 @@ from controller.extender.limit_request import concerns_us
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import BINDINGS, PODS, Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 
 

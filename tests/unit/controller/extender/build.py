@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from controller.extender.cache import ExtenderCache
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
-from dra_driver.model.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.pci import PciAddress
 
 SHARED = "enflame.com/shared-gcu"

@@ -8,8 +8,8 @@ import pytest
 from controller.extender.annotations import assigned, describe
 from controller.extender.limit_request import LimitRequest
 from controller.extender.node_allocations import BoundPod
+from dra_driver.model.devices.node_cards import HeldInstance, Hold
 from dra_driver.model.mode import Mode
-from dra_driver.model.node_cards import HeldInstance, Hold
 from tests.unit.controller.extender.build import (
     DRS,
     SHARED,

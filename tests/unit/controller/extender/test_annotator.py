@@ -6,10 +6,10 @@ import pytest
 
 from controller.extender.annotator import AssignmentAnnotator
 from dra_driver.kube.errors import Conflict, NotFound, Unavailable
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.node_cards import NodeCard
 from tests.unit.controller.extender.api import PodApi
 from tests.unit.controller.extender.build import SHARED, card, hold, pod
 

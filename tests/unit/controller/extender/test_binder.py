@@ -13,7 +13,7 @@ from controller.extender.decide import filter_nodes
 from controller.extender.wire import BindArgs
 from dra_driver.kube.errors import Conflict, Unavailable
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.controller.extender.api import PodApi
 from tests.unit.controller.extender.build import SHARED, card, node, pod, view

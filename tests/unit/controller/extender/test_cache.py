@@ -10,10 +10,10 @@ from controller.allocator.order import Policy
 from controller.extender.cache import UNREPORTED, ExtenderCache
 from controller.extender.decide import filter_nodes, place
 from controller.extender.limit_request import parse_limits
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import Hold, NodeCard
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
-from dra_driver.model.node_cards import Hold, NodeCard
 from tests.unit.controller.extender.build import (
     DRS,
     SHARED,

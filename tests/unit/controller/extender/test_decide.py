@@ -8,10 +8,10 @@ from controller.allocator.order import Policy
 from controller.extender.cache import UNREPORTED, ExtenderCache
 from controller.extender.decide import filter_nodes, place, prioritize
 from controller.extender.limit_request import parse_limits
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.node_cards import NodeCard
 from tests.unit.controller.extender.build import (
     DRS,
     SHARED,

@@ -17,7 +17,7 @@ from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api, Listing
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import LEASES, NODES, PODS, Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from tests.cluster.pki import Authority

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from controller.extender.limit_request import LimitRequest, concerns_us, parse_limits
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from tests.unit.controller.extender.build import DRS, SHARED, WHOLE, container, pod

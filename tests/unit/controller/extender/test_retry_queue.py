@@ -9,7 +9,7 @@ import pytest
 from controller.extender.retry_queue import RetryQueue
 from controller.leaderelection.fence import NotLeader
 from dra_driver.kube.errors import Conflict, NotFound, Unavailable
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from tests.unit.controller.extender.api import PodApi
 from tests.unit.controller.extender.build import SHARED, pod

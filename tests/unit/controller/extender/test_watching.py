@@ -14,7 +14,7 @@ from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
 from controller.extender.watching import NodeHandler, PodHandler
 from dra_driver.kube.api import Change
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.mode import Mode
 from tests.unit.controller.extender.api import PodApi
 from tests.unit.controller.extender.build import (

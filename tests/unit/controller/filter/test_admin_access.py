@@ -6,7 +6,7 @@ import pytest
 
 from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object, results
+from dra_driver.model.claims.claim import Object, results
 from tests.unit.controller.allocator.build import (
     ANY,
     ANY_CLASS,

@@ -9,7 +9,7 @@ import pytest
 from controller.allocator.node_set import NodeNumbers, NodeSet
 from controller.cache.nodes import selector_matches
 from controller.filter.node_filter import NodeFilter
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
 from tests.unit.controller.world import node, pod
 

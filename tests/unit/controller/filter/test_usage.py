@@ -9,7 +9,7 @@ import pytest
 
 from controller.filter.usage import check_requested
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import claim, device, pool, request
 from tests.unit.controller.world import World, pod, reserved
 

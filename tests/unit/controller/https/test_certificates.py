@@ -17,7 +17,7 @@ from controller.https.certificates import CertificateFiles, Certificates
 from controller.https.expiry import DAY, Expiry
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 from tests.unit.agent.recorder import ListRecorder
 

@@ -34,8 +34,8 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claim import ClaimRef, Object, all_results, reserved_for
-from dra_driver.model.usage_sets import usage_sets
+from dra_driver.model.claims.claim import ClaimRef, Object, all_results, reserved_for
+from dra_driver.model.claims.usage_sets import usage_sets
 
 View = Callable[[Object], object]
 

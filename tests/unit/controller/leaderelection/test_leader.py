@@ -14,7 +14,7 @@ from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import LEASES, PODS, Resource
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 class Leases:

@@ -12,7 +12,7 @@ from controller.allocator.allocate import allocate, can_serve
 from controller.queue import queueing_hints
 from controller.reconcile import reconciler
 from dra_driver.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import (
     OTHER_CLASS,
     allocated,

@@ -10,7 +10,7 @@ from controller.allocator.allocate import feasible
 from controller.allocator.node_set import NodeSet
 from controller.queue import starvation_guard
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import (
     allocated,
     claim,

@@ -6,7 +6,7 @@ import copy
 
 from controller.cache.claims import MANAGER
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import World, pod, written_by
 

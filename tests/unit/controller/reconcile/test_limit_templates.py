@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.reconcile.templates import is_ours, template_for
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 WHOLE = {"deviceClassName": "gcu.enflame.com"}
 SHARED = {"deviceClassName": "shared-gcu.enflame.com"}

@@ -14,7 +14,7 @@ from dra_driver.kube.errors import (
     from_response,
 )
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ANNOTATION_TERM
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.world import World, pod

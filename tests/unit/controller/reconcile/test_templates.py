@@ -6,7 +6,7 @@ import pytest
 
 from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.world import RETENTION, World, pod
 
 NAME = "enflame-shared-gcu-2"

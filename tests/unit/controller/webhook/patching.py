@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from controller.webhook.review import Operation
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 
 
 def patched(obj: Object, patch: Sequence[Operation]) -> Object:

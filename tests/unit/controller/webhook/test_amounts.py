@@ -9,7 +9,7 @@ import pytest
 
 from controller.webhook.amounts import move_amounts
 from dra_driver.config.device_config import API_VERSION, KIND
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import CLASS_DRS, CLASS_SHARED, CLASS_WHOLE, DEVICE_CLASSES, DRIVER
 from tests.unit.controller.webhook.patching import patched

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.webhook.limits import LimitRules, translate_limits
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from dra_driver.model.names import CLASS_SHARED, RESOURCE_DRS, RESOURCE_SHARED, RESOURCE_WHOLE
 from tests.control_plane.legacy import GCUSHARE, asking

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.webhook.limits import LimitRules
 from controller.webhook.service import AMOUNTS, GATE, LIMITS, WebhookService
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_SHARED, DEVICE_CLASSES, RESOURCE_SHARED
 from tests.control_plane.legacy import asking
 from tests.unit.controller.webhook.patching import admitted, review

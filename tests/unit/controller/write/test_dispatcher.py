@@ -18,7 +18,7 @@ from controller.write.writer import Writer
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict, Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claim import allocation, results
+from dra_driver.model.claims.claim import allocation, results
 from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.model.names import ANNOTATION_TERM
 from tests.unit.controller.allocator.build import allocated, claim, device, pool

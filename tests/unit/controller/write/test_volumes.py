@@ -17,7 +17,7 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIMS,
     Resource,
 )
-from dra_driver.model.claim import Object
+from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import allocated, claim, request
 from tests.unit.controller.world import World, node, pod
 

@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.handler import ClaimHandler, Prepared
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.kubelet_api.callers import Caller, Observer

@@ -12,7 +12,7 @@ from dra_driver.kubelet_api.broadcaster import STREAMS
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.dra.self_check import SelfCheck
 from dra_driver.kubelet_api.sockets import Sockets
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Observer
 from tests.unit.kubelet_api.dra.test_plugin import ONE, Handler

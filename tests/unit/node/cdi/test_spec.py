@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.node.cdi.spec import Injection, device_id, read_record, render

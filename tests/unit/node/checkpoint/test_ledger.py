@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.owner import ContainerAllocation
+from dra_driver.model.devices.device import device_name
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import ContainerAllocation
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import PluginDevice
 from dra_driver.node.checkpoint.ledger import Ledger, State
 from dra_driver.node.checkpoint.records import (
     CardKind,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.model.card import Problem
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import (
     ForeignCard,
     GcuError,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.owner import Orphan
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import Orphan
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
 from dra_driver.node.claims.orphans import cards_with_orphans, orphan_records

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dra_driver.kube.errors import KubeError
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from tests.unit.node.drs_world import DrsWorld, errors, share, tool, whole

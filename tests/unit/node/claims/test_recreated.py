@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
-from dra_driver.model.device import device_name
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.devices.device import device_name
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import PreparedClaim, State

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.records import Kind, encode, record
 from dra_driver.node.claims.restore import Outcome

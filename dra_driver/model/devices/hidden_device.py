@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dra_driver.model import names
-from dra_driver.model.device import attribute_text, taint
-from dra_driver.model.device_shares import with_shares
+from dra_driver.model.devices.device import attribute_text, taint
+from dra_driver.model.devices.device_shares import with_shares
 from dra_driver.model.errors import InvalidValue
 
 Object = dict[str, Any]

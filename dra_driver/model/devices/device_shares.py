@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dra_driver.model import names
-from dra_driver.model.amounts import CAPACITY_OF_MODE
 from dra_driver.model.card import Card
-from dra_driver.model.device import card_attributes, device_name, taints
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
+from dra_driver.model.devices.device import card_attributes, device_name, taints
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.profile import ProfileTable, profile_size

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dra_driver.model.topology import CardPlace, Topology, bits, format_bridges
+from dra_driver.model.devices.topology import CardPlace, Topology, bits, format_bridges
 
 
 def below(*bridges: str, root: str = "pci0000:00", numa: int | None = 0) -> CardPlace:

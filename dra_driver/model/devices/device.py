@@ -7,11 +7,11 @@ from typing import Any
 
 from dra_driver.model import names
 from dra_driver.model.card import Card
+from dra_driver.model.devices.topology import format_bridges
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.quantity import format_quantity
-from dra_driver.model.topology import format_bridges
 from dra_driver.model.version import semantic_version
 
 _NAME = re.compile(r"(whole|shared|drs)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")

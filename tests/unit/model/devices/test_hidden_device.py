@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from dra_driver.model.card import Problem
-from dra_driver.model.device import taint, whole_device
-from dra_driver.model.device_shares import drs_device, shared_device
-from dra_driver.model.hidden_device import hide, reveal
+from dra_driver.model.devices.device import taint, whole_device
+from dra_driver.model.devices.device_shares import drs_device, shared_device
+from dra_driver.model.devices.hidden_device import hide, reveal
 from dra_driver.model.names import (
     ALLOCATOR_CONTROLLER,
     TAINT_ALLOCATED_BY,
     TAINT_CHANGING,
     TAINT_UNHEALTHY,
 )
-from tests.unit.model.test_device_shares import CARD, TABLE
+from tests.unit.model.devices.test_device_shares import CARD, TABLE
 
 PROBLEMS = (
     Problem(TAINT_CHANGING, "", "its form is to change"),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from dra_driver.model.claims.usage_sets import Use, usage_sets
 from dra_driver.model.errors import Refused
-from dra_driver.model.usage_sets import Use, usage_sets
 
 A1, A2, B1 = Use("uid-a", "one"), Use("uid-a", "two"), Use("uid-b", "one")
 CLAIMS = {"a": "uid-a", "b": "uid-b"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from dra_driver.model.claims.owner import ContainerAllocation, grant_uid
+from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.owner import ContainerAllocation, grant_uid
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import PluginDevice
 
 ONE, TWO = (PciAddress.parse(f"0000:{bus}:00.0") for bus in ("0d", "0e"))
 

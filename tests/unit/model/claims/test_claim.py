@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.model.claim import (
+from dra_driver.model.claims.claim import (
     ClaimRef,
     Result,
     all_results,

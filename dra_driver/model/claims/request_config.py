@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dra_driver.model.claims.packing import PackingChoice
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
-from dra_driver.model.packing import PackingChoice
 
 _NO_CHOICE: Final = PackingChoice()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dra_driver.model.amounts import configured_consumption
+from dra_driver.model.claims.amounts import configured_consumption
 from dra_driver.model.names import DRIVER
 
 Object = dict[str, Any]

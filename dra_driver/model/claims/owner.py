@@ -8,11 +8,11 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from itertools import count
 
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.plugin_device import RESOURCES, PluginDevice
 
 
 @dataclass(frozen=True, slots=True)

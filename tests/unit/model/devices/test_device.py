@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dra_driver.model import names
 from dra_driver.model.card import Card, Ecc, Problem
-from dra_driver.model.device import device_name, parse_device_name, taints, whole_device
+from dra_driver.model.devices.device import device_name, parse_device_name, taints, whole_device
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress

@@ -5,9 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from dra_driver.model.devices.node_cards import (
+    HeldInstance,
+    Hold,
+    NodeCard,
+    parse_cards,
+    render_cards,
+)
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.node_cards import HeldInstance, Hold, NodeCard, parse_cards, render_cards
 from dra_driver.model.pci import PciAddress
 
 FREE = NodeCard(PciAddress.parse("0000:0d:00.0"), index=0, minor=1)

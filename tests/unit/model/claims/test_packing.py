@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.model.packing import Packing, PackingChoice
+from dra_driver.model.claims.packing import Packing, PackingChoice
 
 NOTHING = PackingChoice()
 BOTH = PackingChoice(Packing.BINPACK, Packing.SPREAD)

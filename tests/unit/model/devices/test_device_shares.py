@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from dra_driver.model.card import Card, Problem
-from dra_driver.model.device import whole_device
-from dra_driver.model.device_shares import drs_device, is_stripped, shared_device, with_shares
+from dra_driver.model.devices.device import whole_device
+from dra_driver.model.devices.device_shares import (
+    drs_device,
+    is_stripped,
+    shared_device,
+    with_shares,
+)
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable

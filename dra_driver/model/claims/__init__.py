@@ -1,0 +1,1 @@
+"""What claims say, ask for and hold."""
