@@ -30,7 +30,7 @@ from tests.control_plane.audit import AuditLog, Request
 from tests.control_plane.components import away
 from tests.control_plane.driver import Driver
 
-BOUNDS: Final = {"rest": 1.0, "claim": 4.0, "start": 12.0, "restart": 10.0, "return": 6.0}
+BOUNDS: Final = {"rest": 1.0, "claim": 4.0, "start": 12.0, "restart": 14.0, "return": 6.0}
 """Requests of one agent: a minute at rest, for a claim from prepare to unprepare, from its first
 start, from another one with two claims held, and after an hour without an API server."""
 WATCHES: Final = 1

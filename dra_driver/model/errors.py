@@ -10,7 +10,7 @@
     ├── HardwareError         sysfs or efsmi did not answer, or answered what we cannot read
     │   ├── EfsmiFailed       efsmi reported failure, or was killed as it printed without end
     │   ├── EfsmiHung         efsmi did not end in time: what it did is unknown
-    │   └── DrsError          what can happen to DRS instances (drawn in hardware/drs_errors.py)
+    │   └── DrsError          what can happen to DRS instances (drawn in hardware/drs/errors.py)
     ├── JournalError          the record of what was prepared cannot be read or written
     ├── CdiError              the folder of CDI files cannot be read or written
     ├── SocketError           a socket for the kubelet cannot be made
@@ -32,8 +32,8 @@ class GcuError(Exception):
     """An error with a remedy.
 
     ``what`` says in one sentence what happened and to what; ``remedy`` says what a person
-    can do, and may be empty where only the caller knows. ``device`` is the published device whose
-    card is at fault, where `dra_driver.node.claims.failures.blame` has said so.
+    can do, and may be empty where only the caller knows. ``device`` names the published device
+    whose card caused the error, where `dra_driver.node.claims.failures.attribute_to` has set it.
     """
 
     device: str | None = None

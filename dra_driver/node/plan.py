@@ -19,7 +19,7 @@ from dra_driver.node.checkpoint.records import PreparedDevice
 def planned_devices(
     claim: Mapping[str, Any], ref: ClaimRef, *, pool: str
 ) -> tuple[PreparedDevice, ...]:
-    """What the claim holds here, in the order of its results, `sees` still empty.
+    """The claim's devices here, in the order of its results; `visible_cards` is still empty.
 
     `claim` is the API object, `ref` what the kubelet asked for, `pool` this node's. Raises Refused
     with the reason in words, InvalidValue for a device name that this driver does not publish, and

@@ -23,7 +23,7 @@ from dra_driver.kube import watch
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import NODES, PODS, Resource
 from dra_driver.kubelet_api.sockets import Sockets
-from dra_driver.model.claim import ClaimRef
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress

@@ -31,7 +31,7 @@ class CdiSpecs:
     def write(
         self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
     ) -> None:
-        """Write the owner's file; `cards` has every card that the holds see."""
+        """Write the owner's file; `cards` has every card that a container sees."""
         self._cdi.write(owner.uid, render(owner, devices, cards, self._injection))
 
     def remove(self, uid: str) -> bool:

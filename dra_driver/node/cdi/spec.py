@@ -52,7 +52,7 @@ def render(
 ) -> bytes:
     """The owner's specification; the same bytes for the same facts.
 
-    `cards` has every card that the holds see. The ``prepared`` record stands in an annotation,
+    `cards` has every card that a container sees. The ``prepared`` record stands in an annotation,
     which no container sees: with it a lost journal is rebuilt.
     """
     prepared = record(Kind.PREPARE_COMPLETED, owner, tuple(devices)).raw

@@ -28,7 +28,7 @@ from dra_driver.node.checkpoint.records import (
 
 
 class State(StrEnum):
-    """How far a holding is."""
+    """How far a claim is on this node."""
 
     PREPARE_STARTED = "intent"
     PREPARE_COMPLETED = "prepared"
@@ -56,7 +56,7 @@ class PreparedClaim:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All holdings by their owners' UIDs. Never altered: `apply` gives a new one.
+    """All prepared claims by their owners' UIDs. Never altered: `apply` returns a new one.
 
     ``switched`` are the cards whose DRS mode is ours: we switched it on, or were about to, and
     have not switched it off since.

@@ -27,7 +27,7 @@ _parsed = lru_cache(maxsize=1024)(parse_device_name)
 
 
 class Kind(StrEnum):
-    """The steps of a holding's life, each written before the effects that follow it.
+    """The steps of a claim on the node, each written before the effects that follow it.
 
     ``intent`` and ``unpreparing`` account for every effect that may or may not have happened;
     ``prepared`` and ``forgotten`` say that all of them have.
@@ -56,15 +56,16 @@ _RECORDS: Final = "records"
 class PreparedDevice:
     """One device of an owner.
 
-    ``sees`` are the cards that a container with this device is told of: those of its usage set, its
-    own among them. ``consumed`` maps a capacity to a quantity, and is set for a device that is
-    shared; so is ``share_id``, but not before Kubernetes 1.36, and not for the device plugin.
-    ``instance`` is the DRS instance that it stands for; until there is one, ``before`` are those
-    that the card had when it was about to be made. With ``admin_access`` a container sees the card,
-    and nothing of it is held. ``formerly`` are names of other devices for which it stands now
-    (`dra_driver.node.claims.reallocation`). ``made_for`` is the UID of the pod for which the claim
-    was made from a template; empty where pods can share it. ``total`` is into how many slices the
-    card was cut when slices of it were counted for the owner.
+    ``device_name`` is the device's name in the ResourceSlice. ``visible_cards`` are the cards
+    that a container with this device sees: those of its usage set, its own among them.
+    ``consumed`` maps a capacity to a quantity, for a shared device; ``share_id`` is set for it,
+    too, but not before Kubernetes 1.36, and not for the device plugin. ``instance`` is the DRS
+    instance of the device; until there is one, ``instances_before`` are those that the card had
+    before the create. With ``admin_access`` a container sees the card, and nothing of it is held.
+    ``cdi_aliases`` are CDI names of an earlier allocation
+    (`dra_driver.node.claims.reallocation`). ``made_for`` is the UID of the pod for which the
+    claim was made from a template; empty where pods can share it. ``total`` is the number of
+    slices of the card by which the owner's slices were counted.
     """
 
     request: str
@@ -218,7 +219,7 @@ def _owner_out(owner: Owner) -> dict[str, Any]:
     if isinstance(owner, ContainerAllocation):
         devices = [str(device) for device in owner.devices]
         return {"grant": {"devices": devices, "total": owner.total, "answer": owner.answer}}
-    # A version that knows no remnants takes one for a claim that is being unprepared.
+    # A version that knows no orphans takes one for a claim that is being unprepared.
     left = {"left": True} if isinstance(owner, Orphan) else {}
     claim = {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid, **left}
     return {"claim": claim}
@@ -262,7 +263,7 @@ def _device_out(device: PreparedDevice) -> dict[str, Any]:
 
 def _device_in(raw: Mapping[str, Any]) -> PreparedDevice:
     _, card = parse_device_name(raw["device"])
-    sees = tuple(PciAddress.parse(each) for each in raw["sees"])
+    visible = tuple(PciAddress.parse(each) for each in raw["sees"])
     share_id = raw.get("shareID")
     if share_id is not None:
         check_id(share_id, "share ID")
@@ -274,7 +275,7 @@ def _device_in(raw: Mapping[str, Any]) -> PreparedDevice:
         share_id=share_id,
         consumed={str(k): str(v) for k, v in raw.get("consumedCapacity", {}).items()},
         # No version writes it without the device's own card; a CDI file may be damaged.
-        visible_cards=sees if card in sees else (card,),
+        visible_cards=visible if card in visible else (card,),
         instance=None if instance is None else _instance_in(instance),
         instances_before=None if before is None else tuple(map(_instance_in, before)),
         admin_access=raw.get("adminAccess") is True,

@@ -29,7 +29,7 @@ _REMEDY: Final = "use the same claims together in every pod that shares one of t
 class Call:
     """The claims of one call, sorted by what is known of them; every key is a UID.
 
-    ``planned`` are to be prepared (``sees`` still empty), ``objects`` their API objects;
+    ``planned`` are to be prepared (``visible_cards`` still empty), ``objects`` their API objects;
     ``held`` are prepared already; ``failed`` could not be planned. ``others`` are no claims of the
     call, but were read with them (`dra_driver.node.visibility.other_claims`).
     """
@@ -45,7 +45,7 @@ class Call:
 def resolve_visible_cards(
     call: Call, reader: ClaimReader, ledger: Ledger, node: str
 ) -> dict[str, PreparedDevices]:
-    """The planned holds with `sees` filled in; a claim for which that fails moves to `failed`.
+    """The planned devices with their `visible_cards`; claims for which that fails go to `failed`.
 
     The pod is not read where the call has one request only, and the pod can have no other claim of
     ours. Otherwise it is read from the API server; raises Refused where its containers break the
@@ -62,14 +62,14 @@ def resolve_visible_cards(
             return _alone(call)  # no container on this node can use it beside anything
         raise _unknown_pod(call, node)
     answers = [_for_pod(call, pod, ledger) for pod in pods]
-    sighted: dict[str, PreparedDevices] = {}
+    resolved: dict[str, PreparedDevices] = {}
     for uid in call.planned:
         found = _agreed([each[uid] for each in answers], pods)
         if isinstance(found, GcuError):
             call.failed[uid] = found
         else:
-            sighted[uid] = found
-    return sighted
+            resolved[uid] = found
+    return resolved
 
 
 def _agreed(
@@ -119,17 +119,17 @@ def _for_pod(call: Call, pod: Object, ledger: Ledger) -> dict[str, PreparedDevic
     sets = usage_sets(pod, uses.names, uses.requests)
     while True:
         failures = len(failed)
-        sighted: dict[str, PreparedDevices | GcuError] = {}
+        resolved: dict[str, PreparedDevices | GcuError] = {}
         for uid in sorted(call.planned.keys() - failed.keys()):
             try:
-                sighted[uid] = tuple(
-                    uses.sighted(uid, device, sets) for device in call.planned[uid]
+                resolved[uid] = tuple(
+                    uses.resolved(uid, device, sets) for device in call.planned[uid]
                 )
             except Refused as error:
                 failed[uid] = error
         # A claim that fails holds back those that share a container with it, so look again.
         if len(failed) == failures:
-            return sighted | failed
+            return resolved | failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +164,10 @@ class _Uses:
         requests |= {uid: _asked(pod, names, uid) for uid in failed}
         return cls(names, requests, devices, held, failed)
 
-    def sighted(
+    def resolved(
         self, uid: str, device: PreparedDevice, sets: Mapping[Use, UsageSet]
     ) -> PreparedDevice:
-        """The hold with its usage set's cards; raises Refused where they cannot be told."""
+        """The device with its usage set's cards; raises Refused where they cannot be told."""
         own = sets[Use(uid, device.request)]
         for use in sorted(own):
             if use.claim in self.failed:
@@ -175,12 +175,12 @@ class _Uses:
                     "a container that uses this claim also uses one that is not ready: "
                     f"{self.failed[use.claim]}"
                 )
-        _check_instances(self._held_by(own))
-        sees = tuple(sorted({other.card for other in self._held_by(own)}))
+        _check_instances(self._devices_of(own))
+        visible = tuple(sorted({other.card for other in self._devices_of(own)}))
         for use in sorted(own):
             held = self.held.get(use.claim)
             if held is not None and any(
-                other.request == use.request and other.visible_cards != sees
+                other.request == use.request and other.visible_cards != visible
                 for other in held.devices
             ):
                 raise Refused(
@@ -188,9 +188,9 @@ class _Uses:
                     "was prepared for a pod that combines it with other requests",
                     remedy=_REMEDY,
                 )
-        return replace(device, visible_cards=sees)
+        return replace(device, visible_cards=visible)
 
-    def _held_by(self, uses: UsageSet) -> PreparedDevices:
+    def _devices_of(self, uses: UsageSet) -> PreparedDevices:
         return tuple(
             device
             for use in sorted(uses)
