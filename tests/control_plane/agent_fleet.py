@@ -59,7 +59,7 @@ class FleetAgent:
     claims: Claims
     settings: AgentSettings
     _kubeconfig: Path
-    care_interval: float = _CARE_SECONDS
+    reconcile_interval: float = _CARE_SECONDS
     _client: Client | None = None
     _agent: Agent | None = None
 
@@ -68,7 +68,7 @@ class FleetAgent:
         self._client = connect(
             self._kubeconfig, effects=Effects(), user_agent=f"{USER_AGENT}{self.node}"
         )
-        settings = self.settings.model_copy(update={"care_interval": self.care_interval})
+        settings = self.settings.model_copy(update={"reconcile_interval": self.reconcile_interval})
         self._agent = Agent(settings, self._client, effects=Effects())
         self._agent.start()
         self.kubelet.wait(PATIENCE)
@@ -132,10 +132,10 @@ class Fleet:
             for module, name in _EVERY:
                 stack.enter_context(patch.object(module, name, getattr(module, name) / lapse))
             for agent in self.agents:
-                agent.care_interval = _CARE_SECONDS / lapse
+                agent.reconcile_interval = _CARE_SECONDS / lapse
             yield
         for agent in self.agents:
-            agent.care_interval = _CARE_SECONDS
+            agent.reconcile_interval = _CARE_SECONDS
 
     def prepare(self, name: str, card: PciAddress) -> list[ClaimRef]:
         return [

@@ -32,7 +32,7 @@ _NEVER = 86400.0
 _ALL_DEVICES = 3 * (len(CARDS) + 1)
 NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 # Looks at the node beside the first would be moments by chance.
-_QUIET = {f"{look}-interval": _NEVER for look in ("presence", "inventory", "care")}
+_QUIET = {f"{look}-interval": _NEVER for look in ("presence", "inventory", "reconcile")}
 
 
 class Node:
