@@ -14,7 +14,7 @@ from tests.kill.kubelet import Kubelet
 from tests.kill.node import Node
 from tests.kill.outside import await_published, check
 
-LEFT = "another agent has left: telling the health of the devices again"
+LEFT = "another agent has ended: sending the devices' health again"
 
 pytestmark = pytest.mark.control_plane
 
