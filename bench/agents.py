@@ -78,7 +78,7 @@ class Measurement:
         return self._phase(self.fleet.start, len(self.fleet.agents))
 
     def claims(self) -> Cost:
-        """Each agent prepares a claim, tells of it in its status, and unprepares it, twice."""
+        """Each agent prepares a claim, writes its status and unprepares it, twice."""
 
         def act() -> None:
             for number in range(_ROUNDS):

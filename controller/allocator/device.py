@@ -1,6 +1,6 @@
 """A published device, as the allocator needs it.
 
-What devices of one make have in common is in one `DeviceKind`, of which a cluster has few. What
+What devices of one make have in common is in one `DeviceKind`; a cluster has few. What
 distinguishes a card from all others (its address, its UUID, its place) is in the device.
 """
 

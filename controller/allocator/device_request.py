@@ -32,7 +32,7 @@ class CapacityFit:
 
 
 class Shortfall(NamedTuple):
-    """A capacity of which a device gives less than is requested: at most `most`, or None if it does
+    """A device gives less of this capacity than is requested: at most `most`, or None if it does
     not have that capacity."""
 
     name: str
@@ -60,7 +60,7 @@ class DeviceRequest:
         return self._capacity_fits[kind]
 
     def shortfalls(self, kind: DeviceKind) -> Iterator[Shortfall]:
-        """The capacities of which a device of the kind never gives the requested amount."""
+        """The capacities whose requested amount no device of the kind ever gives."""
         for name, asked in self.capacity.items():
             capacity = kind.capacity.get(name)
             if capacity is None:

@@ -19,7 +19,7 @@ from dra_driver.model.claims.packing import Packing
 from dra_driver.model.devices.topology import bits
 from dra_driver.selector.selector import Selectors
 
-COMPARED: Final = 16  # nodes that are compared, of which the best is taken
+COMPARED: Final = 16  # nodes that are compared; the best one is taken
 
 
 class CardQuery(NamedTuple):

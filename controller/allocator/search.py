@@ -31,7 +31,7 @@ class Task:
 
 
 class Slot(NamedTuple):
-    """One device of a task, of which `left` more follow. If the slot before asks the same, this
+    """One device of a task; `left` more follow. If the slot before asks the same, this
     one `repeats` it: the two are not tried in both orders."""
 
     task: Task

@@ -201,7 +201,7 @@ class Signatures:
 
 
 def _load(kind: DeviceKind, use: DeviceUsage) -> int:
-    """At least 1 for a device of which anything is allocated."""
+    """At least 1 for a device that is allocated in part."""
     if use.wholes or not kind.multiple:
         return WHOLE
     parts = [

@@ -109,7 +109,7 @@ def _check(pod: Object, ours: Mapping[str, Object], modes: Mapping[Use, Sequence
         if len(found) > 1 and Mode.DRS.value in found:
             raise Refused(
                 f"{_listed(sorted(using))} of pod {pod['metadata']['namespace']}/"
-                f"{pod['metadata']['name']} would have {len(found)} GCU devices of which one is a "
+                f"{pod['metadata']['name']} would have {len(found)} GCU devices, and one is a "
                 "DRS instance, and a container's variables can name one instance only",
                 remedy="let each container use one DRS request, and no other GCU request beside it",
             )

@@ -59,7 +59,7 @@ starts. Whoever has the authority's Secret can issue such certificates, and no p
 {{ toYaml $secrets }}
 {{- end -}}
 
-{{/* These Secrets as objects; takes (dict "root" $ "issued" … "secrets" …), of which the last is what gcu.certificates gives. */}}
+{{/* These Secrets as objects; takes (dict "root" $ "issued" … "secrets" …); the secrets are those of gcu.certificates. */}}
 {{- define "gcu.certificates.secrets" -}}
 {{- range $secret, $data := .secrets }}
 ---

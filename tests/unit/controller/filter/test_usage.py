@@ -41,12 +41,12 @@ REFUSED = {
     "two instances by one request": (
         [request("x", cls=DRS, count=2)],
         [used("main", "")],
-        "container 'main' of pod default/p would have 2 GCU devices of which one is a DRS instance",
+        "container 'main' of pod default/p would have 2 GCU devices, and one is a DRS instance",
     ),
     "an instance beside a card": (
         [request("x", cls=DRS), request("y")],
         [used("main", "")],
-        "container 'main' of pod default/p would have 2 GCU devices of which one is a DRS instance",
+        "container 'main' of pod default/p would have 2 GCU devices, and one is a DRS instance",
     ),
     "an instance as it was chosen": (
         [either("x"), request("y")],
