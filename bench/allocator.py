@@ -4,7 +4,7 @@ whose slices are held.
 Each decision is granted, and an earlier claim ends for it, so that the load stays: a decision has
 to take in these two changes first, to parse its claim, and to choose. `impossible` finds the words
 for the event, too. `unseen` and `unseen_pair` are claims of one and of two requests whose selectors
-nobody had before, `thousand` is one of a thousand shapes in turn.
+nobody had before, `thousand` is one of a thousand shapes, round-robin.
 
 Times are processor time of the thread: neighbours on the machine do not count.
 """
@@ -177,8 +177,8 @@ def _one(cluster: Cluster, claim: Object) -> float:
 def _apart(kind: str, nodes: int) -> dict[str, Any]:
     """The figures of a process of its own."""
     command = [sys.executable, "-m", "bench.allocator", "--fleet", kind, "--nodes", str(nodes)]
-    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    found: dict[str, Any] = json.loads(told.splitlines()[-1])
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
     return found
 
 

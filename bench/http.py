@@ -1,7 +1,7 @@
 """What a request to the API server costs us: our connections beside `urllib3`.
 
 A stand-in server, in a process of its own, answers each request over TLS with an allocated claim,
-so that only the client differs. Both clients run in turn, in rounds, so that noise hits both:
+so that only the client differs. Both clients run alternately, in rounds, so that noise hits both:
 `cpu_us` is the process's CPU time for one request, `wall_us` the median of the time that one takes.
 A write is a PUT of that claim through `dra_driver.kube.client`, JSON both ways included.
 """

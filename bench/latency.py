@@ -107,7 +107,7 @@ class StandIn:
                 status, answer = await self._answer(method, url.path, body)
             content = json.dumps(answer).encode()
             writer.write(
-                f"HTTP/1.1 {status} Told\r\nContent-Type: application/json\r\n"
+                f"HTTP/1.1 {status} Answer\r\nContent-Type: application/json\r\n"
                 f"Content-Length: {len(content)}\r\n\r\n".encode()
                 + content
             )

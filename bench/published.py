@@ -84,7 +84,7 @@ COUNTED = Devices("counted.example.com", "counted.example.com", counters=True)
 @contextmanager
 def published(api: Client, devices: Devices, nodes: range) -> Iterator[None]:
     """Their slices and their class are there. No others, if the caller keeps to one at a time:
-    kube-scheduler looks through all slices for each node."""
+    kube-scheduler searches all slices for each node."""
     api.create(DEVICE_CLASSES, devices.selecting_class())
     made = [each for number in nodes for each in devices.slices(number)]
     for_all(lambda each: api.create(RESOURCE_SLICES, each), made)

@@ -34,7 +34,7 @@ SHAPES = 4
 
 
 class Waiting:
-    """A cluster, and so many pods that wait in vain."""
+    """A cluster, and so many pods that no device fits."""
 
     def __init__(self, pods: int) -> None:
         self._cluster = made("uniform", NODES, 1)

@@ -1,4 +1,4 @@
-"""How a measurement is told: a table for people, and one JSON object on the last line."""
+"""How a measurement is printed: a table for people, and one JSON object on the last line."""
 
 from __future__ import annotations
 

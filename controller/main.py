@@ -27,8 +27,8 @@ from dra_driver.version import VERSION
 logger = logging.getLogger(__name__)
 
 _DESCRIPTION = (
-    "Allocates ResourceClaims for Enflame GCU devices; where there is no DRA, tells kube-scheduler "
-    "which nodes have cards for a pod."
+    "Allocates ResourceClaims for Enflame GCU devices; where there is no DRA, answers "
+    "kube-scheduler which nodes have cards for a pod."
 )
 _OTHER_REQUESTS = 8  # lists, reads and the lease, beside the writes
 

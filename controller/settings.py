@@ -149,7 +149,7 @@ class ControllerSettings(Settings):
     fairness_patience: float = Field(
         300.0,
         gt=0,
-        description="Seconds after which the pod that is first in line gets a node set aside.",
+        description="Seconds after which a node is reserved for the pod that is first in line.",
     )
     writes_in_flight: int = Field(
         32, ge=1, le=64, description="Most writes to the API server at the same time."

@@ -1,4 +1,4 @@
-"""``make bench-prepare``: ours and the Go plugin in turn, so that noise of the machine hits both.
+"""``make bench-prepare``: ours and the Go plugin alternately, so that noise hits both.
 
 Needs root. One claim a call, over one connection, while 48 other claims are held. Each plugin reads
 the claim from a real API server, and syncs the disk twice to prepare and twice to unprepare.
@@ -19,7 +19,7 @@ from bench.prepare.plugins import Plugin, start_go, start_ours
 from bench.report import percentile, result, table
 from dra_driver.model.claims.claim import ClaimRef
 
-_TURNS: Final = 5
+_ROUNDS: Final = 5
 _HELD_OF_EACH: Final = 6  # of eight cards
 _TOGETHER_OF_EACH: Final = 8
 _SINGLE_ROUNDS: Final = 20
@@ -30,7 +30,7 @@ _CYCLE_ROUNDS: Final = 40
 
 @dataclass(slots=True)
 class Figures:
-    """Of one plugin: calls in milliseconds, cycles a second of each turn."""
+    """Of one plugin: calls in milliseconds, cycles a second of each round."""
 
     single: list[float] = field(default_factory=list)
     single_unprepare: list[float] = field(default_factory=list)
@@ -77,14 +77,14 @@ def _measure(found: Place, plugins: Sequence[Plugin]) -> dict[str, Figures]:
     for plugin in plugins:
         plugin.caller.run(held, do="prepare")
         plugin.caller.run(few)  # what happens once in a process's life is not what is measured
-    for turn in range(_TURNS):
+    for number in range(_ROUNDS):
         for plugin in plugins:
-            _report(f"turn {turn + 1} of {_TURNS}: {plugin.name}")
-            _turn(plugin, figures[plugin.name], few, many)
+            _report(f"round {number + 1} of {_ROUNDS}: {plugin.name}")
+            _round(plugin, figures[plugin.name], few, many)
     return figures
 
 
-def _turn(
+def _round(
     plugin: Plugin, figures: Figures, few: Sequence[ClaimRef], many: Sequence[ClaimRef]
 ) -> None:
     alone = plugin.caller.run(few, rounds=_SINGLE_ROUNDS)

@@ -21,7 +21,7 @@ _POD: Final = "pod-1"
 _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 20.0
 _TAIL: Final = 4000  # characters of a log
-# Looks by the simulated tool are its own time, and not what is measured.
+# The time of the simulated tool itself is not what is measured.
 _NEVER: Final = 86400
 
 
@@ -77,7 +77,7 @@ def start_ours(place: Place, program: Path, module: str = "dra_driver.agent.main
         "cdi-dir": root / "cdi",
         "pod-uid": _POD,
         "probe-port": 0,
-        "mode": "dra",  # the Node object tells of no kubelet
+        "mode": "dra",  # the Node object names no kubelet
         "card-rules": rules,
         "inventory-interval": _NEVER,
         "reconcile-interval": _NEVER,

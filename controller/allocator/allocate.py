@@ -97,8 +97,8 @@ def feasible(
 def can_serve(
     state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, *, policy: Policy | None = None
 ) -> bool:
-    """Whether `allocate` finds devices for all of `wanted` on one of `nodes`, or cannot tell,
-    because the search is stopped there."""
+    """Whether `allocate` finds devices for all of `wanted` on one of `nodes`. Also true if the
+    search is stopped on one of them."""
     decision = _Decision(state, wanted, policy)
     return any(True for _ in decision.ordered(nodes)) or bool(decision.stopped_on(nodes))
 

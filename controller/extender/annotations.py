@@ -55,8 +55,8 @@ def describe(bound_pod: BoundPod, cards: Sequence[NodeCard], now_ns: int) -> Map
 
 
 def assigned(pod: Object, cards: Sequence[NodeCard]) -> Mapping[str, str]:
-    """For a pod on the node of `cards`, what it really has; nothing before the node's agent has
-    told of all its containers, nor for whole cards."""
+    """For a pod on the node of `cards`, what it really has. Nothing before the node's agent has
+    reported all its containers, nor for whole cards."""
     request = _limit_request(pod)
     if request is None or request.mode is Mode.WHOLE:
         return {}

@@ -1,4 +1,4 @@
-"""The order among pods: priority, then namespaces in turn, then age. Pure.
+"""The order among pods: priority, then namespaces round-robin, then age. Pure.
 
 One thread decides for all tenants. A tenant can write selectors and requests as costly as the API
 allows, in as many pods as its quota allows, and of any priority that no quota limits. So a

@@ -65,7 +65,7 @@ class AllocationCommitter:
         context, now = self._context, self._context.clock()
         for claim in answer.uncertain:
             context.queue.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
-        # If other pods got the devices at once, the same error could fail each of them in turn.
+        # If other pods got the devices at once, the same error could fail one after the other.
         self.forget(command, now if answer.error is None else now + _FAILED_RETRY)
         written = sum(allocation(each) is not None for each in answer.claims)
         context.reporter.allocations.inc(written)

@@ -18,32 +18,32 @@ logger = logging.getLogger(__name__)
 
 
 class FaultIsolator:
-    """Its length is how many objects are set aside because their last event failed."""
+    """Its length is the number of objects whose last event failed."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
-        self._set_aside: set[tuple[Resource, str, str]] = set()
+        self._faulty: set[tuple[Resource, str, str]] = set()
 
     def __len__(self) -> int:
-        return len(self._set_aside)
+        return len(self._faulty)
 
     @contextmanager
     def isolate(self, resource: Resource, obj: Object) -> Iterator[None]:
         """An exception in here is reported and ends here. What the cache has of the object stays
         as it was, and the object's next event is handled like any other."""
         try:
-            if self._set_aside:
-                self._set_aside.discard((resource, *_name(obj)))
+            if self._faulty:
+                self._faulty.discard((resource, *_name(obj)))
             yield
         except Exception as error:
             name = _name(obj)
-            logger.exception("%s %s/%s is set aside until it changes", resource.kind, *name)
-            self._set_aside.add((resource, *name))
+            logger.exception("%s %s/%s is not handled until it changes", resource.kind, *name)
+            self._faulty.add((resource, *name))
             self._reporter.failed_by_fault(resource, obj, error)
 
     def on_replaced(self, resource: Resource) -> None:
         """All objects of the kind are handled again."""
-        self._set_aside = {each for each in self._set_aside if each[0] is not resource}
+        self._faulty = {each for each in self._faulty if each[0] is not resource}
 
 
 def _name(obj: Object) -> tuple[str, str]:

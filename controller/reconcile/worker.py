@@ -219,7 +219,7 @@ class Worker(Background):
                 seconds = self._back_off(key, BackoffReason.CALL_FAILED, at_least)
                 self._reporter.failed(key, error, seconds)
             except Exception as error:
-                logger.exception("%s is set aside for a while", key)
+                logger.exception("the step for %s failed; it is repeated after a backoff", key)
                 self._back_off(key, BackoffReason.FAULT)
                 resource = RESOURCE_OF[key.subject]
                 self._reporter.failed_by_fault(resource, self._cache.get(key), error)

@@ -212,13 +212,13 @@ class Eyes:
         held = [(each.pool, each.device) for name in names for each in results(self.claim(name))]
         assert len(held) == len(set(held))
 
-    def told(self, name: str, words: str) -> None:
-        """Return when an event about the object has these words: what is told first may be of a
+    def wait_for_event(self, name: str, words: str) -> None:
+        """Return when an event about the object has these words. The first event may be of a
         moment when the controller had not seen everything yet."""
         wait_until(
             lambda: any(words in each for each in events_about(self._api, self.namespace, name)),
             PATIENCE,
-            f"{name} told {words!r}",
+            f"an event about {name} with {words!r}",
             seen=lambda: str(events_about(self._api, self.namespace, name)),
         )
 
@@ -252,8 +252,8 @@ class Scene:
     def events_about(self, name: str) -> list[str]:
         return events_about(self.api, self.namespace, name)
 
-    def told(self, name: str, words: str) -> None:
-        self.eyes.told(name, words)
+    def wait_for_event(self, name: str, words: str) -> None:
+        self.eyes.wait_for_event(name, words)
 
     def writes_to_claims(self, since: str) -> list[Object]:
         """Each claim of the namespace as it was after each write since a resourceVersion, up to

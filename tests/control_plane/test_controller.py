@@ -62,7 +62,9 @@ def test_unsatisfiable_is_told_on_pod_and_claim(
     api.create(RESOURCE_CLAIMS, claim("one", namespace))
     api.create(PODS, pod_with("user", namespace, "one"))
     for name, kind in (("user", "Pod"), ("one", "ResourceClaim")):
-        eyes.told(name, f"Warning GcuAllocationFailed {kind}: 2 cards: 2 unhealthy; 1 requested")
+        eyes.wait_for_event(
+            name, f"Warning GcuAllocationFailed {kind}: 2 cards: 2 unhealthy; 1 requested"
+        )
 
 
 def test_a_selector_that_cannot_be_evaluated_is_told(
@@ -72,7 +74,7 @@ def test_a_selector_that_cannot_be_evaluated_is_told(
     selector = 'device.attributes["gcu.enflame.com"].speed > 1'
     api.create(RESOURCE_CLAIMS, claim("one", namespace, selector=selector))
     api.create(PODS, pod_with("user", namespace, "one"))
-    eyes.told("user", "no such key: speed")
+    eyes.wait_for_event("user", "no such key: speed")
 
 
 def test_two_pods_and_one_card(
@@ -84,7 +86,9 @@ def test_two_pods_and_one_card(
     api.create(PODS, pod_with("first", namespace, "first"))
     eyes.bound("first")
     api.create(PODS, pod_with("second", namespace, "second"))
-    wait_until(lambda: events_about(api, namespace, "second"), PATIENCE, "the second told to wait")
+    wait_until(
+        lambda: events_about(api, namespace, "second"), PATIENCE, "an event about the second"
+    )
     assert allocation(eyes.claim("second")) is None
     eyes.end("first")
     eyes.bound("second")

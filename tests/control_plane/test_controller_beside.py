@@ -315,7 +315,7 @@ def test_a_volume_in_a_zone_is_followed(scene: Scene, controller: ControllerProc
 def test_fifty_pods_of_which_each_fits_one_of_twenty_nodes(
     scene: Scene, start_controller: Start
 ) -> None:
-    """Each must be beside an anchor of its own, which only kube-scheduler looks at."""
+    """Each must be beside an anchor of its own, which only kube-scheduler reads."""
     start_controller("--node-retry=600").wait_for_log("begins")
     nodes = scene.machines.add_many(20, [whole(bus) for bus in range(3)])
     for number, node in enumerate(nodes):
@@ -352,9 +352,9 @@ def test_devices_that_are_given_past_us_are_told_and_counted(
     scene.eyes.bound("theirs")
     again = start_controller()
     again.wait_for_log("begins")
-    told = wait_until(lambda: scene.events_about("theirs"), PATIENCE, "an event")
-    assert any("was allocated by kube-scheduler, past the controller" in each for each in told)
+    notes = wait_until(lambda: scene.events_about("theirs"), PATIENCE, "an event")
+    assert any("was allocated by kube-scheduler, past the controller" in each for each in notes)
     assert "gcu_controller_foreign_allocations 1.0" in again.probe("/metrics")[1]
     scene.hands.start("ours")
-    wait_until(lambda: scene.events_about("ours"), PATIENCE, "ours told to wait")
+    wait_until(lambda: scene.events_about("ours"), PATIENCE, "an event about ours")
     assert allocation(scene.eyes.claim("ours")) is None

@@ -60,7 +60,7 @@ def test_ours_cannot_be_had_yet(scene: Scene, controller: ControllerProcess) -> 
     scene.eyes.bound("holder")
     scene.machines.add([whole(0)])
     start(scene)
-    scene.told("user", "refused by the scheduler lately")
+    scene.wait_for_event("user", "refused by the scheduler lately")
     assert allocation(scene.eyes.claim("theirs")) is None
     scene.hands.end("holder")
     bound_with_both(scene, node)

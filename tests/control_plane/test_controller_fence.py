@@ -99,7 +99,7 @@ def test_a_stopped_leader_that_goes_on_writes_nothing_new(
 def test_a_leader_that_cannot_renew_writes_nothing_more(
     scene: Scene, start_controller: Start, tmp_path: Path
 ) -> None:
-    """It follows everything, and nobody tells it that another one leads: the deadline has to do."""
+    """It watches everything but the Lease: only the deadline stops it."""
     scene.machines.add([whole(0), whole(1)])
     silence = tmp_path / "silence"
     program = late("get", "leases", silence)
@@ -144,7 +144,7 @@ def test_a_leader_that_was_stopped_for_a_minute(
     new.stop()
     wait_until(lambda: old.log().count("begins") > before, PATIENCE, "the first one leads again")
     scene.hands.start("last")
-    scene.told("last", "2 cards: 2 held; 1 requested")
+    scene.wait_for_event("last", "2 cards: 2 held; 1 requested")
     scene.hands.end(f"user-{number}")
     scene.eyes.bound("last")
     scene.eyes.no_card_twice(["last", "in-hand"])

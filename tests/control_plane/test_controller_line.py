@@ -1,4 +1,4 @@
-"""Whose turn it is, and what those are told who wait."""
+"""The order of waiting pods, and the events that they get."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_freed_card_goes_by_priority_and_then_by_age(
     scene.hands.start("urgent", priorityClassName="system-cluster-critical")
     line = ["older", "younger", "urgent"]
     for name in line:
-        scene.told(name, "1 card: 1 held; 1 requested")
+        scene.wait_for_event(name, "1 card: 1 held; 1 requested")
     turns = ["holder", "urgent", "older", "younger"]
     for before, after in pairwise(turns):
         scene.hands.end(before)
@@ -54,10 +54,10 @@ def test_a_large_claim_is_not_passed_by_for_ever(scene: Scene, start_controller:
         scene.eyes.bound(name)
     scene.api.create(RESOURCE_CLAIMS, claim("large", scene.namespace, count=2))
     scene.api.create(PODS, pod_with("large", scene.namespace, "large"))
-    scene.told("large", "2 cards: 2 held; 2 requested")
+    scene.wait_for_event("large", "2 cards: 2 held; 2 requested")
     scene.eyes.stays(lambda: waits(scene, "large"), 4.0, "waiting")
     scene.hands.start("small-2")
-    scene.told("small-2", f"reserved for pod {scene.namespace}/large")
+    scene.wait_for_event("small-2", f"reserved for pod {scene.namespace}/large")
     scene.hands.end("small-0")
     scene.eyes.stays(lambda: waits(scene, "small-2"), 2.0, "one card kept")
     scene.hands.end("small-1")
@@ -75,5 +75,5 @@ def test_a_pod_is_told_when_the_last_node_has_failed(scene: Scene, start_control
         scene.api.create(PODS, with_port(taker))
     scene.api.create(RESOURCE_CLAIMS, claim("one", scene.namespace))
     scene.api.create(PODS, with_port(pod_with("user", scene.namespace, "one")))
-    scene.told("user", "no node fits the pod: 3 nodes: 3 refused by the scheduler lately")
+    scene.wait_for_event("user", "no node fits the pod: 3 nodes: 3 refused by the scheduler lately")
     assert waits(scene, "one")

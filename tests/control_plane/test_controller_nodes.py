@@ -51,9 +51,9 @@ def test_a_card_of_a_lost_node_is_held_until_its_pod_is_gone(
     scene.hands.lose(node)
     wait_until(lambda: is_ending(scene.eyes.pod("user")), PATIENCE, "the pod evicted")
     scene.hands.start("other")
-    scene.told("other", "no node fits the pod: 1 node: 1 not ready")
+    scene.wait_for_event("other", "no node fits the pod: 1 node: 1 not ready")
     scene.hands.find_again(node)
-    scene.told("other", "1 card: 1 held; 1 requested")
+    scene.wait_for_event("other", "1 card: 1 held; 1 requested")
     scene.hands.end("user")
     assert scene.eyes.bound("other") == node
 
@@ -73,7 +73,7 @@ def test_pods_that_were_made_on_a_node(scene: Scene, controller: ControllerProce
     wait_until(lambda: len(served()) == 2, PATIENCE, "two of them served")
     had = served()
     [late] = set(names) - set(had)
-    scene.told(late, "2 cards: 2 held; 1 requested")
+    scene.wait_for_event(late, "2 cards: 2 held; 1 requested")
     scene.eyes.stays(lambda: served() == had, 4.0, "theirs for longer than patience lasts")
     assert {scene.eyes.node_of(name) for name in had} == {node}
     scene.hands.end(had[0])
@@ -105,9 +105,9 @@ def test_a_node_whose_cpu_is_taken_comes_last(scene: Scene, controller: Controll
 
 @pytest.fixture(params=[True, False], ids=["with our gate", "without"])
 def gates(scene: Scene, request: pytest.FixtureRequest) -> Iterator[list[Object]]:
-    """Gates of a pod for which others are preempted. kube-scheduler, once it has tried such a pod
-    in vain, is not told of its allocation, and tries it anew after a time: five minutes elsewhere,
-    half of one here."""
+    """Gates of a pod for which others are preempted. kube-scheduler, once it has failed on such a
+    pod, gets no event for its allocation, and retries it after a time: five minutes elsewhere, half
+    of one here."""
     if request.param:
         yield [{"name": SCHEDULING_GATE}]
         return
@@ -143,7 +143,7 @@ def test_a_card_of_a_preempted_pod_is_free_again(
     scene.api.create(PODS, with_cpu(pod_with("victim", scene.namespace, "one"), MOST_OF_A_NODE))
     scene.eyes.bound("victim")
     scene.hands.start("waiting")
-    scene.told("waiting", "1 card: 1 held; 1 requested")
+    scene.wait_for_event("waiting", "1 card: 1 held; 1 requested")
     urgent = pod_with("urgent", scene.namespace, priorityClassName=FIRST)
     scene.api.create(PODS, with_cpu(urgent, MOST_OF_A_NODE))
     wait_until(lambda: is_ending(scene.eyes.pod("victim")), PATIENCE, "the victim preempted")
@@ -156,6 +156,6 @@ def test_nobody_is_preempted_for_a_card(scene: Scene, controller: ControllerProc
     scene.hands.start("holder")
     scene.eyes.bound("holder")
     scene.hands.start("urgent", priorityClassName=FIRST)
-    scene.told("urgent", "1 card: 1 held; 1 requested")
+    scene.wait_for_event("urgent", "1 card: 1 held; 1 requested")
     scene.eyes.stays(lambda: not is_ending(scene.eyes.pod("holder")), 5.0, "left alone")
     assert allocation(scene.eyes.claim("urgent")) is None

@@ -1,4 +1,4 @@
-"""What a claim may say of the choice, and whom it may look over the shoulder, on real servers."""
+"""Packing policies of claims, and administrative access, on real servers."""
 
 from __future__ import annotations
 
@@ -87,16 +87,20 @@ def test_what_is_not_understood_is_told_and_not_allocated(
     start(scene, "wrong", says(node="spread"))
     start(scene, "worse", says(nodes="tight"))
     whose = f"the configuration for {DRIVER} of claim {scene.namespace}"
-    scene.told("wrong", f"{whose}/wrong is not understood: the field packing.node is unknown; ")
-    scene.told("worse", f"{whose}/worse is not understood: packing.nodes: Input should be ")
-    scene.told("worse", f"write kind {KIND} of {API_VERSION}")
+    scene.wait_for_event(
+        "wrong", f"{whose}/wrong is not understood: the field packing.node is unknown; "
+    )
+    scene.wait_for_event(
+        "worse", f"{whose}/worse is not understood: packing.nodes: Input should be "
+    )
+    scene.wait_for_event("worse", f"write kind {KIND} of {API_VERSION}")
     assert all(allocation(scene.eyes.claim(name)) is None for name in ("wrong", "worse"))
     start(scene, "right", says(nodes="spread"))
     scene.eyes.bound("right")
 
 
 def test_replicas_of_a_deployment_keep_apart(scene: Scene, start_controller: Start) -> None:
-    """Spreading without a look at replicas would put both on the node where less is in use."""
+    """Spreading without counting replicas would put both on the node where less is in use."""
     busy, idle = (scene.machines.add([whole(bus) for bus in range(4)]) for _ in range(2))
     start_controller("--pack-nodes=spread").wait_for_log("leads")
     for name in ("one", "two"):
@@ -145,7 +149,7 @@ def test_administrative_access_beside_the_holder(
     [result] = results(scene.eyes.claim("admin"))
     assert (result.device, result.admin_access) == ("whole-0000-00-00-0", True)
     start(scene, "share", deviceClassName=CLASS_SHARED, adminAccess=True)
-    scene.told("share", "adminAccess is for whole cards")
+    scene.wait_for_event("share", "adminAccess is for whole cards")
     assert allocation(scene.eyes.claim("share")) is None
     scene.hands.end("holder")
     start(scene, "next")

@@ -48,7 +48,9 @@ def test_a_pod_waits_while_a_rule_taints_all_devices(
     scene.machines.add([whole(0), whole(1)])
     set_rule("NoSchedule", {"driver": DRIVER})
     scene.hands.start("one")
-    scene.told("one", "2 cards: 2 tainted example.com/drain by DeviceTaintRule drain; 1 requested")
+    scene.wait_for_event(
+        "one", "2 cards: 2 tainted example.com/drain by DeviceTaintRule drain; 1 requested"
+    )
     scene.cluster.kubectl("delete", "devicetaintrule", NAME)
     scene.eyes.bound("one")
 
@@ -77,7 +79,7 @@ def test_an_evicted_pod_does_not_come_back_to_the_device(
     )
     scene.api.create(RESOURCE_CLAIMS, claim("other", scene.namespace))
     scene.api.create(PODS, pod_with("third", scene.namespace, "other"))
-    scene.told("third", "1 held, 1 tainted example.com/drain by DeviceTaintRule drain")
+    scene.wait_for_event("third", "1 held, 1 tainted example.com/drain by DeviceTaintRule drain")
 
 
 @pytest.mark.kubernetes(below="1.37")

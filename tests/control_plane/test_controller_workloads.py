@@ -186,7 +186,7 @@ def test_a_pod_that_is_replaced(scene: Scene, controller: ControllerProcess, poi
     scene.api.create(PODS, pod_with("user", scene.namespace, "one", **waits))
     match point:
         case "waiting":
-            wait_until(lambda: scene.events_about("user"), PATIENCE, "told to wait")
+            wait_until(lambda: scene.events_about("user"), PATIENCE, "an event about the user")
             scene.machines.add([whole(0)])
         case "allocated":
             scene.eyes.allocated("one")

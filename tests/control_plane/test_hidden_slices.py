@@ -151,7 +151,7 @@ def test_amounts_are_counted_packed_and_known_to_the_next_leader(
         "d": ("shared-0000-01-00-0", {"slices": "6"}),
     }
     use(scene, shares("e", scene.namespace, 1))
-    scene.told("e", "GcuAllocationFailed")
+    scene.wait_for_event("e", "GcuAllocationFailed")
 
 
 def test_modes_of_a_card_exclude_each_other(scene: Scene, controller: ControllerProcess) -> None:
@@ -159,7 +159,7 @@ def test_modes_of_a_card_exclude_each_other(scene: Scene, controller: Controller
     use(scene, shares("some", scene.namespace, 1))
     scene.eyes.bound("some")
     use(scene, claim("all", scene.namespace))
-    scene.told("all", "in shared mode")
+    scene.wait_for_event("all", "in shared mode")
     scene.eyes.end("some")
     scene.api.delete(RESOURCE_CLAIMS, "some", namespace=scene.namespace)
     scene.eyes.bound("all")
@@ -170,7 +170,7 @@ def test_what_is_wrong_with_a_card_reaches_the_controller(
 ) -> None:
     scene.machines.add([whole(0, UNHEALTHY)])
     use(scene, claim("one", scene.namespace))
-    scene.told("one", "1 card: 1 unhealthy; 1 requested")
+    scene.wait_for_event("one", "1 card: 1 unhealthy; 1 requested")
 
 
 def test_distinct_attributes_are_refused_by_the_server_or_served(

@@ -186,7 +186,7 @@ def test_a_size_without_a_profile_waits_with_words(
     """A limit is not rounded up."""
     scene.machines.add(in_all_modes(1))
     scene.api.create(PODS, asking(scene.namespace, {RESOURCE_DRS: "2"}))
-    scene.told("legacy", "1 requested; the profiles of cards are 1g.7gb,3g.21gb,6g.42gb")
+    scene.wait_for_event("legacy", "1 requested; the profiles of cards are 1g.7gb,3g.21gb,6g.42gb")
     assert LABEL_MADE_FOR_LIMITS in _labels(stored_template(scene, "enflame-drs-gcu-2"))
     assert not scene.eyes.pod("legacy")["spec"].get("nodeName")
 

@@ -1,4 +1,4 @@
-"""An object that the controller cannot handle is set aside, and all others are served."""
+"""An object on which the controller fails is not handled, and all others are served."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_an_event_that_fails_is_reported_and_the_next_is_handled(
     else:
         world.events.put(ResourceEvent(resource, Change.ADDED, stored))
     serve(world, "d")
-    assert "poison is set aside" in caplog.text
+    assert "poison is not handled" in caplog.text
     assert "Traceback" in caplog.text
     assert any(f"{resource.kind} poison: the controller failed" in e for e in world.recorder.notes)
     assert (world.metric(FAULTS), world.metric(SET_ASIDE)) == (1, 1)
@@ -114,8 +114,8 @@ def test_a_step_that_fails_is_left_alone_for_a_while(
     world.put(RESOURCE_CLAIMS, bad_claim("c"))
     world.put(PODS, pod("poison", "c"))
     world.run_until_idle()
-    assert "pod default/poison is set aside" in caplog.text
-    assert any("Pod poison: the controller failed" in told for told in world.recorder.notes)
+    assert "the step for pod default/poison failed" in caplog.text
+    assert any("Pod poison: the controller failed" in note for note in world.recorder.notes)
     assert (world.metric(FAULTS), world.metric(SET_ASIDE)) == (1, 1)
     for name in "de":
         serve(world, name)

@@ -1,10 +1,10 @@
-"""What one look at a waiting pod costs: which nodes it may run on, then the decision.
+"""What one retry of a waiting pod costs: which nodes it may run on, then the decision.
 
-``python -m bench.looks`` measures pods that demand nothing of nodes, that failed on some, and that
-have volumes, each with a claim that can be served and with one that cannot, on 5,000 nodes in three
-zones, half of whose slices are held. Pods that ask for more cpu than is left ("crowded") find room
-on one node in ten, on one at all, and on none. Between two looks a claim ends and another one takes
-its place, and a node's heartbeat comes. Times are those of the deciding thread.
+``python -m bench.retries`` measures pods that demand nothing of nodes, that failed on some, and
+that have volumes, each with a claim that can be served and with one that cannot, on 5,000 nodes in
+three zones, half of whose slices are held. Pods that ask for more cpu than is left ("crowded") find
+room on one node in ten, on one at all, and on none. Between two retries a claim ends and another
+one takes its place, and a node's heartbeat comes. Times are those of the deciding thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from controller.cache.node_resources import NodeResources
 from controller.filter.node_filter import NodeFilter
 from dra_driver.selector.allowance import Allowance
 
-LOOKS = 150
+RETRIES = 150
 WARM_UP = 20
 ZONES = "abc"
 ROOMY = 4_321  # the node with the most cpu left
@@ -79,7 +79,7 @@ def _held_cpu(number: int) -> str:
     return "0" if number == ROOMY else "1" if number % 10 == 0 else "5"
 
 
-class Looks:
+class Retries:
     def __init__(self, nodes: int) -> None:
         self._cluster = made("uniform", nodes, nodes)
         self._draw = random.Random(1)
@@ -95,11 +95,11 @@ class Looks:
                 self._rooms.set_pod(held["metadata"]["name"], held)
 
     def measure(self, kind: str, shape: str) -> list[float]:
-        """Microseconds of each look."""
+        """Microseconds of each retry."""
         failed, volumes, cpu = KINDS[kind]
         names = sorted(self._nodes)
         times = []
-        for _ in range(WARM_UP + LOOKS):
+        for _ in range(WARM_UP + RETRIES):
             self._disturb()
             waiting = pod("p", cpu)
             excluded = dict.fromkeys(self._draw.sample(names, failed), "refused lately")
@@ -127,15 +127,15 @@ class Looks:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
-    looks = Looks(parser.parse_args().nodes)
+    retries = Retries(parser.parse_args().nodes)
     rows, figures = [], {}
     for kind in KINDS:
         for shape in ("shared", "impossible"):
-            times = looks.measure(kind, shape)
+            times = retries.measure(kind, shape)
             p50, p99 = (round(percentile(times, part), 1) for part in (0.5, 0.99))
             rows.append([f"{kind}, {shape}", p50, p99])
             figures[f"{kind}, {shape}"] = {"p50_us": p50, "p99_us": p99}
-    table("One look at a waiting pod, in µs", ["", "p50", "p99"], rows)
+    table("One retry of a waiting pod, in µs", ["", "p50", "p99"], rows)
     result(figures)
 
 
