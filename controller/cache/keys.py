@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from dra_driver.model.claims.claim import Object
 
@@ -16,9 +15,9 @@ class Subject(StrEnum):
     TEMPLATE = "template"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
-    """A pod, a claim or a claim template by name; the object is read when the key is reconciled."""
+class Key(NamedTuple):
+    """A pod, a claim or a claim template by name; the object is read when the key is reconciled.
+    A tuple, because keys are hashed and compared in every step."""
 
     subject: Subject
     namespace: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
 
@@ -32,39 +33,45 @@ class WriteDispatcher:
         self._writer = writer
         self._on_done = on_done
         self._limit = limit
-        self._commands: set[Command] = set()
+        self._keys: Counter[Key] = Counter()  # of the commands in flight
+        self._uids: set[str] = set()  # of their objects
         self._uncertain: dict[str, Object] = {}  # claims by UID
 
     def has_room(self) -> bool:
         """Whether one more command may be dispatched. What waits for room is decided later, on
         newer facts."""
-        return len(self._commands) < self._limit
+        return self._keys.total() < self._limit
 
     def has_command(self, key: Key) -> bool:
         """Whether a command for the key has not ended."""
-        return any(command.key == key for command in self._commands)
+        return self._keys[key] > 0
 
     def in_flight(self, *objects: Object) -> bool:
         """Whether a write to any of these pods and claims has not ended, or may still arrive."""
         uids = set(map(uid_of, objects))
-        return not uids.isdisjoint(self._uncertain) or self._is_busy(uids)
+        return not (uids.isdisjoint(self._uncertain) and uids.isdisjoint(self._uids))
 
     def uncertain(self) -> list[Object]:
         """The claims that need a `FenceClaim`. A deleted one and the next one of its name may both
         be among them."""
-        return [each for uid, each in self._uncertain.items() if not self._is_busy({uid})]
+        return [each for uid, each in self._uncertain.items() if uid not in self._uids]
 
     def dispatch(self, command: Command) -> None:
         """Execute the command in another thread; its `WriteDone` is an event. No other command may
         concern its objects."""
-        assert not self._is_busy(_uids(command))
-        self._commands.add(command)
+        uids = _uids(command)
+        assert uids.isdisjoint(self._uids)
+        self._uids |= uids
+        self._keys[command.key] += 1
         self._pool.submit(contextvars.copy_context().run, self._execute, command)
 
     def finish(self, done: WriteDone) -> None:
         """The deciding thread has taken the answer: the command's objects are free again, claims
         whose write may still arrive excepted."""
-        self._commands.discard(done.command)
+        self._uids -= _uids(done.command)
+        self._keys[done.command.key] -= 1
+        if not self._keys[done.command.key]:
+            del self._keys[done.command.key]
         for claim in done.command.claims:
             if not done.answer.uncertain:
                 self._uncertain.pop(uid_of(claim), None)
@@ -76,9 +83,6 @@ class WriteDispatcher:
         ended.start()
         ended.join(timeout)
         return not ended.is_alive()
-
-    def _is_busy(self, uids: set[str]) -> bool:
-        return any(not uids.isdisjoint(_uids(command)) for command in self._commands)
 
     def _execute(self, command: Command) -> None:
         self._on_done(WriteDone(command, self._writer.execute(command)))
