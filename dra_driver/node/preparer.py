@@ -88,7 +88,7 @@ class Preparer:
         cannot be read.
         """
         call = Call({ref.uid: ref for ref in refs})
-        prepared: dict[str, Prepared | GcuError] = {}
+        prepared: dict[str, PreparedDevices | GcuError] = {}
         with self._locks.calls(call.refs):
             reader = self._retrying()
             ledger = self._journal.snapshot()
@@ -96,15 +96,21 @@ class Preparer:
             planned = self._resolve_visible_cards(call, ledger, reader)
             for uid in call.held:
                 with ErrorsInto(call.failed, uid):
-                    prepared[uid] = self._verify(call.refs[uid])
-            slow: dict[str, Callable[[], Prepared]] = {}
+                    prepared[uid] = self.claim_manager.verify(call.refs[uid])
+            slow: dict[str, Callable[[], PreparedDevices]] = {}
             for uid, devices in planned.items():
+                ref = call.refs[uid]
                 if _needs_efsmi(devices):
-                    slow[uid] = partial(self._prepare, call.refs[uid], devices, is_cancelled)
+                    slow[uid] = partial(
+                        self.claim_manager.prepare, ref, devices, is_cancelled=is_cancelled
+                    )
                     continue
                 with ErrorsInto(call.failed, uid):
-                    prepared[uid] = self._prepare(call.refs[uid], devices, is_cancelled)
-            return prepared | in_parallel(slow) | call.failed
+                    prepared[uid] = self.claim_manager.prepare(
+                        ref, devices, is_cancelled=is_cancelled
+                    )
+            prepared |= in_parallel(slow) | call.failed
+        return {uid: _answer(call.refs[uid], result) for uid, result in prepared.items()}
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
         """Unprepare the claims; by UID None, or why the claim is still prepared.
@@ -157,19 +163,10 @@ class Preparer:
         call.failed |= dict.fromkeys(call.planned, failed[""])
         return {}
 
-    def _prepare(
-        self, ref: ClaimRef, devices: PreparedDevices, is_cancelled: IsCancelled
-    ) -> Prepared:
-        return _devices(ref, self.claim_manager.prepare(ref, devices, is_cancelled=is_cancelled))
 
-    def _verify(self, ref: ClaimRef) -> Prepared:
-        devices = self.claim_manager.verify(ref)
-        if devices is None:
-            raise Refused(f"claim {ref} is being unprepared", remedy="the kubelet retries")
-        return _devices(ref, devices)
-
-
-def _devices(ref: ClaimRef, devices: PreparedDevices) -> Prepared:
+def _answer(ref: ClaimRef, result: PreparedDevices | GcuError) -> Prepared | GcuError:
+    if isinstance(result, GcuError):
+        return result
     return tuple(
         ClaimDevice(
             request=device.request,
@@ -178,7 +175,7 @@ def _devices(ref: ClaimRef, devices: PreparedDevices) -> Prepared:
             cdi_ids=(device_id(ref, device),),
             share_id=device.share_id,
         )
-        for device in devices
+        for device in result
     )
 
 

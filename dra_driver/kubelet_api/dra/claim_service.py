@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Protocol, TypeVar
@@ -66,60 +66,64 @@ class ClaimService:
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, Prepared | GcuError]:
         """The devices of each claim, or its error; by UID, one result for each of `refs`."""
-        handle = partial(self._handler.prepare, is_cancelled=lambda: not context.is_active())
-        return self._answer("prepare", refs, context, handle, Point.REPLY_PREPARE)
+        results: dict[str, Prepared | GcuError] = {}
+        if not refs:  # `SelfCheck`
+            return results
+        with (
+            self._answering("prepare", refs, results, context, Point.REPLY_PREPARE),
+            self._admitted(refs, context),
+        ):
+            results |= self._handler.prepare(refs, is_cancelled=lambda: not context.is_active())
+        return results
 
     def unprepare(
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, GcuError | None]:
         """None for each claim that is unprepared now, or its error; by UID."""
-        handle = self._handler.unprepare
-        return self._answer("unprepare", refs, context, handle, Point.REPLY_UNPREPARE)
-
-    def _answer(
-        self,
-        operation: str,
-        refs: Sequence[ClaimRef],
-        context: grpc.ServicerContext,
-        handle: Callable[[Sequence[ClaimRef]], Mapping[str, R | GcuError]],
-        reply: Point,
-    ) -> dict[str, R | GcuError]:
+        results: dict[str, GcuError | None] = {}
         if not refs:  # `SelfCheck`
-            return {}
-        results: dict[str, R | GcuError] = {}
-        with new_call(operation), self._observed(operation, results):
-            # Not at level info: the result is logged, and a call that hangs is logged by the
-            # time limits of the hardware.
-            logger.debug("begun: %s", refs)
-            found: Mapping[str, R | GcuError]
-            try:
-                with self._entered(refs, context):
-                    found = handle(refs)
-            except GcuError as error:
-                found = {ref.uid: error for ref in refs}
-            except Exception as error:
-                logger.exception("the call failed")
-                found = {ref.uid: _internal(error) for ref in refs}
-            for ref in refs:
-                missing = GcuError(f"claim {ref} got no result")
-                results[ref.uid] = found.get(ref.uid, missing)
-                _log(ref, results[ref.uid])
-            self._effects.before(reply)
-            context.add_callback(partial(self._effects.after, reply))
+            return results
+        with (
+            self._answering("unprepare", refs, results, context, Point.REPLY_UNPREPARE),
+            self._admitted(refs, context),
+        ):
+            results |= self._handler.unprepare(refs)
         return results
 
     @contextmanager
-    def _observed(self, operation: str, results: Mapping[str, object]) -> Iterator[None]:
+    def _answering(
+        self,
+        operation: str,
+        refs: Sequence[ClaimRef],
+        results: dict[str, R | GcuError],
+        context: grpc.ServicerContext,
+        reply: Point,
+    ) -> Iterator[None]:
+        """Around a call that fills `results`: afterwards it has one result for each of `refs`,
+        which are logged and counted. An error of the call becomes the result of all of them."""
         begun = time.perf_counter()
-        self._observer.on_begin(operation)
-        try:
-            yield
-        finally:
-            errors = [each for each in results.values() if isinstance(each, GcuError)]
-            self._observer.on_end(operation, time.perf_counter() - begun, errors)
+        with new_call(operation):
+            # Not at level info: the result is logged, and a call that hangs is logged by the
+            # time limits of the hardware.
+            logger.debug("begun: %s", refs)
+            self._observer.on_begin(operation)
+            try:
+                try:
+                    yield
+                except GcuError as error:
+                    results.update({ref.uid: error for ref in refs})
+                except Exception as error:
+                    logger.exception("the call failed")
+                    results.update({ref.uid: _internal(error) for ref in refs})
+                _complete(results, refs)
+            finally:
+                errors = [each for each in results.values() if isinstance(each, GcuError)]
+                self._observer.on_end(operation, time.perf_counter() - begun, errors)
+            self._effects.before(reply)
+            context.add_callback(partial(self._effects.after, reply))
 
     @contextmanager
-    def _entered(self, refs: Sequence[ClaimRef], context: grpc.ServicerContext) -> Iterator[None]:
+    def _admitted(self, refs: Sequence[ClaimRef], context: grpc.ServicerContext) -> Iterator[None]:
         """Wait for a free place, and hold it inside. Raises Refused if an earlier call for one of
         the claims still runs although the kubelet has given it up.
 
@@ -159,11 +163,17 @@ class ClaimService:
                     del self._running[ref.uid]
 
 
-def _log(ref: ClaimRef, result: object) -> None:
-    if isinstance(result, GcuError):
-        logger.error("claim %s (%s): %s", ref, ref.uid, result)
-    else:
-        logger.info("claim %s (%s): done", ref, ref.uid)
+def _complete(results: dict[str, R | GcuError], refs: Sequence[ClaimRef]) -> None:
+    """Log one result for each of `refs`, in their order, and drop all others."""
+    found = dict(results)
+    results.clear()
+    for ref in refs:
+        result = found.get(ref.uid, GcuError(f"claim {ref} got no result"))
+        results[ref.uid] = result
+        if isinstance(result, GcuError):
+            logger.error("claim %s (%s): %s", ref, ref.uid, result)
+        else:
+            logger.info("claim %s (%s): done", ref, ref.uid)
 
 
 def _internal(error: Exception) -> GcuError:

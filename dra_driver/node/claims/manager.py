@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from dra_driver.model.claims.owner import Orphan, Owner
-from dra_driver.model.errors import GcuError
+from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
@@ -102,19 +102,26 @@ class PreparedClaimManager:
             with self._failures.attempt(owner, devices):
                 if held is not None:
                     devices = self._replace(held, devices)
-                devices = self._create(owner, devices)
+                cards = self._specs.read_cards(visible_cards(devices), devices)
+                devices = self._device_ops.with_state_before(devices, cards)
+                totals = self._device_ops.totals(devices, cards)
+                self._admit(Kind.PREPARE_STARTED, owner, devices, totals)
+                with self._undoing(owner.uid):
+                    devices = self._device_ops.create(owner, devices, cards)
+                    self._specs.write(owner, devices, cards)
+                    self._journal.write(record(Kind.PREPARE_COMPLETED, owner, devices))
             used = (each.device_name for each in devices if not each.admin_access)
             self._failures.on_prepared(owner, used)
         return devices
 
-    def verify(self, owner: Owner) -> PreparedDevices | None:
+    def verify(self, owner: Owner) -> PreparedDevices:
         """Restore what a prepared claim lacks: instances that are gone, its CDI file.
 
-        Returns its devices; None where the claim is not prepared.
+        Returns its devices. Raises Refused where it is not prepared any more.
         """
         with self._locked(owner.uid) as held:
             if held is None or held.state is not State.PREPARE_COMPLETED:
-                return None
+                raise Refused(f"{owner.title} is being unprepared", remedy="the kubelet retries")
             self._restore.restore(self._recorded(held), is_requested=True)
             return held.devices
 
@@ -243,27 +250,19 @@ class PreparedClaimManager:
 
         self._journal.commit(decide)
 
-    def _create(self, owner: Owner, devices: PreparedDevices) -> PreparedDevices:
-        cards = self._specs.read_cards(visible_cards(devices), devices)
-        devices = self._device_ops.with_state_before(devices, cards)
-        totals = self._device_ops.totals(devices, cards)
-        self._admit(Kind.PREPARE_STARTED, owner, devices, totals)
+    @contextmanager
+    def _undoing(self, uid: str) -> Iterator[None]:
+        """Around the effects of a prepare: if one fails, undoes them all."""
         try:
-            devices = self._device_ops.create(owner, devices, cards)
-            self._specs.write(owner, devices, cards)
-            self._journal.write(record(Kind.PREPARE_COMPLETED, owner, devices))
+            yield
         except Exception:
-            self._undo(owner.uid)
+            try:
+                self._release.undo(self._journal.snapshot().claims[uid])
+            except GcuError:
+                # The intent stays in the journal and holds the cards. Unprepare, the next
+                # reconciliation or the next start undoes it.
+                logger.exception("%s could not be undone yet", uid)
             raise
-        return devices
-
-    def _undo(self, uid: str) -> None:
-        try:
-            self._release.undo(self._journal.snapshot().claims[uid])
-        except GcuError:
-            # The intent stays in the journal and holds the cards. Unprepare, the next
-            # reconciliation or the next start undoes it.
-            logger.exception("%s could not be undone yet", uid)
 
     def _with_owner(self, held: PreparedClaim, owner: Owner) -> PreparedClaim:
         """Record the owner as it is now: devices of a container that are allocated again."""
