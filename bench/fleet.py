@@ -16,9 +16,6 @@ MODES: Final = ("whole", "shared", "drs")
 CLASS: Final = {"whole": DRIVER, "shared": f"shared-{DRIVER}", "drs": f"drs-{DRIVER}"}
 SLICES: Final = 6
 NUMA: Final = "resource.kubernetes.io/numaNode"
-_TAINTS: Final = [
-    {"key": f"{DRIVER}/allocated-by", "value": "controller", "effect": "NoSchedule"},
-]
 _CAPACITY: Final[dict[str, Object]] = {
     "whole": {"memory": {"value": "42976Mi"}},
     "shared": {
@@ -141,6 +138,15 @@ def _value(kind: str, value: str | int) -> Object:
     return {kind: value}
 
 
+@lru_cache(4096)
+def _taints(node: int) -> list[Object]:
+    """The API server sets the time when the node's slice was made."""
+    minutes, seconds = divmod(node, 60)
+    added = f"2026-01-01T{minutes // 60 % 24:02}:{minutes % 60:02}:{seconds:02}Z"
+    taint = {"key": f"{DRIVER}/allocated-by", "value": "controller", "effect": "NoSchedule"}
+    return [taint | {"timeAdded": added}]
+
+
 def _device(mode: str, node: int, card: int, model: str, switch: int) -> Object:
     address = f"0000:{_bus(card)}:00.0"
     attributes: Object = {
@@ -164,7 +170,7 @@ def _device(mode: str, node: int, card: int, model: str, switch: int) -> Object:
     device: Object = {
         "name": device_name(mode, card),
         "attributes": attributes,
-        "taints": _TAINTS,
+        "taints": _taints(node),
         "capacity": _CAPACITY[mode],
     }
     if mode != "whole":

@@ -182,7 +182,6 @@ _KIND_FIELDS: Final = (
     "allowMultipleAllocations",
     "capacity",
     "consumesCounters",
-    "taints",
     *_CONDITIONS,
 )
 _MOST_KINDS: Final = 4096
@@ -232,6 +231,8 @@ def _kind(entry: Entry, attributes: Mapping[str, Any], taints: tuple[Taint, ...]
         {name: each for name, each in attributes.items() if name not in _IDENTITY},
         [(name, *each) for name, each in attributes.items() if name in _IDENTITY],
         [entry.get(field) for field in _KIND_FIELDS],
+        # Without `timeAdded`, which the API server sets: it differs on every node.
+        [(each["key"], each.get("value"), each["effect"]) for each in entry.get("taints") or ()],
     )
     # In a format without references, which would distinguish equal objects. It takes two
     # microseconds, much less than JSON.

@@ -6,8 +6,9 @@ What a request can get of a card, and the words why not, are computed once for a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -22,7 +23,7 @@ Fill = tuple[int, int, int]
 """Is the device free (1) or in use (0); how much of it is left after the grant, in thousandths;
 and minus the number of shares of the same size that it holds."""
 
-_MOST_KNOWN: Final = 4096  # requests of which a signature remembers what they get
+_MOST_FITS: Final = 65_536  # some 30 MiB
 
 
 class Verdict(StrEnum):
@@ -68,24 +69,17 @@ class CardSignature:
     vanished: tuple[str, ...]
     load: int
     free: bool
-    _known: dict[DeviceRequest, CardFit | None] = field(default_factory=dict, repr=False)
 
     def fit(self, device_request: DeviceRequest, selectors: Selectors) -> CardFit | None:
         """None if a selector reads what is a card's own: `fit_of` evaluates it. Raises
         AllowanceSpent."""
-        if device_request not in self._known:
-            own = reads_own(device_request.selectors, self.kinds, selectors)
-            found = None if own else self._select(device_request, self.kinds, selectors)
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[device_request] = found
-        return self._known[device_request]
+        return _fit(self, device_request, selectors)
 
     def fit_of(
         self, device_request: DeviceRequest, devices: Sequence[Device], selectors: Selectors
     ) -> CardFit:
         """For a card with this signature and these devices. Raises AllowanceSpent."""
-        return self.fit(device_request, selectors) or self._select(
+        return self.fit(device_request, selectors) or self.select(
             device_request, devices, selectors
         )
 
@@ -114,13 +108,13 @@ class CardSignature:
                 return self.kinds[other].text("type") or "unknown"
         return self.vanished[0] if self.vanished else ""
 
-    def _select(
+    def select(
         self,
         device_request: DeviceRequest,
         given: Sequence[Device | DeviceKind],
         selectors: Selectors,
     ) -> CardFit:
-        """`given` are the card's devices, or their kinds."""
+        """`given` are the card's devices, or their kinds. Raises AllowanceSpent."""
         selected: list[int] = []
         free: list[DeviceFit] = []
         error = ""
@@ -140,6 +134,17 @@ class CardSignature:
                     DeviceFit(index, capacity_fit, use, _fill(self.kinds[index], use, capacity_fit))
                 )
         return CardFit(tuple(selected), tuple(free), error)
+
+
+@lru_cache(_MOST_FITS)
+def _fit(
+    signature: CardSignature, device_request: DeviceRequest, selectors: Selectors
+) -> CardFit | None:
+    """One cache for all signatures: requests that nobody had before fill it up once, and not once
+    for each signature."""
+    if reads_own(device_request.selectors, signature.kinds, selectors):
+        return None
+    return signature.select(device_request, signature.kinds, selectors)
 
 
 def reads_own(

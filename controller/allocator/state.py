@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.fleet import Fleet
@@ -19,7 +20,7 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 
-_MOST_INDEXES: Final = 8192
+MOST_EXAMINED: Final = 2**19  # signatures in all indexes together: some 50 MiB
 _MOST_SHAPES: Final = 1024  # of claims that need a search; each has an entry for a node searched
 _SHARE: Final = 10  # one node gets a tenth, so that a hard node leaves steps for the others
 
@@ -71,6 +72,7 @@ class SignatureIndex(ABC):
 
 
 _Index = TypeVar("_Index", bound=SignatureIndex)
+_Query = TypeVar("_Query", bound=Hashable)
 
 
 @dataclass(slots=True)
@@ -115,7 +117,7 @@ class State:
         self.numbers = numbers or NodeNumbers()
         self.fleet = Fleet(inventory, allocated, self.numbers)
         self._rebuilds = 0
-        self._index: Any = lru_cache(_MOST_INDEXES)(_make)
+        self._indexes: OrderedDict[Hashable, SignatureIndex] = OrderedDict()  # last used at the end
         self._searched: Any = lru_cache(_MOST_SHAPES)(
             lambda _: SearchedNodes(self.fleet.generation)
         )
@@ -129,12 +131,16 @@ class State:
         self.fleet.refresh()
         if self._rebuilds != self.fleet.rebuilds:
             self._rebuilds = self.fleet.rebuilds
-            self._index.cache_clear()
+            self._indexes.clear()
             self._searched.cache_clear()
 
-    def index(self, kind: type[_Index], query: Hashable) -> _Index:
+    def index(self, kind: Callable[[_Query], _Index], query: _Query) -> _Index:
         """The one index `kind(query)`, up to date. Raises AllowanceSpent; the next call goes on."""
-        found: _Index = self._index(kind, query)
+        known = self._indexes.pop((kind, query), None)
+        found = kind(query) if known is None else cast("_Index", known)
+        self._indexes[kind, query] = found
+        while len(self._indexes) > max(1, MOST_EXAMINED // (len(self.fleet.with_cards) or 1)):
+            self._indexes.popitem(last=False)
         found.update(self.fleet, self.selectors)
         return found
 
@@ -143,10 +149,3 @@ class State:
         found: SearchedNodes = self._searched(shape)
         found.refresh(self.fleet)
         return found
-
-    def _not_searched(self, _shape: Hashable) -> SearchedNodes:
-        return SearchedNodes(self.fleet.generation)
-
-
-def _make(kind: Any, query: Hashable) -> Any:
-    return kind(query)

@@ -99,6 +99,20 @@ def test_a_pool_that_grows_is_noticed() -> None:
     assert [grant.device.id.name for grant in outcome.assignments[0]] == names("whole", 0, 1)
 
 
+def test_devices_are_of_one_kind_whenever_their_taints_were_added() -> None:
+    """The API server sets the time: it differs on every node."""
+    slices = []
+    for second, node in enumerate(("n1", "n2")):
+        taint = UNHEALTHY | {"timeAdded": f"2026-01-01T00:00:0{second}Z"}
+        slices += pool(node, [device("whole", 1, taints=[taint])])
+    healthy = pool("n3", [device("whole", 1)])
+    inventory = Inventory.of([*slices, *healthy])
+    inventory.refresh()
+    [[one], [other], [differs]] = [inventory.devices_of(name) for name in ("n1", "n2", "n3")]
+    assert one.kind is other.kind
+    assert one.kind is not differs.kind
+
+
 def test_pools_of_other_drivers_are_none_of_our_business() -> None:
     incomplete = resource_slice("a", cards(1), count=2, driver="gpu.example.com")
     everything = claim("c", [request(allocationMode="All")])
