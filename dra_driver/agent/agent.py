@@ -14,7 +14,7 @@ from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
 from dra_driver.agent.lifecycle.bring_up import BringUp
-from dra_driver.agent.lifecycle.journal_completeness import DamageReporter, JournalCompleteness
+from dra_driver.agent.lifecycle.damage_reporter import DamageReporter
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import (
     ServingDecision,
@@ -80,8 +80,7 @@ class Agent:
             api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
         )
         self._event_reporter = EventReporter(self._recorder, settings.node_name)
-        completeness = JournalCompleteness()
-        damage = DamageReporter(completeness, metrics, self._event_reporter)
+        damage = DamageReporter(metrics, self._event_reporter)
 
         # The cards, and what is known of them.
         hardware = node_hardware(
@@ -171,9 +170,8 @@ class Agent:
                 free=_free_by_journal,
             ),
             event_reporter=self._event_reporter,
-            completeness=completeness,
+            journal=self._journal,
             on_change=on_change,
-            on_rebuilt=self._journal.rebuilt,
             interval=settings.reconcile_interval,
         )
         self._bring_up = BringUp(
@@ -184,7 +182,6 @@ class Agent:
                 cdi=cdi,
                 locks=locks,
             ),
-            completeness=completeness,
             dra=self._dra,
             device_plugin=self._device_plugin,
             card_count=self._card_count if settings.count_cards else None,

@@ -13,12 +13,12 @@ from dra_driver.agent.events import (
     CARD_WITHOUT_DRS,
     EventReporter,
 )
-from dra_driver.agent.lifecycle.journal_completeness import JournalCompleteness
 from dra_driver.kube.errors import KubeError
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Findings, Reconciler
 from dra_driver.telemetry.logs import new_call
@@ -43,15 +43,13 @@ class ReconcileLoop(Background):
         reconciler: Reconciler,
         profile_prober: ProfileProber,
         event_reporter: EventReporter,
-        completeness: JournalCompleteness,
+        journal: Journal,
         on_change: OnChange,
-        on_rebuilt: OnChange,
         interval: float,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
     ) -> None:
-        """`on_rebuilt` is called when an incomplete journal has been rebuilt. `wait(seconds)`
-        sleeps, and returns True when the loop was stopped."""
+        """`wait(seconds)` sleeps, and returns True when the loop was stopped."""
         super().__init__("reconcile", wait=wait)
         self._cards = cards
         self._card_configs = card_configs
@@ -59,9 +57,8 @@ class ReconcileLoop(Background):
         self._reconciler = reconciler
         self._profile_prober = profile_prober
         self._event_reporter = event_reporter
-        self._completeness = completeness
+        self._journal = journal
         self._on_change = on_change
-        self._on_rebuilt = on_rebuilt
         self._interval = interval
         self._backoff = backoff or Backoff(first=1.0, longest=interval)
         self._without_drs: dict[PciAddress, str] = {}
@@ -81,13 +78,11 @@ class ReconcileLoop(Background):
             self._refresh()
             self.detect_foreign_plugins()
             cards = self._cards.latest or ()
-            marks, adopt = self._completeness.marks, not self._completeness.is_complete
+            losses, adopt = self._journal.losses, not self._journal.is_complete
             findings = self._reconciler.run(cards, adopt=adopt)
-            # An instance to adopt may be on a card that could not be read, or belong to a record
-            # that was lost meanwhile.
-            if adopt and marks == self._completeness.marks and cards and not findings.unknown:
-                self._on_rebuilt()
-                self._completeness.mark_rebuilt(marks)
+            # An instance to adopt may be on a card that could not be read.
+            if adopt and cards and not findings.unknown:
+                self._journal.mark_rebuilt(losses)
             self._apply(findings, cards)
             if self._card_configs.known:
                 self._probe_profiles(cards)

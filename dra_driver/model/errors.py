@@ -47,6 +47,14 @@ class GcuError(Exception):
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
 
+def internal_error(error: Exception) -> GcuError:
+    """For an exception that is a bug of the agent."""
+    return GcuError(
+        f"internal error of the agent: {error!r}",
+        remedy="report it with the stack trace in its log",
+    )
+
+
 class InvalidValue(GcuError):
     """A value from outside is malformed; ``what`` names the field and the value."""
 

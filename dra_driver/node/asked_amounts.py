@@ -1,7 +1,8 @@
 """Whether a claim was granted the amount that it asks for. Pure.
 
-An amount stands in ``capacity.requests``, in opaque configuration (`GcuConfig`), or in both. An
-allocator that does not know GcuConfig, as kube-scheduler, grants what ``capacity.requests`` says.
+An amount is in ``capacity.requests``, in opaque configuration (`GcuConfig`), or in both. An
+allocator that does not know GcuConfig, such as kube-scheduler, grants the amount in
+``capacity.requests``.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from dra_driver.model.names import CAPACITY_SIZE
 def amount_objections(
     claim: Mapping[str, Any], result: Result, ref: ClaimRef
 ) -> Iterator[tuple[str, str]]:
-    """What of the result's amount is not as the claim asks, each with the remedy.
+    """Why the result has another amount than the claim requests, each reason with its remedy.
 
-    Raises InvalidValue for configuration of the claim that is not understood.
+    Raises InvalidValue for invalid configuration of the claim.
     """
     devices = (claim.get("spec") or {}).get("devices") or {}
     asked = RequestConfig()

@@ -16,8 +16,8 @@ from dra_driver.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
-# The kubelet gives a call up after 45 s (k8s.io/kubernetes, pkg/kubelet/cm/dra/plugin), and makes
-# it again 60 to 90 s later. What is left of them is for the cards.
+# The kubelet gives a call up after 45 s (k8s.io/kubernetes, pkg/kubelet/cm/dra/plugin), and repeats
+# it 60 to 90 s later. The rest of the 45 s is for the cards.
 _SECONDS: Final = 25.0
 
 Clock = Callable[[], float]
@@ -40,10 +40,10 @@ class ApiReader:
 
 
 class RetryingReader:
-    """A `ClaimReader` that repeats a read while the server asks for that (429, 503), after the
-    pause that the server names, and raises the last error where no time is left.
+    """A `ClaimReader` that repeats a read when the server requests that (429, 503), after the pause
+    in the server's answer. Raises the last error when the time limit is over.
 
-    Make one for each call of the kubelet: all its reads share the time limit. Thread-safe.
+    Create one for each call of the kubelet: all its reads share the time limit. Thread-safe.
     """
 
     def __init__(

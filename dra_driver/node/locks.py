@@ -1,9 +1,9 @@
-"""Locks on claims and cards that hold between threads and between two agents on one node.
+"""Locks on claims and cards, between threads and between two agents on one node.
 
-A lock is a lock of the kernel's on a file: it goes away with the process, and each one has its own
-open file, so that threads exclude each other too. No cycle can form: a call takes those of all its
-claims first, in ascending order. Then the lock of one claim at a time is held, and with it those of
-its cards, in the order of their addresses.
+A lock is a lock of the kernel on a file: it ends with the process. Each lock has an open file of
+its own, so that threads exclude each other, too. No deadlock is possible: a call takes the locks of
+all its claims first, in ascending order. Then it has the lock of one claim at a time, and with that
+the locks of the claim's cards, in the order of their addresses.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ Take = Callable[[int, int | None], None]
 
 
 def take_lock(fd: int, byte: int | None, *, wait: bool = True) -> None:
-    """Take the lock of an open file, or of one byte of it. Raises OSError: without `wait`
-    BlockingIOError where another has it."""
+    """Lock an open file, or one byte of it. Raises OSError; without `wait` BlockingIOError if it is
+    locked already."""
     if byte is None:
         fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     else:
-        # Of the open file, not of the process: other threads wait, too.
+        # A lock of the open file, not of the process: other threads wait, too.
         wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
         fcntl.fcntl(fd, fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK, wanted)
 
 
 class Locks:
-    """Lock files in `directory`, which is made when first needed; `take` waits for a lock."""
+    """Lock files in `directory`, which is created when it is first needed; `take` waits for a
+    lock."""
 
     def __init__(self, directory: Path, *, take: Take = take_lock) -> None:
         self._calls = directory / "calls.lock"
@@ -53,12 +54,11 @@ class Locks:
 
     @contextmanager
     def claim(self, uid: str) -> Iterator[None]:
-        """Nobody else prepares, unprepares or recovers the claim meanwhile.
+        """No other thread or process prepares, unprepares or recovers the claim meanwhile.
 
-        Claims come and go without end, so they have no files of their own, whose making and
-        removing would take longer than all else: each has a byte of one file. That two of them
-        may have the same one makes them wait for each other, and does no harm besides.
-        Raises InvalidValue for what is no UID.
+        All claims share one file, in which each locks one byte: to create and remove a file for
+        each claim would take longer than the rest of the call. Two claims may have the same byte;
+        then one waits for the other. Raises InvalidValue for a malformed UID.
         """
         fd = self._acquire(self._claims, _byte(check_id(uid, "UID")))
         try:
@@ -70,8 +70,9 @@ class Locks:
     def calls(self, uids: Iterable[str]) -> Iterator[None]:
         """No other call prepares one of these claims meanwhile.
 
-        Two pods that share a claim can ask for it at the same moment, each together with claims of
-        its own. It names the cards of one of the two, and the other must find it prepared.
+        Two pods that share a claim can request it at the same moment, each together with claims of
+        its own. One call names the pod's cards in the shared claim, and the other call must find
+        that claim prepared.
         """
         # Several UIDs may have the same byte.
         fd = self._acquire(self._calls, *sorted({_byte(uid) for uid in uids}))
@@ -82,7 +83,7 @@ class Locks:
 
     @contextmanager
     def cards(self, cards: Iterable[PciAddress]) -> Iterator[None]:
-        """Nobody else gives out or takes back something of these cards meanwhile."""
+        """No other thread or process changes the use of these cards meanwhile."""
         with ExitStack() as stack:
             for card in sorted(cards):
                 fd = self._acquire(self._of_card(card), None)
@@ -90,18 +91,19 @@ class Locks:
             yield
 
     def _of_card(self, card: PciAddress) -> Path:
-        # Made once, for the reason that `CdiDirectory` has.
+        # Made once for each card, because a Path interns its parts (`CdiDirectory`).
         path = self._of_cards.get(card)
         if path is None:
             path = self._of_cards[card] = self._directory / f"card-{card.slug}.lock"
         return path
 
     def _acquire(self, path: Path, *places: int | None) -> int:
-        """A descriptor whose closing gives the locks back, of the whole file (None) or of bytes."""
+        """A descriptor of the file with these bytes locked, or with the whole file locked (None).
+        Closing it releases the locks."""
         try:
             while True:
                 fd = self._open_locked(path, places)
-                if is_at(fd, path):  # else somebody removed it: others would lock a new one
+                if is_at(fd, path):  # otherwise it was removed, and others would lock a new file
                     return fd
                 os.close(fd)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What an allocated claim asks of this node, or why it is refused. Pure."""
+"""The devices of an allocated claim on this node, or the reason for a refusal. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def planned_devices(
 ) -> tuple[PreparedDevice, ...]:
     """The claim's devices here, in the order of its results; `visible_cards` is still empty.
 
-    `claim` is the API object, `ref` what the kubelet asked for, `pool` this node's. Raises Refused
-    with the reason in words, InvalidValue for a device name that this driver does not publish, and
-    for configuration that is not understood.
+    `claim` is the API object, `ref` the kubelet's reference to it, `pool` this node's pool. Raises
+    Refused with the reason, and InvalidValue for a device name that this driver does not publish or
+    for invalid configuration.
     """
     _check_identity(claim, ref)
     found = allocation(claim)
@@ -35,7 +35,7 @@ def planned_devices(
     if not ours:
         raise Refused(f"claim {ref} was allocated nothing of {DRIVER}")
     for entry in found.get("devices", {}).get("config", ()):
-        # The node heeds amounts only, but what was written must have been meant so.
+        # The node uses the amounts only, but a mistake in the rest must not go unnoticed.
         read_config(entry, _owner(entry, ref))
     pod = made_for(claim)
     devices = tuple(
@@ -63,7 +63,7 @@ def _owner(entry: Mapping[str, Any], ref: ClaimRef) -> str:
 
 
 def _check_names(devices: Iterable[PreparedDevice], ref: ClaimRef) -> None:
-    """Of a device without a share ID a request can have one share: its name is the request's."""
+    """Without share IDs a request can have one share of a device: the CDI name has the request."""
     seen: set[str] = set()
     for device in devices:
         if device.mode is not Mode.WHOLE and device.share_id is None and device.cdi_name in seen:

@@ -21,9 +21,20 @@ class ClaimReader(Protocol):
         """The Pod as it is now."""
 
 
+class IsCancelled(Protocol):
+    """Whether the kubelet has given the call up by now.
+
+    It gives a prepare up after 45 s, or when the pod is deleted, and then has the claim unprepared.
+    During an update it asks another agent for that, which does not know that the call still runs,
+    and nobody would undo what the call creates afterwards.
+    """
+
+    def __call__(self) -> bool: ...
+
+
 class Hardware(Protocol):
     """Reads the machine."""
 
     def card(self, address: PciAddress) -> Card:
-        """The card as it is now, minor and device nodes read anew; raises HardwareError when it
-        is lost or cannot be read."""
+        """The card with its present minor and device nodes; raises HardwareError if it is lost or
+        cannot be read."""

@@ -20,15 +20,14 @@ from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claim_reader import Clock, Pause, RetryingReader
-from dra_driver.node.claims.cancellation import IsCancelled, never_cancelled
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.reallocation import is_reallocated
-from dra_driver.node.claims.recreated import OnRecreated, ignore_recreated
+from dra_driver.node.claims.recreated import OnRecreated
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.plan import planned_devices
-from dra_driver.node.ports import ClaimReader, Hardware
+from dra_driver.node.ports import ClaimReader, Hardware, IsCancelled
 from dra_driver.node.results import ErrorsInto, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
 from dra_driver.node.visibility.visible_cards import Call, resolve_visible_cards
@@ -56,7 +55,7 @@ class Preparer:
         injection: Injection,
         modes: Mapping[Mode, ModeDriver],
         failures: DeviceCircuitBreaker | None = None,
-        on_recreated: OnRecreated = ignore_recreated,
+        on_recreated: OnRecreated = lambda _instance: None,
         clock: Clock = time.monotonic,
         pause: Pause = time.sleep,
     ) -> None:
@@ -79,9 +78,9 @@ class Preparer:
         )
 
     def prepare(
-        self, refs: Sequence[ClaimRef], *, is_cancelled: IsCancelled = never_cancelled
+        self, refs: Sequence[ClaimRef], *, is_cancelled: IsCancelled | None = None
     ) -> dict[str, Prepared | GcuError]:
-        """Prepare the claims of one pod; by UID the devices of each, or why there are none.
+        """Prepare the claims of one pod. Returns the devices of each claim, or its error, by UID.
 
         A claim that is prepared already gets the same answer. A call that `is_cancelled` creates
         nothing: its claims may have been unprepared since. Raises JournalError where the journal
@@ -113,9 +112,9 @@ class Preparer:
         return {uid: _answer(call.refs[uid], result) for uid, result in prepared.items()}
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
-        """Unprepare the claims; by UID None, or why the claim is still prepared.
+        """Unprepare the claims. Returns None for each claim, or its error, by UID.
 
-        Needs no API server: the claim may be gone there. Raises JournalError where the journal
+        Needs no API server: the claim may be deleted there. Raises JournalError where the journal
         cannot be read.
         """
         held = self._journal.snapshot().claims if len(refs) > 1 else {}

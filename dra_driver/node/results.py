@@ -9,7 +9,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Final, TypeVar
 
-from dra_driver.model.errors import GcuError
+from dra_driver.model.errors import GcuError, internal_error
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ _MOST_AT_ONCE: Final = 16
 
 
 class ErrorsInto:
-    """Around a step: the error that it raises goes into `errors` by `key`, and no further."""
+    """Around a step: puts the error that it raises into `errors` by `key`, and continues."""
 
     def __init__(self, errors: dict[str, GcuError], key: str) -> None:
         self._errors = errors
@@ -35,20 +35,17 @@ class ErrorsInto:
             self._errors[self._key] = error
         elif isinstance(error, Exception):
             logger.error("internal error", exc_info=error)
-            self._errors[self._key] = GcuError(
-                f"internal error of the agent: {error!r}",
-                remedy="report it with the stack trace in its log",
-            )
+            self._errors[self._key] = internal_error(error)
         return isinstance(error, Exception)
 
 
 def in_parallel(steps: Mapping[str, Callable[[], R]]) -> dict[str, R | GcuError]:
-    """What each step returns, or its error; the calling thread takes one of them."""
+    """What each step returns, or its error. One of the steps runs in the calling thread."""
     if len(steps) <= 1:
         return {key: _attempt(step) for key, step in steps.items()}
     first, *others = steps
     with ThreadPoolExecutor(min(len(others), _MOST_AT_ONCE), thread_name_prefix="claim") as pool:
-        # The context has the call's identifier, which stands in each line of the log.
+        # The context has the call's identifier for the lines of the log.
         begun = {
             key: pool.submit(copy_context().run, partial(_attempt, steps[key])) for key in others
         }

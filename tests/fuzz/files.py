@@ -146,7 +146,7 @@ def _journal(data: bytes, folder: Path) -> object:
     (directory / "journal").write_bytes(data)
     journal = Journal(directory, capacity=1 << 12)
     if not journal.open().complete:
-        journal.rebuilt()
+        journal.mark_rebuilt(journal.losses)
     held = journal.snapshot()
     journal.close()
     again = Journal(directory, capacity=1 << 12)

@@ -11,7 +11,6 @@ from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
-from dra_driver.agent.lifecycle.journal_completeness import JournalCompleteness
 from dra_driver.agent.lifecycle.mode_handover import has_claims, has_container_allocations
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingModeSelector
 from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
@@ -39,7 +38,6 @@ class BringUp:
         context: AgentContext,
         *,
         recovery: Recovery,
-        completeness: JournalCompleteness,
         dra: DraFrontend,
         device_plugin: DevicePluginFrontend,
         card_count: CardCount | None,
@@ -52,7 +50,6 @@ class BringUp:
         """`card_count` is None if the node's cards are not counted as a resource."""
         self._context = context
         self._recovery = recovery
-        self._completeness = completeness
         self._dra = dra
         self._device_plugin = device_plugin
         self._card_count = card_count
@@ -79,8 +76,7 @@ class BringUp:
 
     def recover(self) -> None:
         """Open the journal, and make it agree with the CDI files; raises JournalError, CdiError."""
-        if not self._context.journal.open().complete:
-            self._completeness.mark_incomplete()
+        self._context.journal.open()
         self._event_reporter.recovery_failed(self._recovery.run().failed)
 
     def _export_ledger(self) -> None:

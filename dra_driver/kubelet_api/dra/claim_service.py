@@ -15,7 +15,7 @@ import grpc
 from dra_driver.kubelet_api.dra.handler import ClaimHandler, Prepared
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
-from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.errors import GcuError, Refused, internal_error
 from dra_driver.telemetry.logs import new_call
 
 logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class ClaimService:
                     results.update({ref.uid: error for ref in refs})
                 except Exception as error:
                     logger.exception("the call failed")
-                    results.update({ref.uid: _internal(error) for ref in refs})
+                    results.update({ref.uid: internal_error(error) for ref in refs})
                 _complete(results, refs)
             finally:
                 errors = [each for each in results.values() if isinstance(each, GcuError)]
@@ -174,10 +174,3 @@ def _complete(results: dict[str, R | GcuError], refs: Sequence[ClaimRef]) -> Non
             logger.error("claim %s (%s): %s", ref, ref.uid, result)
         else:
             logger.info("claim %s (%s): done", ref, ref.uid)
-
-
-def _internal(error: Exception) -> GcuError:
-    return GcuError(
-        f"internal error of the agent: {error!r}",
-        remedy="report it with the stack trace in its log",
-    )

@@ -1,4 +1,4 @@
-"""The directory in which container runtimes look for CDI specifications."""
+"""The directory from which container runtimes read CDI specifications."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class CdiError(GcuError):
 
 
 class CdiDirectory:
-    """Our files among others' in `path`. Each method is called with the claim's lock held, and
-    raises CdiError when the directory does not allow it, InvalidValue for an unsafe UID.
+    """This driver's files in `path`, beside those of others. Each method is called with the claim's
+    lock held. Raises CdiError if the directory cannot be used, InvalidValue for an unsafe UID.
 
-    Nothing is synced: the directory is usually a tmpfs, and recovery compares every file with
-    the journal and writes again what a power failure took.
+    Files are not synced: the directory is usually a tmpfs. Recovery compares every file with the
+    journal, and writes the files again that a power failure has taken.
     """
 
     def __init__(self, path: Path, *, effects: Effects | None = None) -> None:
@@ -45,7 +45,7 @@ class CdiDirectory:
                 return None
 
     def write(self, uid: str, content: bytes) -> None:
-        """Put the claim's file there, whole at every moment; runtimes read ``*.json`` only."""
+        """Write the claim's file. It is complete at every moment; runtimes read ``*.json`` only."""
         path = self._file(uid)
         new = _unfinished(path)
         with _errors(path):
@@ -62,7 +62,7 @@ class CdiDirectory:
                 os.replace(new, path)  # noqa: PTH105 - see `_file`
 
     def remove(self, uid: str) -> bool:
-        """Remove the claim's file, finished or not; say whether there was one."""
+        """Remove the claim's file, finished or not. Returns whether there was a finished one."""
         path = self._file(uid)
         with _errors(path):
             _remove(_unfinished(path))
@@ -75,7 +75,7 @@ class CdiDirectory:
             return True
 
     def remove_unfinished(self, uid: str) -> None:
-        """Remove what a write that was interrupted left."""
+        """Remove the unfinished file of an interrupted write."""
         path = self._file(uid)
         with _errors(path):
             _remove(_unfinished(path))
@@ -94,12 +94,12 @@ class CdiDirectory:
         )
 
     def _file(self, uid: str) -> str:
-        """No Path: each keeps its parts in the interpreter's table of names, which grows by a MiB
-        when enough claims have come and gone."""
+        """Text instead of a Path, which interns its parts: after many claims the interpreter's
+        table of names would grow by a MiB."""
         return f"{self._path}/{DRIVER}-claim-{check_id(uid, 'UID')}.json"
 
     def _open_new(self, path: str) -> int:
-        """A file that nobody else has open, nor had planted there as a link."""
+        """A new file, which no other process has open, and which is no link."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             return os.open(path, flags)

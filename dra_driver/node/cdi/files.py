@@ -1,4 +1,4 @@
-"""The CDI file of an owner: written for the container runtime, and read when records are lost."""
+"""The CDI file of an owner: written for the container runtime, read when records are lost."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 
 class CdiSpecs:
-    """The CDI files of owners. Each method is called with the owner's lock held, and raises
-    CdiError when the directory does not allow it."""
+    """The CDI files of owners. Each method is called with the owner's lock held. Raises CdiError
+    if the directory cannot be used."""
 
     def __init__(self, hardware: Hardware, cdi: CdiDirectory, injection: Injection) -> None:
         self._hardware = hardware
@@ -35,7 +35,7 @@ class CdiSpecs:
         self._cdi.write(owner.uid, render(owner, devices, cards, self._injection))
 
     def remove(self, uid: str) -> bool:
-        """Remove the owner's file; say whether there was one."""
+        """Remove the owner's file. Returns whether there was one."""
         return self._cdi.remove(uid)
 
     def exists(self, uid: str) -> bool:
@@ -44,9 +44,9 @@ class CdiSpecs:
         return self._cdi.read(uid) is not None
 
     def refresh(self, held: PreparedClaim) -> bool:
-        """Write a prepared owner's file where it is missing or outdated, for example after a minor
-        changed; returns whether it was. Raises HardwareError where the file is missing and its
-        cards cannot be read."""
+        """Write a prepared owner's file if it is missing or outdated, for example after a minor
+        changed. Returns whether it was. Raises HardwareError if the file is missing and its cards
+        cannot be read."""
         present = self._cdi.read(held.owner.uid)
         try:
             cards = self.read_cards(visible_cards(held.devices), held.devices)

@@ -3,7 +3,7 @@
 Facts from upstream's source: containerd 2.4.2 adds CDI after the image's and the pod's
 environment (``internal/cri/server/container_create_linux.go``, ``WithCDI`` is the last option), and
 CDI replaces a variable of the same name (container-device-interface 1.1.1,
-``internal/ociedit/spec_editor.go``, ``addEnv``): what stands here overrides an image's ``ENV``.
+``internal/ociedit/spec_editor.go``, ``addEnv``): these variables override an image's ``ENV``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _ANNOTATION: Final = f"{names.DRIVER}/prepared"
 
 
 class Injection(StrEnum):
-    """Who gives a container its device nodes: CDI, or the vendor's container runtime, which
-    does so by the variables and must not find them there already."""
+    """What adds the device nodes to a container: CDI, or the vendor's container runtime, which
+    adds them by the variables and must not find them in the container."""
 
     CDI = "cdi"
     RUNTIME = "runtime"
@@ -38,8 +38,8 @@ class Injection(StrEnum):
 def device_id(owner: Owner, device: PreparedDevice) -> str:
     """The fully qualified CDI name of the owner's device.
 
-    It is its own, whatever else the owner holds, and the same after repeats, restarts and
-    upgrades: the kubelet remembers it for as long as the claim is prepared.
+    No other device has the name, and it stays the same after repeats, restarts and upgrades: the
+    kubelet remembers it as long as the claim is prepared.
     """
     return f"{names.CDI_KIND}={owner.uid}-{device.cdi_name}"
 
@@ -52,8 +52,8 @@ def render(
 ) -> bytes:
     """The owner's specification; the same bytes for the same facts.
 
-    `cards` has every card that a container sees. The ``prepared`` record stands in an annotation,
-    which no container sees: with it a lost journal is rebuilt.
+    `cards` has every card that a container sees. An annotation, which no container sees, has the
+    ``prepared`` record: a lost journal is rebuilt from it.
     """
     prepared = record(Kind.PREPARE_COMPLETED, owner, tuple(devices)).raw
     spec = {
@@ -76,7 +76,7 @@ def render(
 def environment(
     device: PreparedDevice, cards: Mapping[PciAddress, Card]
 ) -> Iterator[tuple[str, str]]:
-    """The variables that tell a container of what it has; `cards` as in `render`."""
+    """The variables by which a container finds its cards; `cards` as in `render`."""
     minors = sorted(cards[address].minor for address in device.visible_cards)
     yield names.ENV_VISIBLE_DEVICES, ",".join(str(minor) for minor in minors)
     if device.instance is not None:
@@ -84,8 +84,8 @@ def environment(
 
 
 def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[PreparedDevice, ...]]:
-    """The owner and its devices as a specification of ours for that UID tells them; raises
-    InvalidValue when it does not."""
+    """The owner and its devices from the specification of the owner with that UID. Raises
+    InvalidValue for a specification of another owner, or without a complete record."""
     try:
         annotation = json.loads(content)["annotations"][_ANNOTATION]
         found = decode(annotation.encode("ascii"))
@@ -94,7 +94,7 @@ def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[PreparedDevice, 
     if found.owner is None or found.kind != Kind.PREPARE_COMPLETED or not found.devices:
         raise InvalidValue("a CDI file's record of its owner is incomplete")
     if found.owner.uid != uid:
-        raise InvalidValue(f"the CDI file of {uid} tells of {found.owner.uid}")
+        raise InvalidValue(f"the CDI file of {uid} is of {found.owner.uid}")
     return found.owner, found.devices
 
 
@@ -111,11 +111,11 @@ def _edits(
 
 
 def _partition(instance: Instance, card: Card) -> str:
-    """What the vendor's libraries take for a DRS instance; very old ones know no uuid."""
+    """The instance as the vendor's libraries read it; very old firmware shows no uuid."""
     return f"DRS-{instance.uuid or f'{card.index}:{instance.id}'}"
 
 
 def _node(node: DeviceNode) -> dict[str, str]:
     elsewhere = {"hostPath": node.host_path} if node.host_path != node.path else {}
-    # Not "m": a container has no business making device nodes.
+    # Without "m": a container must not create device nodes.
     return {"path": node.path, **elsewhere, "permissions": "rw"}

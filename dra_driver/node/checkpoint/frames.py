@@ -1,9 +1,9 @@
-"""How the journal's records lie in its file, and what of a damaged file can still be read.
+"""The format of the journal's file, and what can be read from a damaged one.
 
 A frame is a marker, the payload's length, a CRC-32 of length and payload, and the payload.
 The payload is ASCII and the marker is not, so the next frame after damage can be found.
 Zero bytes after the last frame are room for more. A last frame that was not written completely was
-never synced, so nobody was answered by it: it is the end, and no damage.
+never synced, and no call was answered after it: it is the end of the file, and no damage.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _is_torn(data: bytes, position: int, used: int, start: int) -> bool:
     if missing is not None:
         return fits and missing < end
     payload = begun[_HEAD.size :]
-    # A whole frame of which the length was damaged looks as if it went on.
+    # If the length of a complete frame was damaged, its payload seems to continue.
     return fits and used < end and b"\0" not in payload and _checksum(payload) != checksum
 
 

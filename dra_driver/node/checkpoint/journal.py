@@ -1,4 +1,4 @@
-"""The journal: what is prepared, durable before anybody gets an answer.
+"""The journal: what is prepared, durable before a call is answered.
 
 One append-only log (`frames`, `records`), shared by all threads of the agent and by two agents
 during a rolling update. docs/dev/journal.md has a picture.
@@ -30,13 +30,13 @@ from dra_driver.node.checkpoint.records import (
 
 logger = logging.getLogger(__name__)
 
-# Raise it when a record changes its meaning; new kinds and fields alone need no new version,
-# as both are kept by agents that do not know them.
+# Raise it when the meaning of a record changes. New kinds and fields need no new version: agents
+# that do not know them preserve them.
 _VERSION: Final = 1
 _HEADER: Final = {"kind": "header", "format": "gcu-dra-journal", "version": _VERSION}
 
-# In the header from a loss until `Journal.rebuilt`: an agent that is killed while it rebuilds
-# leaves a journal that reads well, and lacks what was lost all the same.
+# In the header from a loss until `Journal.mark_rebuilt`: if an agent is killed while it rebuilds,
+# the journal can be read without errors, but records are still missing.
 _INCOMPLETE: Final = "incomplete"
 
 Decision = Callable[[Ledger], Iterable[Record]]
@@ -44,8 +44,8 @@ Decision = Callable[[Ledger], Iterable[Record]]
 
 @dataclass(frozen=True, slots=True)
 class OpenResult:
-    """What `Journal.open` found: whether there was a journal, where a damaged one is kept, and
-    whether it is complete: nothing was ever lost, or what was lost has been rebuilt."""
+    """What `Journal.open` found: whether there was a journal, the new path of a damaged one, and
+    whether the journal is complete: no record was lost, or all lost records were rebuilt."""
 
     found: bool
     quarantined: Path | None
@@ -53,21 +53,17 @@ class OpenResult:
 
 
 class OnDamaged(Protocol):
-    """Called with the name under which a damaged journal is kept. Neither raises nor waits."""
+    """Called with the new path of a damaged journal. Neither raises nor waits."""
 
-    def __call__(self, kept: Path, /) -> None: ...
-
-
-def ignore_damaged(_kept: Path, /) -> None:
-    """For tests and programs that report nothing."""
+    def __call__(self, damaged: Path, /) -> None: ...
 
 
 class Journal:
     """Records in a state directory, folded into a `Ledger`.
 
-    Call `open` first: only it detects that the journal was lost or damaged. Until it has succeeded,
-    and while the directory cannot be used, all methods raise JournalError; a caller may try again,
-    and then finds either the state before or the state after. Thread-safe.
+    Call `open` first: only it detects that the journal was lost. Until it has succeeded, and while
+    the directory cannot be used, all methods raise JournalError. A failed write has either happened
+    completely or not at all, and may be repeated. Thread-safe.
     """
 
     def __init__(
@@ -76,14 +72,15 @@ class Journal:
         *,
         effects: Effects | None = None,
         capacity: int = 1 << 20,
-        on_damaged: OnDamaged = ignore_damaged,
+        on_damaged: OnDamaged = lambda _damaged: None,
     ) -> None:
-        """The file has room for `capacity` bytes before it is compacted."""
+        """The file is compacted when it has `capacity` bytes."""
         self._file = LogFile(directory, effects=effects or Effects(), capacity=capacity)
         self._on_damaged = on_damaged
         self._ledger = Ledger()
         self._header: dict[str, Any] = {}
         self._is_open = False
+        self._losses = 0
         self._mutex = threading.Lock()
         self._syncing = threading.Lock()
         # Tickets count records: written to the file, read from another process, made durable.
@@ -99,37 +96,37 @@ class Journal:
             try:
                 damaged = self._reload()
             except JournalError as error:
-                # A disk that cannot read the file must not make the node's pods wait for a person:
-                # the records are rebuilt from the CDI files.
+                # The node's pods must not wait until a person has repaired the disk: the records
+                # are rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
                 quarantined = self._file.quarantine_unreadable(error)
             else:
-                # It stays in place until it is rewritten, which a full disk may not allow yet.
+                # It stays in place until it is rewritten, which may fail on a full disk.
                 if damaged:
                     quarantined = self._file.quarantine_in_place()
             if quarantined is not None:
                 self._on_damaged(quarantined)
             if not found or quarantined is not None:
-                self._header = {**_merged(self._header), _INCOMPLETE: True}
-            result = OpenResult(found, quarantined, _INCOMPLETE not in self._header)
+                self._mark_incomplete(_merged(self._header))
+            result = OpenResult(found, quarantined, complete=_INCOMPLETE not in self._header)
             try:
                 self._compact()
             except JournalError:
-                # On a full disk the present file can still be written to, as it has its length
-                # already. Pods must be able to terminate.
+                # On a full disk the present file can still be written, because it is preallocated.
+                # Pods must be able to terminate.
                 if not result.complete or self._file.needs_rewrite:
                     raise
-                logger.exception("the journal stays as long as it is")
+                logger.exception("the journal is not compacted")
             self._is_open = True
         return result
 
     def close(self) -> None:
         """Close the files; nothing is lost without it. A later call opens them again."""
-        with self._mutex, self._syncing:  # no thread is writing to a number that is reused soon
+        with self._mutex, self._syncing:  # the descriptor may be reused, so no thread may use it
             self._file.close()
 
     def snapshot(self) -> Ledger:
-        """The present state, all of it durable, with what another process has written."""
+        """The present state, with the records of other processes, which are made durable first."""
         with self._mutex:
             self._check_open()
             if not self._file.is_known():
@@ -142,9 +139,9 @@ class Journal:
     def commit(self, decide: Decision) -> Ledger:
         """Write the records that `decide` returns for the present state.
 
-        Nobody else writes between the state and the records, so a rule that `decide` checks holds.
-        Its exceptions pass through, and nothing is written then. Returns the state afterwards, once
-        the records are durable.
+        No other thread or process writes between the state and the records, so a rule that `decide`
+        checks stays true. If it raises, nothing is written. Returns the new state once the records
+        are durable.
         """
         with self._mutex, self._locked():
             self._refresh()
@@ -162,13 +159,21 @@ class Journal:
     @property
     def is_complete(self) -> bool:
         """Whether no record is known to be lost; see `OpenResult`."""
-        # There is no header while the journal is read again.
+        # The header is empty while the journal is read again.
         return self._is_open and bool(self._header) and _INCOMPLETE not in self._header
 
-    def rebuilt(self) -> None:
-        """Record that all lost records have been rebuilt."""
+    @property
+    def losses(self) -> int:
+        """How often this process found that records are lost."""
+        return self._losses
+
+    def mark_rebuilt(self, losses: int) -> None:
+        """Record that all records have been rebuilt that were lost up to so many `losses`. Does
+        nothing if more was lost since."""
         with self._mutex, self._locked():
             self._refresh()
+            if self._losses != losses:
+                return
             self._header = {key: self._header[key] for key in self._header if key != _INCOMPLETE}
             self._append(self._header)
             ticket = self._written
@@ -182,6 +187,10 @@ class Journal:
         self._check_open()
         return self._file.locked()
 
+    def _mark_incomplete(self, header: Mapping[str, Any]) -> None:
+        self._header = {**header, _INCOMPLETE: True}
+        self._losses += 1
+
     def _append(self, raw: Mapping[str, Any]) -> None:
         frame = frames.encode(encode(raw))
         if not self._file.fits(frame):
@@ -192,10 +201,10 @@ class Journal:
     def _make_durable(self, ticket: int) -> None:
         """Return when the record of that ticket is durable.
 
-        While one thread syncs, others queue here; the first of them then syncs for all whose
-        records are in the file by then, and the rest find their work done.
+        While one thread syncs, others wait here. Then the first of them syncs all records that are
+        in the file by then, and the others need not sync.
         """
-        if self._durable >= ticket:  # without waiting for a sync that is not for us
+        if self._durable >= ticket:  # need not wait for the sync of later records
             return
         with self._syncing:
             if self._durable >= ticket:
@@ -216,19 +225,19 @@ class Journal:
         damaged = self._reload() if replaced else self._take(self._file.read_new())
         if damaged:
             self._on_damaged(self._file.quarantine_in_place())
-            self._header = {**self._header, _INCOMPLETE: True}
+            self._mark_incomplete(self._header)
         if damaged or self._file.needs_rewrite:
             self._compact()
 
     def _reload(self) -> bool:
         self._ledger = Ledger()
         self._header = {}
-        with self._syncing:  # the file that a thread may be syncing is closed here
+        with self._syncing:  # `read_all` closes the file, which a thread may be syncing
             found = self._file.read_all()
         damaged = self._take(found)
         headless = not self._header
         self._header = self._header or dict(_HEADER)
-        # An empty file, say: it was cut, or never was a journal.
+        # Without a header, such as an empty file: it was cut, or never was a journal.
         return damaged or (headless and self._file.exists())
 
     def _take(self, found: frames.Scan) -> bool:

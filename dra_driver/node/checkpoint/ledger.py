@@ -1,7 +1,7 @@
-"""Who holds which device: a pure state, folded from the journal's records.
+"""Which owner has which device: the state that results from the journal's records. Pure.
 
-Here is the last line of defence: whatever was allocated, by whomever, a card is in one mode at a
-time and nothing of it is given twice.
+Its rules are the last line of defence: whatever was allocated, by whatever allocator, a card is in
+one mode at a time, and no part of it is given twice.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _STATES: Final = frozenset(state.value for state in State)
 
 @dataclass(frozen=True, slots=True)
 class PreparedClaim:
-    """An owner with its devices. ``records`` are the JSON objects that made it, in their order:
-    the last of each kind known here, and all of other kinds, as they must be kept."""
+    """An owner with its devices. ``records`` are its JSON objects, in their order: the last one of
+    each known kind, and all of unknown kinds, which are preserved."""
 
     owner: Owner
     state: State
@@ -50,16 +50,16 @@ class PreparedClaim:
 
     @property
     def cards(self) -> frozenset[PciAddress]:
-        """The cards that the owner holds something of; administrative access holds nothing."""
+        """The cards that the owner uses; administrative access does not count as use."""
         return frozenset(device.card for device in self.devices if not device.admin_access)
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All prepared claims by their owners' UIDs. Never altered: `apply` returns a new one.
+    """All prepared claims by their owners' UIDs. Immutable: `apply` returns a new one.
 
-    ``switched`` are the cards whose DRS mode is ours: we switched it on, or were about to, and
-    have not switched it off since.
+    ``switched`` are the cards whose DRS mode the driver switched on, or was about to, and has not
+    switched off since.
     """
 
     claims: Mapping[str, PreparedClaim] = field(default_factory=dict)
@@ -91,9 +91,9 @@ class Ledger:
         return Ledger({**self.claims, uid: held}, switched, self.unknown)
 
     def raw_records(self) -> Iterator[Mapping[str, Any]]:
-        """The fewest records that lead to this state again, unknown ones included.
+        """The fewest records that result in this state, with the unknown ones.
 
-        Those of unknown kinds follow: only a claim that is known already can keep them.
+        A claim's records of unknown kinds come last: `apply` adds them to a known claim only.
         """
         divided: set[PciAddress] = set()
         for held in self.claims.values():
@@ -102,14 +102,15 @@ class Ledger:
                 yield raw
         for card in sorted(self.switched):
             yield card_record(CardKind.DRS_ON, card).raw
-        # An earlier record of an owner may tell of a card that it has no more.
+        # An earlier record of an owner may name a card that the owner has no more.
         for card in sorted(divided - self.switched):
             yield card_record(CardKind.DRS_OFF, card).raw
         yield from self.unknown
 
     def holders_of(self, card: PciAddress) -> tuple[tuple[PreparedClaim, PreparedDevice], ...]:
-        """Who holds something of the card, and what; administrative access holds nothing."""
-        suffix = f"-{card.slug}"  # a device's name ends so; many are looked at for each claim
+        """The owners that use the card, each with the device; not those with administrative
+        access."""
+        suffix = f"-{card.slug}"  # the end of a device's name: faster than to parse all names
         return tuple(
             (held, device)
             for held in self.claims.values()
@@ -118,24 +119,24 @@ class Ledger:
         )
 
     def drs_holders_of(self, card: PciAddress) -> frozenset[str]:
-        """Who holds something of the card in DRS mode, by UID."""
+        """The UIDs of the owners that use the card in DRS mode."""
         holders = self.holders_of(card)
         return frozenset(each.owner.uid for each, device in holders if device.mode is Mode.DRS)
 
     def promised_slices(self, card: PciAddress) -> int | None:
-        """Into how many slices the card was cut for those who hold some of them: the most that any
-        of them was counted by. None where nobody holds any, or the records do not say it."""
+        """The card's number of slices as its owners' slices were counted; the largest, if they
+        differ. None if no owner has slices, or the records do not have the number."""
         shared = (device for _, device in self.holders_of(card) if device.mode is Mode.SHARED)
         return max((device.total for device in shared if device.total is not None), default=None)
 
     def instances(self, card: PciAddress) -> tuple[Instance, ...]:
-        """The DRS instances of the card that are held."""
+        """The DRS instances of the card that owners have."""
         return tuple(
             device.instance for _, device in self.holders_of(card) if device.instance is not None
         )
 
     def claims_named(self, namespace: str, name: str) -> tuple[PreparedClaim, ...]:
-        """Holdings of claims of that name; several when one was deleted and made anew."""
+        """The claims of that name; several if one was deleted and created again."""
         return tuple(
             held
             for held in self.claims.values()
@@ -149,10 +150,10 @@ class Ledger:
         devices: Iterable[PreparedDevice],
         totals: Mapping[str, int] | None = None,
     ) -> None:
-        """Raise Refused, naming card and holder, unless the owner may hold all of `devices`.
+        """Raise Refused, with card and owner, unless the owner may have all of `devices`.
 
-        `totals` says, by device, how much of its capacity there is; a device without one is not
-        counted. What the owner itself holds from before does not count: `devices` replace it.
+        `totals` has the capacity of each device, by its name; a device without one is not counted.
+        Earlier devices of the same owner do not count: `devices` replace them.
         """
         wanted = tuple(devices)
         for at, device in enumerate(wanted):
@@ -179,7 +180,7 @@ class Ledger:
 
 
 def _divided_by(record: Record) -> frozenset[PciAddress]:
-    """The cards that are in DRS mode, or about to be, where the record is the last word."""
+    """The cards that are in DRS mode, or about to be, after the record."""
     return frozenset(
         device.card
         for device in record.devices
@@ -191,7 +192,7 @@ def _exclude(owner: Owner, wanted: PreparedDevice, holder: Owner, held: Prepared
     if wanted.card != held.card or _is_handed_on(owner, wanted, holder, held):
         return
     if (wanted.admin_access or held.admin_access) and wanted.device_name != held.device_name:
-        return  # to see a card beside what one holds of it is no second mode
+        return  # a container may see a card with administrative access in any mode
     if wanted.mode is held.mode and wanted.mode is not Mode.WHOLE:
         if wanted.share_id is None or wanted.share_id != held.share_id:
             return
@@ -214,8 +215,8 @@ def _exclude(owner: Owner, wanted: PreparedDevice, holder: Owner, held: Prepared
 def _is_handed_on(
     owner: Owner, wanted: PreparedDevice, holder: Owner, held: PreparedDevice
 ) -> bool:
-    """Whether the kubelet gave a whole card of one container to another one. It does so when the
-    former has ended, or is an init container of the same pod: its record is the truth."""
+    """Whether the kubelet gave the whole card of one container to another one. It does so if the
+    former has ended, or is an init container of the same pod."""
     grants = isinstance(owner, ContainerAllocation) and isinstance(holder, ContainerAllocation)
     return grants and wanted.mode is Mode.WHOLE and held.mode is Mode.WHOLE
 
@@ -226,7 +227,7 @@ def _count(
     others: list[tuple[Owner, PreparedDevice]],
     total: int,
 ) -> None:
-    """Refuse what is more than is left; a hold of unknown amount takes all there is."""
+    """Raise Refused for more than the rest; a device without an amount has the whole capacity."""
     asked = sum(device.amount or total for device in wanted)
     taken = _taken(others, total)
     if _taken([*others, *((owner, device) for device in wanted)], total) <= total:
@@ -244,8 +245,8 @@ def _count(
 
 
 def _taken(devices: Iterable[tuple[Owner, PreparedDevice]], total: int) -> int:
-    """How much of a card is held. A slice that the kubelet handed on from one container to another
-    is one; an instance cannot be handed on in part, so sizes add up."""
+    """How much of a card is in use. A slice that the kubelet handed on from one container to
+    another counts once. An instance cannot be handed on in part, so sizes add up."""
     slices = set()
     taken = 0
     for owner, device in devices:

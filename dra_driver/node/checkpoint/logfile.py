@@ -26,12 +26,12 @@ _NO_FILE: Final = (-1, -1)  # no file's device and inode
 
 
 class LogFile:
-    """``journal`` in a directory, with ``journal.lock`` beside it.
+    """The files ``journal`` and ``journal.lock`` in a directory.
 
-    Everything but `sync` and `close` is called with `locked` held. A failure raises
-    JournalError and leaves the file `needs_rewrite` where it is unknown what of a write or sync
-    arrived: then it must be replaced before it is written to again. So must one that ends in a
-    torn frame, which another process did not come to write completely.
+    All methods but `sync` and `close` are called with `locked` held, and raise JournalError. After
+    a failed write or sync it is unknown what the file contains. Then `needs_rewrite` is set, and
+    the file must be replaced before the next write. The same goes for a file with a torn frame at
+    its end, which another process did not write completely.
     """
 
     def __init__(self, directory: Path, *, effects: Effects, capacity: int) -> None:
@@ -52,7 +52,7 @@ class LogFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes out; threads of this one are the caller's to keep out."""
+        """Exclude other processes; the caller excludes other threads."""
         with _errors(self._directory):
             self._open_lock()
             fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -67,9 +67,9 @@ class LogFile:
             return _identity_at(self._path) != _NO_FILE
 
     def is_known(self) -> bool:
-        """Whether we know all that is written; False where that takes a closer look.
+        """Whether everything in the file has been read. If False, call `read_new` or `read_all`.
 
-        True without `locked`, too: what another process is about to write comes after this moment.
+        May be called without `locked`: a later write of another process comes after this moment.
         """
         if self._fd < 0 or self.needs_rewrite:
             return False
@@ -78,14 +78,14 @@ class LogFile:
             return in_place and not self._has_new()
 
     def replaced(self) -> bool:
-        """Whether another process has put a new file in place of the one we have open."""
+        """Whether another process has replaced the file that is open here."""
         if self._fd < 0:
             return True
         with _errors(self._path):
             return _identity_at(self._path) != self._identity
 
     def read_all(self) -> frames.Scan:
-        """Open the file that is there now and read it from its start; none is an empty one."""
+        """Open the present file and read it from its start; a missing file counts as empty."""
         with _errors(self._path):
             self._close_log()
             self._end = 0
@@ -97,7 +97,7 @@ class LogFile:
             return self._read_from(0)
 
     def read_new(self) -> frames.Scan:
-        """What was appended behind what we know; usually nothing, which costs one small read."""
+        """What was appended since the last read; usually nothing, which costs one small read."""
         with _errors(self._path):
             return self._read_from(self._end) if self._has_new() else frames.scan(b"")
 
@@ -106,15 +106,15 @@ class LogFile:
         return self._end + len(frame) < self._size
 
     def append(self, frame: bytes) -> None:
-        """Write the frame behind the others; it is durable after the next `sync`."""
+        """Write the frame after the last one; it is durable after the next `sync`."""
         with _errors(self._path), self._needing_rewrite(), self._effects(Point.JOURNAL_APPEND):
             if os.pwrite(self._fd, frame, self._end) != len(frame):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._end += len(frame)
 
     def sync(self) -> None:
-        """Make durable what was appended. The file has its full length already, so that no
-        metadata is written: that makes the difference between 0.1 and 1 ms."""
+        """Make the appended frames durable. The file has its full length already, so no metadata is
+        written: 0.1 ms instead of 1 ms."""
         if self.needs_rewrite:
             raise JournalError(
                 f"the journal {self._path} could not be written",
@@ -124,11 +124,11 @@ class LogFile:
             os.fdatasync(self._fd)
 
     def replace(self, content: bytes, room_for: int = 0) -> None:
-        """Put a new file with `content` in place of the old one, and room for more behind it.
+        """Replace the file by a new one with `content` and room for more records.
 
-        Durable on return. The room is at least the content's size again, so that compacting
-        stays rare however much is held. The disk may be full by then, so the next new file is
-        there already, empty and in full length.
+        Durable on return. The room has at least the size of the content, so that compactions are
+        rare whatever the number of claims. The next new file is preallocated, because the disk may
+        be full by then.
         """
         size = self._capacity
         while size < 2 * len(content) + room_for + 1:
@@ -146,24 +146,24 @@ class LogFile:
         self._reserve(size)
 
     def quarantine_in_place(self) -> Path:
-        """Keep a damaged file under a second name for a person to examine, until it has been
-        replaced; returns that name."""
+        """Give a damaged file a second name, for a person to examine; the file stays in place until
+        it is replaced. Returns the name."""
         with _errors(self._path), self._effects(Point.JOURNAL_SET_ASIDE):
-            kept = self._quarantine.link(self._path)
-        logger.error("the journal was damaged; what was there is kept in %s", kept)
-        return kept
+            copy = self._quarantine.link(self._path)
+        logger.error("the journal was damaged; the damaged file is %s", copy)
+        return copy
 
     def quarantine_unreadable(self, reason: JournalError) -> Path:
-        """Rename the file, which could not be read for `reason`; raises that where it cannot be
+        """Rename the file, which could not be read for `reason`. Raises `reason` if it cannot be
         renamed either."""
         try:
             with self._effects(Point.JOURNAL_SET_ASIDE):
-                kept = self._quarantine.rename(self._path)
+                renamed = self._quarantine.rename(self._path)
         except OSError:
             raise reason from None
         self._close_log()
-        logger.error("the journal could not be read; the file is kept as %s", kept)
-        return kept
+        logger.error("the journal could not be read; the file is now %s", renamed)
+        return renamed
 
     def close(self) -> None:
         """Close both files."""
@@ -174,8 +174,8 @@ class LogFile:
 
     @contextmanager
     def _needing_rewrite(self) -> Iterator[None]:
-        """Nobody knows what of a failed write or sync is in the file. After a failed fsync the
-        kernel forgets which pages were dirty: no later sync can make up for it."""
+        """After a failed write or sync the content of the file is unknown. After a failed fsync the
+        kernel marks the pages as clean, so a later sync does not write them either."""
         try:
             yield
         except OSError:
@@ -183,7 +183,8 @@ class LogFile:
             raise
 
     def _open_lock(self) -> None:
-        """Open the lock file, again if somebody removed it: another agent would lock a new one."""
+        """Open the lock file; again if it was removed, because another agent would lock a new
+        one."""
         if self._lock >= 0 and _identity_at(self._lock_path) == self._lock_identity:
             return
         with self._effects(Point.JOURNAL_CREATE):
@@ -197,7 +198,7 @@ class LogFile:
     def _open_log(self) -> None:
         self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         status = os.fstat(self._fd)
-        # Neither changes any more: a file that is full is replaced.
+        # Neither changes: a full file is replaced.
         self._identity, self._size = _identity(status), status.st_size
 
     def _has_new(self) -> bool:
@@ -209,9 +210,9 @@ class LogFile:
         found = frames.scan(content, offset)
         self._end = offset + found.end
         if found.torn is not None:
-            logger.warning("the journal's last record was not written completely, and is left out")
+            logger.warning("the journal's last record was not written completely: it is dropped")
             self.needs_rewrite = True
-        if len(content) < size:  # a part of the disk cannot be read; at its start that is an error
+        if len(content) < size:  # a part of the disk cannot be read
             found = replace(found, damage=(*found.damage, (len(content), size)))
         return found
 
@@ -221,7 +222,7 @@ class LogFile:
             self._fd = -1
 
     def _reserve(self, size: int) -> None:
-        """In the room that the file had which was replaced just now."""
+        """Preallocate the next file, in the space of the file that was just replaced."""
         try:
             with (
                 self._effects(Point.JOURNAL_RESERVE),
@@ -231,10 +232,10 @@ class LogFile:
                 os.posix_fallocate(file.fileno(), 0, size)
                 os.fsync(file.fileno())
         except OSError as error:
-            logger.warning("no room is kept for the next journal: %s", error.strerror)
+            logger.warning("no space is reserved for the next journal: %s", error.strerror)
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Over what is there, which may be room that was kept; nothing of it stays."""
+        """Write the whole file; it may exist, preallocated."""
         with os.fdopen(os.open(path, _CREATE_FLAGS, 0o600), "wb") as file:
             file.write(content)
             file.flush()
@@ -250,7 +251,7 @@ class LogFile:
 
 
 def is_at(fd: int, path: Path) -> bool:
-    """Whether the open file is the one that has the path now."""
+    """Whether the open file is the one that is at the path now."""
     return _identity(os.fstat(fd)) == _identity_at(path)
 
 
@@ -267,7 +268,7 @@ def _identity_at(path: Path) -> tuple[int, int]:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Leave no half of a file: on a full disk it would take the room that is missing."""
+    """Remove an incomplete file: on a full disk it would occupy the missing space."""
     try:
         yield
     except OSError:

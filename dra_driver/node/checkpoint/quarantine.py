@@ -1,4 +1,4 @@
-"""Damaged journals that are kept for a person to examine: the last few of them."""
+"""Copies of the last few damaged journals, for a person to examine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-_KEPT: Final = 5
+_LIMIT: Final = 5
 _PREFIX: Final = "journal.damaged-"
 
 
@@ -17,23 +17,23 @@ class Quarantine:
         self._directory = directory
 
     def link(self, journal: Path) -> Path:
-        """Give the file a second name. That takes no room, and reads nothing that the disk may not
-        return. A file that has such a name already, as it could not be replaced, keeps that one."""
+        """Give the file a second name, which takes no space and reads nothing from a damaged disk.
+        Returns the name; the earlier one if the file has one, because it could not be replaced."""
         older = self._older()
         if older and older[-1].samefile(journal):
             return older[-1]
-        kept = self._next()
+        name = self._next()
         try:
-            kept.hardlink_to(journal)
+            name.hardlink_to(journal)
         except OSError:  # a file system without hard links
-            _copy(journal, kept)
-        return kept
+            _copy(journal, name)
+        return name
 
     def rename(self, journal: Path) -> Path:
         """Move the file here."""
-        kept = self._next()
-        journal.rename(kept)
-        return kept
+        name = self._next()
+        journal.rename(name)
+        return name
 
     def _older(self) -> list[Path]:
         return sorted(self._directory.glob(f"{_PREFIX}*"))
@@ -41,7 +41,7 @@ class Quarantine:
     def _next(self) -> Path:
         """A new name, once there is room for one more file."""
         older = self._older()
-        for path in older[: max(0, len(older) - _KEPT + 1)]:
+        for path in older[: max(0, len(older) - _LIMIT + 1)]:
             path.unlink(missing_ok=True)
         last = older[-1].name.removeprefix(_PREFIX) if older else "0"
         number = int(last) + 1 if last.isdecimal() else len(older) + 1
@@ -49,7 +49,7 @@ class Quarantine:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Leaves no half of a file: on a full disk it would take the room that is missing."""
+    """Removes an incomplete file: on a full disk it would occupy the missing space."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         with os.fdopen(os.open(target, flags, 0o600), "wb") as file:

@@ -1,4 +1,4 @@
-"""What the journal says: records of who holds what, as JSON that keeps fields it does not know."""
+"""The records of the journal, as JSON. Unknown fields are preserved."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.quantity import parse_quantity
 
-# A node has a few dozen device names and amounts, and the ledger asks for those of all claims at
-# every prepare.
+# A node has a few dozen device names and amounts, and each prepare reads those of all claims.
 _parsed = lru_cache(maxsize=1024)(parse_device_name)
 
 
 class Kind(StrEnum):
     """The steps of a claim on the node, each written before the effects that follow it.
 
-    ``intent`` and ``unpreparing`` account for every effect that may or may not have happened;
-    ``prepared`` and ``forgotten`` say that all of them have.
+    ``intent`` and ``unpreparing`` account for every effect that may have happened; ``prepared`` and
+    ``forgotten`` say that all effects have.
     """
 
     PREPARE_STARTED = "intent"
@@ -40,9 +39,10 @@ class Kind(StrEnum):
 
 
 class CardKind(StrEnum):
-    """Records of cards: that we switched DRS mode on, or out of it again.
+    """Records of cards: the driver switched DRS mode on, or off.
 
-    A claim's record with a DRS device says the former, too; this one says it where no claim does.
+    A claim's record with a DRS device also means that it is on; this one is for a card without
+    claims.
     """
 
     DRS_ON = "drs-on"
@@ -57,11 +57,11 @@ class PreparedDevice:
     """One device of an owner.
 
     ``device_name`` is the device's name in the ResourceSlice. ``visible_cards`` are the cards
-    that a container with this device sees: those of its usage set, its own among them.
-    ``consumed`` maps a capacity to a quantity, for a shared device; ``share_id`` is set for it,
-    too, but not before Kubernetes 1.36, and not for the device plugin. ``instance`` is the DRS
-    instance of the device; until there is one, ``instances_before`` are those that the card had
-    before the create. With ``admin_access`` a container sees the card, and nothing of it is held.
+    that a container with this device sees: those of its usage set, with its own.
+    ``consumed`` maps a capacity to a quantity, for a shared device. ``share_id`` is set for a
+    shared device from Kubernetes 1.36 on, but not for the device plugin. ``instance`` is the DRS
+    instance of the device; until it exists, ``instances_before`` are those that the card had
+    before the create. With ``admin_access`` a container sees the card without using it up.
     ``cdi_aliases`` are CDI names of an earlier allocation
     (`dra_driver.node.claims.reallocation`). ``made_for`` is the UID of the pod for which the
     claim was made from a template; empty where pods can share it. ``total`` is the number of
@@ -83,7 +83,8 @@ class PreparedDevice:
 
     @classmethod
     def of(cls, result: Result) -> PreparedDevice:
-        """What an allocation result holds; raises InvalidValue for a name that is not ours."""
+        """The device of an allocation result; raises InvalidValue for a name that this driver does
+        not publish."""
         parse_device_name(result.device)
         if result.share_id is not None:
             check_id(result.share_id, "share ID")
@@ -98,18 +99,18 @@ class PreparedDevice:
 
     @property
     def mode(self) -> Mode:
-        """The mode that the hold puts its card in."""
+        """The mode of the card while it is used by this device."""
         return _parsed(self.device_name)[0]
 
     @property
     def card(self) -> PciAddress:
-        """The card that the device stands for."""
+        """The card of the device."""
         return _parsed(self.device_name)[1]
 
     @property
     def cdi_name(self) -> str:
-        """The device with its share: it is the owner's own. Where the API server drops share IDs,
-        the claim's request stands for the share."""
+        """The device with its share, which no other device of the owner has. If the API server
+        drops share IDs, the name has the claim's request instead."""
         if self.share_id is not None:
             return f"{self.device_name}-{self.share_id}"
         if self.consumed and self.request not in RESOURCES.values():
@@ -118,8 +119,8 @@ class PreparedDevice:
 
     @property
     def amount(self) -> int | None:
-        """How many slices, or which DRS size, it takes of its card; None for the whole card, and
-        where the record does not say it in whole numbers: then it must be taken for all."""
+        """The number of slices, or the DRS size. None for the whole card, and if the record has no
+        whole number: then it counts as the whole capacity."""
         text = self.consumed.get(CAPACITY_OF_MODE.get(self.mode, ""))
         return None if text is None else _amount(text)
 
@@ -129,8 +130,8 @@ PreparedDevices = tuple[PreparedDevice, ...]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record. ``kind`` is a `Kind` or `CardKind`, or whatever a newer version wrote; ``raw``
-    is the JSON object as read or to be written, with every field."""
+    """One record. ``kind`` is a `Kind`, a `CardKind`, or the kind that a newer version wrote;
+    ``raw`` is the JSON object with all fields."""
 
     kind: str
     owner: Owner | None
@@ -149,8 +150,8 @@ def _amount(text: str) -> int | None:
 
 
 def record(kind: Kind, owner: Owner, devices: tuple[PreparedDevice, ...]) -> Record:
-    """A new record; every kind carries all that is known, so that each stands for itself when
-    others are damaged."""
+    """A new record. Every kind has all that is known, so that one record is enough if others are
+    damaged."""
     raw = {
         "kind": kind.value,
         **_owner_out(owner),
@@ -165,18 +166,18 @@ def card_record(kind: CardKind, card: PciAddress) -> Record:
 
 
 def counted_header(header: Mapping[str, Any], following: int) -> dict[str, Any]:
-    """The header of a file that is made with so many records behind it."""
+    """The header of a file that is created with so many records."""
     return {**header, _RECORDS: following}
 
 
 def uncounted_header(header: Mapping[str, Any]) -> dict[str, Any]:
-    """The header for another place or another file."""
+    """The header for a later position, or for another file."""
     return {key: content for key, content in header.items() if key != _RECORDS}
 
 
 def is_short(header: Mapping[str, Any], following: int) -> bool:
-    """Whether fewer records follow than the file was made with: these were synced with it, so
-    the last one that is missing is damage, however it looks."""
+    """Whether fewer records follow than the file was created with. All of those were synced, so a
+    missing one is damage, even if it seems to be torn."""
     made_with = header.get(_RECORDS)
     return type(made_with) is int and following < made_with
 
@@ -201,8 +202,8 @@ def decode(payload: bytes) -> Record:
 
 
 def read(raw: Mapping[str, Any]) -> Record:
-    """The record of this JSON object. One of an unknown kind, or of a known kind in an unknown
-    shape, becomes a record that is kept but means nothing here."""
+    """The record of this JSON object. A record of an unknown kind, or with an unknown structure, is
+    preserved without a meaning."""
     kind = str(raw.get("kind", ""))
     try:
         if kind in set(CardKind):
@@ -219,7 +220,7 @@ def _owner_out(owner: Owner) -> dict[str, Any]:
     if isinstance(owner, ContainerAllocation):
         devices = [str(device) for device in owner.devices]
         return {"grant": {"devices": devices, "total": owner.total, "answer": owner.answer}}
-    # A version that knows no orphans takes one for a claim that is being unprepared.
+    # A version without orphans reads it as a claim that is being unprepared.
     left = {"left": True} if isinstance(owner, Orphan) else {}
     claim = {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid, **left}
     return {"claim": claim}

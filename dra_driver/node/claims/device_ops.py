@@ -46,8 +46,8 @@ class DeviceOps:
         self._modes = modes
 
     def with_state_before(self, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
-        """The devices with what the cards have before anything is created. Raises ForeignCard where
-        a card is not this driver's."""
+        """The devices with the instances that their cards have before anything is created. Raises
+        ForeignCard for a card that another program uses."""
         examined = []
         for device in devices:
             with attribute_to(device.device_name):
@@ -58,8 +58,8 @@ class DeviceOps:
         return tuple(examined)
 
     def totals(self, devices: PreparedDevices, cards: Cards) -> dict[str, int]:
-        """By device name, how much capacity the card has in all; devices whose capacity is not
-        counted are left out."""
+        """The capacity of each device's card, by device name, without devices whose capacity is not
+        counted."""
         totals = {
             device.device_name: self._modes[device.mode].total(device, cards[device.card])
             for device in devices
@@ -67,11 +67,11 @@ class DeviceOps:
         return {device: total for device, total in totals.items() if total is not None}
 
     def create(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
-        """Create the devices, and record each as soon as it is there."""
+        """Create the devices, and record each one as soon as it exists."""
         made = list(devices)
         for at, device in enumerate(devices):
             if device.admin_access:
-                continue  # the card stays as its holder has it
+                continue  # the card stays as its owner uses it
             with attribute_to(device.device_name):
                 if device.mode is not Mode.DRS:
                     self._require_drs_off(device.card)
@@ -120,8 +120,8 @@ class DeviceOps:
         return tuple(undestroyed)
 
     def leave_drs(self, owner: Owner, cards: Collection[PciAddress]) -> tuple[PciAddress, ...]:
-        """Switch DRS mode off on those `cards` that the driver switched on and of which only
-        `owner` holds instances. Returns the cards where it is off now."""
+        """Switch DRS mode off on those `cards` where the driver switched it on and only `owner` has
+        instances. Returns the cards where it is off now."""
         ledger = self._journal.snapshot()
         return tuple(
             card

@@ -1,4 +1,4 @@
-"""What a claim's ``status.devices`` tells people of what was prepared. Pure."""
+"""A claim's ``status.devices``, which shows people the prepared devices. Pure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def device_statuses(
     failure: str = "",
     now: str,
 ) -> list[Object]:
-    """An AllocatedDeviceStatus (resource.k8s.io/v1) for each device of a claim, which is prepared,
-    or cannot be because of the `failure`. Shares of one device have one entry each, by their share
-    IDs; without these, before Kubernetes 1.36, they have one entry together.
+    """An AllocatedDeviceStatus (resource.k8s.io/v1) for each device of a claim. Its condition is
+    true if the claim is prepared, and false with the `failure`. Shares of one device have one entry
+    for each share ID; without share IDs, before Kubernetes 1.36, they have one entry together.
 
-    `cards` has the cards that can be read now; `previous` is ``status.devices`` as it is, of all
-    drivers: a condition that did not change keeps its time. `now` is RFC 3339.
+    `cards` has the cards that can be read now. `previous` is the present ``status.devices`` of all
+    drivers: an unchanged condition has its earlier time. `now` is RFC 3339.
     """
     before = {_key(entry): entry for entry in previous if entry.get("driver") == DRIVER}
     return [

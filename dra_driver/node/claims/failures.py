@@ -1,8 +1,8 @@
 """A circuit breaker for devices on which prepare or unprepare fails again and again.
 
-A claim is bound to its node and device before the agent hears of it, and the kubelet repeats a
-failed prepare for ever: only another pod, on another card, ends that (docs/adr/0011). It repeats a
-failed unprepare, too, and the pod cannot terminate meanwhile (docs/adr/0020).
+A claim is bound to its node and device before the agent is called, and the kubelet repeats a
+failed prepare forever: only another pod, on another card, ends that (docs/adr/0011). The kubelet
+repeats a failed unprepare, too, and the pod cannot terminate meanwhile (docs/adr/0020).
 """
 
 from __future__ import annotations
@@ -33,10 +33,6 @@ class OnTripped(Protocol):
     def __call__(self, device: str, reason: str, /) -> None: ...
 
 
-def ignore_tripped(_device: str, _reason: str, /) -> None:
-    """For tests and programs that report nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """An owner whose prepare fails: its devices, the device that fails, why, how often in a row,
@@ -63,8 +59,8 @@ def attribute_to(device: str | None) -> Iterator[None]:
     """Around a step on the card of `device`: names the device in errors that the card, or the
     request, causes. None names no device.
 
-    An error because another owner holds the card, or a record cannot be written, is left as it is:
-    it says nothing of the card.
+    An error because another owner holds the card, or because a record cannot be written, names no
+    device: it says nothing about the card.
     """
     try:
         yield
@@ -84,7 +80,7 @@ class DeviceCircuitBreaker:
     def __init__(
         self,
         *,
-        on_tripped: OnTripped = ignore_tripped,
+        on_tripped: OnTripped = lambda _device, _reason: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` gives seconds."""

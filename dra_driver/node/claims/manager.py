@@ -22,7 +22,6 @@ from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.checkpoint.records import Kind, PreparedDevices, Record, record
-from dra_driver.node.claims.cancellation import IsCancelled, check_not_cancelled, never_cancelled
 from dra_driver.node.claims.device_ops import DeviceOps
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
@@ -32,19 +31,19 @@ from dra_driver.node.claims.reallocation import (
     with_aliases,
     with_own_names_as_aliases,
 )
-from dra_driver.node.claims.recreated import OnRecreated, ignore_recreated
+from dra_driver.node.claims.recreated import OnRecreated
 from dra_driver.node.claims.release import Release
 from dra_driver.node.claims.restore import Outcome, Restore
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.driver import ModeDriver
-from dra_driver.node.ports import Hardware
+from dra_driver.node.ports import Hardware, IsCancelled
 
 logger = logging.getLogger(__name__)
 
 
 class PreparedClaimManager:
-    """Prepares, verifies and unprepares what owners have of this node's cards. Thread-safe, and
-    safe beside another agent on the node."""
+    """Prepares, verifies and unprepares the devices of owners on this node. Thread-safe; another
+    agent may work on the node at the same time."""
 
     def __init__(
         self,
@@ -56,7 +55,7 @@ class PreparedClaimManager:
         modes: Mapping[Mode, ModeDriver],
         injection: Injection,
         failures: DeviceCircuitBreaker,
-        on_recreated: OnRecreated = ignore_recreated,
+        on_recreated: OnRecreated,
     ) -> None:
         self._journal = journal
         self._locks = locks
@@ -84,13 +83,13 @@ class PreparedClaimManager:
         return self._failures.attempt(owner, devices)
 
     def prepare(
-        self, owner: Owner, devices: PreparedDevices, *, is_cancelled: IsCancelled = never_cancelled
+        self, owner: Owner, devices: PreparedDevices, *, is_cancelled: IsCancelled | None = None
     ) -> PreparedDevices:
         """Create the owner's devices and its CDI file.
 
         Returns the devices as they are prepared: those of an earlier prepare if there was one.
-        Raises Refused where another owner holds a card or the call was given up, or the error of
-        the step that failed. Then everything is undone, or a record accounts for it.
+        Raises Refused if another owner holds a card, or if the call `is_cancelled`, and otherwise
+        the error of the step that failed. Then everything is undone, or a record accounts for it.
         """
         with self._locked(owner.uid, devices) as held:
             if held is not None and is_prepared_with(owner, held, devices):
@@ -98,7 +97,12 @@ class PreparedClaimManager:
                     self._with_owner(self._recorded(held), owner), is_requested=True
                 )
                 return held.devices
-            check_not_cancelled(owner, is_cancelled)
+            # With the owner's lock: an unprepare that waits for it finds what is created here.
+            if is_cancelled is not None and is_cancelled():
+                raise Refused(
+                    f"nothing is prepared for {owner.title}: the call was given up",
+                    remedy="the kubelet asks again where it still needs it",
+                )
             with self._failures.attempt(owner, devices):
                 if held is not None:
                     devices = self._replace(held, devices)
@@ -141,8 +145,7 @@ class PreparedClaimManager:
     def release(self, expected: PreparedClaim) -> bool:
         """Unprepare an owner that is still as `expected`; returns whether it was.
 
-        Whoever decides that an owner needs its devices no longer may not know that the owner was
-        given them again since.
+        The owner may have been given its devices again since the caller decided to release them.
         """
         with self._locked(expected.owner.uid) as held:
             if held != expected:

@@ -1,7 +1,7 @@
 """Devices that an ended claim left on a card that failed. Pure.
 
-An orphan is recorded as an owner that is being unprepared: recovery and each reconciliation go on
-with it, and nobody is given its devices (ADR 20).
+An orphan is recorded as an owner that is being unprepared: recovery and each reconciliation try
+again to destroy it, and no other owner gets its devices (ADR 20).
 """
 
 from __future__ import annotations

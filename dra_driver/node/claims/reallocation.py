@@ -1,11 +1,12 @@
 """A claim that was released and allocated again before the kubelet had it unprepared here. Pure.
 
-A pod that is deleted by force frees its claim while its node is down. A kubelet that starts then
-knows the claim by its UID, asks for it for the next pod, and never has it unprepared in between. It
-also keeps the CDI names of the earlier allocation, and passes them to the runtime beside the new
-ones (1.36.3, ``cm/dra/claiminfo.go``, ``addDevice``); a runtime that cannot resolve one of them
-creates no container. So the earlier names become aliases of the new devices until the kubelet
-forgets the claim. They are on record from the release on: the first prepare may fail.
+If a pod is deleted by force while its node is down, its claim is freed. A kubelet that starts
+afterwards knows the claim by its UID, has it prepared for the next pod, and never has it unprepared
+in between. It remembers the CDI names of the earlier allocation, and passes them to the runtime
+with the new ones (1.36.3, ``cm/dra/claiminfo.go``, ``addDevice``). If the runtime cannot resolve
+one of them, it creates no container. So the earlier names become aliases of the new devices until
+the kubelet forgets the claim. They are recorded when the devices are released, because the next
+prepare may fail.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def with_aliases(held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevice
 
 
 def without_devices(devices: Iterable[PreparedDevice]) -> PreparedDevices:
-    """For the record of a released claim that keeps nothing but its names: administrative access
-    holds no device."""
+    """The devices for the record of a released claim of which only the names remain: administrative
+    access uses no device."""
     return tuple(
         replace(device, instance=None, instances_before=None, admin_access=True)
         for device in devices
@@ -75,17 +76,17 @@ def has_aliases(devices: Iterable[PreparedDevice]) -> bool:
 
 
 def has_same_names(one: Iterable[PreparedDevice], other: Iterable[PreparedDevice]) -> bool:
-    """Whether the kubelet knows both by the same CDI names."""
+    """Whether both have the same CDI names."""
     return {device.cdi_name for device in one} == {device.cdi_name for device in other}
 
 
 def has_only_aliases(held: PreparedClaim) -> bool:
-    """Whether the claim was released and only its names are still on record."""
+    """Whether the claim was released, and only its names are still recorded."""
     return held.state is State.UNPREPARE_STARTED and not held.cards and has_aliases(held.devices)
 
 
 def _known_names(held: PreparedClaim, device: PreparedDevice) -> tuple[str, ...]:
-    """The kubelet knows the name of a device once it was answered, and all aliases."""
+    """The names that the kubelet knows: of a device that was in an answer, and all aliases."""
     is_answered = held.state is not State.PREPARE_STARTED and not has_only_aliases(held)
     own = (device.cdi_name,) if is_answered else ()
     return tuple(dict.fromkeys((*device.cdi_aliases, *own)))

@@ -43,10 +43,6 @@ class OnRecreated(Protocol):
     def __call__(self, instance: RecreatedInstance, /) -> None: ...
 
 
-def ignore_recreated(_instance: RecreatedInstance, /) -> None:
-    """For tests and programs that report nothing."""
-
-
 def recreated_instances(
     before: PreparedClaim, after: PreparedClaim | None
 ) -> tuple[RecreatedInstance, ...]:

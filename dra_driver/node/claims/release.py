@@ -1,4 +1,4 @@
-"""Takes back what an owner has: CDI file first, then the cards, the record last."""
+"""Releases an owner's devices: first the CDI file, then the cards, the record last."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 
 
 class Release:
-    """Each method is called with the locks of the owner and of its cards held. A failure leaves a
-    record that accounts for everything that is still there, so every step can be repeated."""
+    """Each method is called with the locks of the owner and of its cards held. After a failure a
+    record accounts for everything that still exists, so every step can be repeated."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class Release:
         self._failures = failures
 
     def release_or_orphan(self, held: PreparedClaim, *, drop_aliases: bool = False) -> None:
-        """Take back what the owner has. What its cards do not give back becomes an orphan after
-        some tries, so that the pod can terminate; until then raises HardwareError.
+        """Release the owner's devices. Devices that cannot be destroyed become orphans after some
+        tries, so that the pod can terminate; until then raises HardwareError.
 
-        The record stays while it has CDI names of an earlier allocation, for which the kubelet will
-        ask again; `drop_aliases` drops them, too.
+        The record stays while it has CDI names of an earlier allocation, which the kubelet will use
+        again; `drop_aliases` drops them, too.
         """
         self._begin(held)
         undestroyed = self._destroy(held)
@@ -58,18 +58,18 @@ class Release:
                 "%s is unprepared but for %s: %s", held.owner.title, device.device_name, error
             )
             self._failures.on_orphaned(held.owner, device, error)
-        kept = [device for device, _ in undestroyed]
-        returned = tuple(device for device in held.devices if device not in kept)
+        orphaned = [device for device, _ in undestroyed]
+        returned = tuple(device for device in held.devices if device not in orphaned)
         self._failures.on_unprepared(held.owner, returned)
 
     def release(self, held: PreparedClaim) -> None:
-        """Take back all that the owner has; raises the error of what its cards do not give back."""
+        """Release all devices of the owner; raises the error of one that cannot be destroyed."""
         self._begin(held)
         self.undo(held)
 
     def undo(self, held: PreparedClaim) -> None:
-        """The same for an owner whose record says already that it is being prepared or unprepared:
-        nothing is written before the effects."""
+        """`release` for an owner whose record says that it is being prepared or unprepared: nothing
+        is written before the effects."""
         undestroyed = self._destroy(held)
         if undestroyed:
             raise _worst(undestroyed)
@@ -85,8 +85,8 @@ class Release:
         return self._device_ops.destroy(held.devices)
 
     def _may_orphan(self, held: PreparedClaim, undestroyed: Undestroyed) -> bool:
-        """At once on a card that is gone, or that has orphans already. On any other card after some
-        tries: mostly a destroy fails for a short while only."""
+        """At once if the card is gone or has orphans already. Otherwise after some tries: usually a
+        destroy fails for a short time only."""
         if not isinstance(held.owner, ClaimRef):
             return False
         failing = cards_with_orphans(self._journal.snapshot())
@@ -100,8 +100,8 @@ class Release:
     def _forget(
         self, held: PreparedClaim, undestroyed: Undestroyed = (), *, drop_aliases: bool = False
     ) -> None:
-        """The owner's record goes last, as it accounts for the rest, and in one commit with the
-        record of an orphan."""
+        """The owner's record accounts for everything else, so it is removed last, in one commit
+        with the record of an orphan."""
         lost = {device.card for device, _ in undestroyed}
         out = self._device_ops.leave_drs(held.owner, held.cards - lost)
         off = [card_record(CardKind.DRS_OFF, card) for card in out]
@@ -120,7 +120,7 @@ class Release:
 
 
 def _worst(undestroyed: Undestroyed) -> HardwareError:
-    """The error to report: that a card is gone matters least."""
+    """The error to report: one of a present card rather than of one that is gone."""
     return next(
         (error for _, error in undestroyed if not isinstance(error, CardGone)), undestroyed[0][1]
     )

@@ -51,10 +51,10 @@ class Restore:
         self._on_recreated = on_recreated
 
     def restore(self, held: PreparedClaim, *, is_requested: bool = False) -> Outcome:
-        """Create again what is gone of a prepared claim, and its CDI file.
+        """Create the missing devices of a prepared claim again, and its CDI file.
 
-        That the cards cannot be examined counts as a failure only where the kubelet requests the
-        claim: otherwise a container may run with it.
+        If the cards cannot be examined, this counts as a failure of the claim only if the kubelet
+        requests it: otherwise a container may run with it.
         """
         attempt = self._failures.attempt(held.owner, held.devices)
         with attempt if is_requested else nullcontext():
@@ -77,7 +77,7 @@ class Restore:
 
     @contextmanager
     def _reporting_recreated(self, held: PreparedClaim) -> Iterator[None]:
-        """Reports also where a later step fails: the first of several instances may be there."""
+        """Reports also after a failure: some of the instances may have been created."""
         has_file = self._specs.exists(held.owner.uid)
         failure: GcuError | None = None
         try:
@@ -92,8 +92,8 @@ class Restore:
             raise failure
 
     def _missing(self, held: PreparedClaim) -> frozenset[PciAddress] | None:
-        """The cards that lack something of the claim. None where they cannot be examined and a
-        container may run: it goes on."""
+        """The cards on which a device of the claim is missing. None if they cannot be examined and
+        a container may run with the claim."""
         try:
             return self._device_ops.missing(held.devices)
         except HardwareError:

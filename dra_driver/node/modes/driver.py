@@ -14,29 +14,30 @@ from dra_driver.node.checkpoint.records import PreparedDevice
 class ModeDriver(Protocol):
     """The steps for one device.
 
-    All but `total` are called with the card's lock held, may find their work done by a process that
-    was killed since, and raise GcuError.
+    All but `total` are called with the card's lock held, and raise GcuError. A process that was
+    killed may have done their work already.
     """
 
     def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
-        """The device with what the card has before the intent is written, by which the later steps
-        know what is new. Changes nothing. Raises ForeignCard where somebody else uses the card."""
+        """The device with the instances that the card has before the intent is written, so that
+        later steps can identify a new one. Changes nothing. Raises ForeignCard if another program
+        uses the card."""
 
     def total(self, device: PreparedDevice, card: Card, /) -> int | None:
-        """The capacity of the empty card, in slices or sizes; None where nothing is counted."""
+        """The capacity of the empty card, in slices or sizes; None if it is not counted."""
 
     def create(self, device: PreparedDevice, card: Card, /) -> PreparedDevice:
-        """Create on the card what the device needs, once the intent is durable; returns the device
-        with what was created."""
+        """Create the device on the card, once the intent is durable. Returns the device with its
+        new instance."""
 
     def verify(self, device: PreparedDevice, /) -> PreparedDevice | None:
-        """The prepared device as it is on the card; None where it must be created again."""
+        """The prepared device as it is on the card; None if it must be created again."""
 
     def destroy(self, device: PreparedDevice, /) -> None:
         """Destroy what was created, whether or not `create` ended."""
 
     def reset(self, card: PciAddress, /) -> bool:
-        """Make a card that nobody holds in this mode ready for any mode; returns whether it is."""
+        """Make a card that no owner uses in this mode ready for any mode. Returns whether it is."""
 
 
 class WholeCard:
@@ -70,7 +71,7 @@ class SharedCard(WholeCard):
 
     def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
         """The device with the number of slices of its card: that number counts as long as any slice
-        of the card is held, even if the rules change."""
+        of the card is in use, even if the rules change."""
         return replace(device, total=self._slice_count(device.card))
 
     def total(self, device: PreparedDevice, _card: Card, /) -> int | None:

@@ -36,8 +36,8 @@ class DrsCard:
     def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
         """The device with all instances of the card.
 
-        Raises ForeignCard where no claim holds one of them: somebody else divides the card, or an
-        instance that could not be undone yet must not be taken for the one that is created next.
+        Raises ForeignCard if one of them is of no claim: another program divides the card, or an
+        instance that could not be destroyed yet must not be confused with the next one.
         """
         listed = self._drs.instances(device.card)
         unknown = foreign(listed, self._ledger(), device.card)
@@ -113,8 +113,8 @@ class DrsCard:
         return not self._ledger().instances(device.card) or not self._drs.instances(device.card)
 
     def _interrupted_create(self, device: PreparedDevice) -> Instance | None:
-        """The instance of an interrupted create, if that can be proved: it was not there before,
-        nobody holds it, and it is the only such instance of the device's size."""
+        """The instance of an interrupted create, if that can be proved: it did not exist before, no
+        claim has it, and it is the only such instance of the device's size."""
         if device.instances_before is None:
             return None
         candidates = [
@@ -133,6 +133,6 @@ class DrsCard:
 
 
 def foreign(listed: tuple[Instance, ...], ledger: Ledger, card: PciAddress) -> tuple[Instance, ...]:
-    """The instances of `listed` that no claim holds."""
+    """The instances of `listed` that no claim has."""
     held = ledger.instances(card)
     return tuple(one for one in listed if not one.is_in(held))

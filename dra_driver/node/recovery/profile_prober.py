@@ -1,7 +1,7 @@
-"""Finds out which DRS profiles cards offer, by asking one idle card of each kind.
+"""Reads the DRS profiles of cards, from one idle card of each kind.
 
-Profiles are listed in DRS mode only, so the card is switched on, asked and switched off again, with
-its lock held and the journal saying so, and only where nobody can be using it.
+efsmi lists profiles in DRS mode only. So the mode is switched on and off again, with the card's
+lock held and a record in the journal, and only if no owner can be using the card.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class _Setback:
 
 
 class ProfileProber:
-    """`free` says whether the API server has nothing allocated on a card; it may raise GcuError,
-    and then it is not known to be free."""
+    """`free` returns whether no claim on the API server has the card allocated; if it raises
+    GcuError, the card counts as not free."""
 
     def __init__(
         self,
@@ -67,10 +67,11 @@ class ProfileProber:
         return f"the DRS profiles of {CardVariant.of(card)} are unknown until such a card is free"
 
     def run(self, cards: Iterable[Card]) -> bool:
-        """Examine one free card of each kind whose profiles are unknown; whether one was learnt.
+        """Examine one free card of each kind whose profiles are unknown. Returns whether the
+        profiles of a kind became known.
 
-        Raises JournalError. A card that does not offer DRS is tried again after a while, twice as
-        long each time, as its firmware may have been changed.
+        Raises JournalError. A card that does not offer DRS is tried again, because its firmware may
+        have changed, each time after twice the pause.
         """
         learnt = False
         for card in cards:
@@ -120,7 +121,7 @@ class ProfileProber:
             self._tables.learn(card, self._drs.profiles(address))
         except GcuError as error:
             failure = error
-        # Where this fails the record stays, and the next look at the node switches it off.
+        # If this fails, the record stays, and the next reconciliation switches DRS mode off.
         self._drs.switch_off(address)
         self._journal.write(card_record(CardKind.DRS_OFF, address))
         if failure is not None:

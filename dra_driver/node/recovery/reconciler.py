@@ -1,7 +1,7 @@
 """Compares journal, CDI files and cards: finishes or undoes what this driver began, and reports
-what is somebody else's.
+foreign instances.
 
-A card is listed only where it is in DRS mode or should be, and once for all its claims.
+The instances of a card are listed only if it is in DRS mode or should be, once for all its claims.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ logger = logging.getLogger(__name__)
 class Findings:
     """What a reconciliation found and did; claims by UID.
 
-    ``foreign`` has the problem of each card that somebody else divides. Cards in ``unknown`` could
-    not be examined: the last finding stays true for them.
+    ``foreign`` has the problem of each card that another program divides. Cards in ``unknown``
+    could not be examined: their last finding stays in effect.
     """
 
     recovered: dict[str, Outcome] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class Findings:
 
 
 class Reconciler:
-    """Safe beside calls of the kubelet and beside another agent: all take the same locks. Never
-    destroys an instance that the journal does not prove to be this driver's."""
+    """May run during calls of the kubelet, and in two agents at once: all take the same locks.
+    Never destroys an instance unless the journal proves that it is this driver's."""
 
     def __init__(
         self, *, claim_manager: PreparedClaimManager, journal: Journal, locks: Locks, drs: Drs

@@ -1,8 +1,8 @@
-"""What an agent does before its first answer: makes journal, CDI files and cards agree again.
+"""Makes journal, CDI files and cards agree again, before the agent answers its first call.
 
-It may run while another agent serves (rolling update): each step takes the claim's locks, so it
-finds claims that are at rest or truly abandoned. No running pod is harmed: what is prepared stays
-prepared, and a claim that has only a CDI file is taken back into the journal.
+Another agent may serve meanwhile (rolling update): each step takes the claim's locks, so a claim is
+either complete or abandoned by a killed agent. No running pod is harmed: prepared claims stay
+prepared, and a claim with only a CDI file is recorded in the journal again.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Report:
 class Recovery:
     """Runs after `Journal.open` and before the kubelet can call.
 
-    Nothing is served before recovery has ended: a card that hangs is waited for once, and not for
-    each claim (`dra_driver.hardware.breaker`).
+    No call is answered before recovery has ended. It waits for a card that hangs once, and not for
+    each of its claims (`dra_driver.hardware.breaker`).
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Which cards a container sees, as the claims of its pod together tell."""
+"""Which cards a container sees, by all claims of its pod."""

@@ -1,14 +1,13 @@
-"""Prepared claims that the pod of a call may use besides, though the call does not name them.
+"""Prepared claims that the pod of a call may use, too, although the call does not have them.
 
-The kubelet leaves a claim out of a call once it is prepared, so a container may use one that was
-prepared for another pod beside one of the call. To read the pod for every call would make each
-prepare wait for the API server twice. So first it is ruled out that there is such a claim, by what
-is known of the claims:
+The kubelet leaves a claim out of a call once it is prepared. So a container may use a claim of the
+call together with one that was prepared for another pod. If the pod were read for every call, each
+prepare would wait for the API server twice. So it is read only if there can be such a claim:
 
-- The journal knows all prepared claims of the pod's namespace.
-- A claim that was made from a template for a pod is that pod's.
-- Any other claim can be reserved for further pods at any time: it is read beside the claims of the
-  call, unless there are many, and the two can meet in a pod only if both are reserved for it.
+- The journal has all prepared claims of the pod's namespace.
+- Only one pod can use a claim that was created for it from a template.
+- Any other claim can be reserved for further pods at any time. It is read with the claims of the
+  call, unless there are many. A pod can use both only if both are reserved for it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MOST_READ: Final = 3
 
 
 def others_to_read(ledger: Ledger, refs: Mapping[str, ClaimRef]) -> dict[str, ClaimRef]:
-    """The claims to read beside those of a call, by UID; none where the pod is read anyway."""
+    """The claims to read with those of a call, by UID; none if the pod is read anyway."""
     if len(refs) != 1:
         return {}
     shareable = (ref for ref, held in _others(ledger, refs) if not _only_pod(held))
@@ -81,12 +80,12 @@ def _may_meet(
     if only_pod:
         return only_pod in uids or not _are_pods(consumers)
     if isinstance(other, NotFound):
-        return False  # no pod can start with it any more
+        return False  # no pod can start with a deleted claim
     if other is None or isinstance(other, GcuError):
         return True
     theirs = reserved_for(other)
     if not (_are_pods(consumers) and _are_pods(theirs)):
-        return True  # a group of pods is not known by its members
+        return True  # which pods another consumer stands for is unknown
     return not uids.isdisjoint(entry["uid"] for entry in theirs)
 
 

@@ -1,7 +1,8 @@
 """The pods for which a prepare call may be made.
 
-The kubelet names claims, and no pod. Which pods use a claim stands in its ``status.reservedFor``:
-the kubelet prepares a claim for no other one (``pkg/kubelet/cm/dra/manager.go``).
+The kubelet's call has claims, and no pod. The pods that use a claim are in its
+``status.reservedFor``: the kubelet prepares a claim for no other pod
+(``pkg/kubelet/cm/dra/manager.go``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `dra_driver.model.claims.usage_sets` has the rule and its reason. Here the rule is applied to the
 claims of a call's pod (`dra_driver.node.visibility.pods`), with those that were prepared for other
 pods (`dra_driver.node.visibility.other_claims`). ``TOPS_VISIBLE_DEVICES`` is known to name one DRS
-instance only, so a container has at most one, and no other GCU device beside it.
+instance only, so a container has at most one, and then no other GCU device.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _REMEDY: Final = "use the same claims together in every pod that shares one of t
 
 @dataclass(slots=True)
 class Call:
-    """The claims of one call, sorted by what is known of them; every key is a UID.
+    """The claims of one call; every key is a UID.
 
-    ``planned`` are to be prepared (``visible_cards`` still empty), ``objects`` their API objects;
-    ``held`` are prepared already; ``failed`` could not be planned. ``others`` are no claims of the
-    call, but were read with them (`dra_driver.node.visibility.other_claims`).
+    ``planned`` are to be prepared (``visible_cards`` still empty), ``objects`` are their API
+    objects; ``held`` are prepared already; ``failed`` could not be planned. ``others`` are not of
+    the call, but were read with its claims (`dra_driver.node.visibility.other_claims`).
     """
 
     refs: Mapping[str, ClaimRef]
@@ -47,9 +47,9 @@ def resolve_visible_cards(
 ) -> dict[str, PreparedDevices]:
     """The planned devices with their `visible_cards`; claims for which that fails go to `failed`.
 
-    The pod is not read where the call has one request only, and the pod can have no other claim of
-    ours. Otherwise it is read from the API server; raises Refused where its containers break the
-    rule or it cannot be told which pod it is, KubeError where it cannot be read.
+    The pod is not read if the call has one request only, and the pod can have no other claim of
+    this driver. Otherwise it is read from the API server. Raises Refused if its containers break
+    the rule or the pod is unknown, KubeError if it cannot be read.
     """
     if not call.planned:
         return {}
@@ -59,7 +59,7 @@ def resolve_visible_cards(
     pods = find_pods(call.refs.values(), call.objects.values(), reader, node)
     if not pods:
         if is_one:
-            return _alone(call)  # no container on this node can use it beside anything
+            return _alone(call)  # no container on this node can use it with another claim
         raise _unknown_pod(call, node)
     answers = [_for_pod(call, pod, ledger) for pod in pods]
     resolved: dict[str, PreparedDevices] = {}
@@ -75,8 +75,8 @@ def resolve_visible_cards(
 def _agreed(
     answers: Sequence[PreparedDevices | GcuError], pods: Sequence[Object]
 ) -> PreparedDevices | GcuError:
-    """What is the same for all pods: the kubelet does not say for which it asks, and does not ask
-    again for the others."""
+    """The answer that is the same for all pods: the kubelet does not say for which pod it calls,
+    and does not call again for the others."""
     for answer in answers:
         if isinstance(answer, GcuError):
             return answer
@@ -95,7 +95,7 @@ def _may_use_others(call: Call, ledger: Ledger) -> bool:
 
 
 def _alone(call: Call) -> dict[str, PreparedDevices]:
-    """All that is planned is used together, with nothing else."""
+    """All planned devices are used together, and no others."""
     for devices in call.planned.values():
         _check_instances(devices)
     return {uid: _together(devices) for uid, devices in call.planned.items()}
@@ -112,8 +112,8 @@ def _unknown_pod(call: Call, node: str) -> Refused:
 
 
 def _for_pod(call: Call, pod: Object, ledger: Ledger) -> dict[str, PreparedDevices | GcuError]:
-    """Of each planned claim, what it holds with the cards that the pod's containers see, or why
-    it is refused; raises Refused where the containers break the rule."""
+    """The devices of each planned claim with the cards that the pod's containers see, or its error.
+    Raises Refused if the containers break the rule."""
     failed = dict(call.failed)
     uses = _Uses.of(call, pod, ledger, failed)
     sets = usage_sets(pod, uses.names, uses.requests)
@@ -127,14 +127,15 @@ def _for_pod(call: Call, pod: Object, ledger: Ledger) -> dict[str, PreparedDevic
                 )
             except Refused as error:
                 failed[uid] = error
-        # A claim that fails holds back those that share a container with it, so look again.
+        # A failed claim also fails those that share a container with it, so repeat.
         if len(failed) == failures:
             return resolved | failed
 
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """The pod's claims of ours: `names` in the pod to UID, and by UID what is held."""
+    """The pod's claims of this driver. `names` maps the pod's name of a claim to its UID; the other
+    maps are by UID."""
 
     names: Mapping[str, str]
     requests: Mapping[str, frozenset[str]]
@@ -151,7 +152,7 @@ class _Uses:
         for entry, claim in claim_names(pod):
             uid = by_name.get(claim)
             if uid is None:
-                # Prepared for another pod: the kubelet leaves it out of the call.
+                # It was prepared for another pod, so the kubelet leaves it out of the call.
                 for prepared in ledger.claims_named(namespace, claim):
                     if prepared.state is State.PREPARE_COMPLETED:
                         uid = prepared.owner.uid
@@ -160,14 +161,14 @@ class _Uses:
                 names[entry] = uid
         devices = {uid: each.devices for uid, each in held.items()} | call.planned
         requests = {uid: frozenset(h.request for h in every) for uid, every in devices.items()}
-        # What a claim holds that could not be planned is unknown; what the pod asks of it is not.
+        # The devices of a claim that could not be planned are unknown, but not the pod's requests.
         requests |= {uid: _asked(pod, names, uid) for uid in failed}
         return cls(names, requests, devices, held, failed)
 
     def resolved(
         self, uid: str, device: PreparedDevice, sets: Mapping[Use, UsageSet]
     ) -> PreparedDevice:
-        """The device with its usage set's cards; raises Refused where they cannot be told."""
+        """The device with the cards of its usage set; raises Refused if they are unknown."""
         own = sets[Use(uid, device.request)]
         for use in sorted(own):
             if use.claim in self.failed:
@@ -216,13 +217,13 @@ def _together(devices: PreparedDevices) -> PreparedDevices:
 
 
 def _check_instances(devices: PreparedDevices) -> None:
-    """Raise Refused where one container would have all of `devices` and may not."""
+    """Raise Refused if one container must not have all of `devices`."""
     if len(devices) > 1 and any(device.mode is Mode.DRS for device in devices):
         names = ", ".join(device.device_name for device in devices)
         raise Refused(
             f"a container would have several devices and one is a DRS instance ({names}), "
             "and its variables can name one instance only",
-            remedy="let each container use one DRS request, and no other GCU request beside it",
+            remedy="let each container use one DRS request, and no other GCU request",
         )
 
 

@@ -12,7 +12,6 @@ from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.events import EventReporter
-from dra_driver.agent.lifecycle.journal_completeness import JournalCompleteness
 from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.config.card_rules import CardRules
@@ -73,8 +72,6 @@ class Rig:
         self.now = 0.0
         self.recorder = ListRecorder()
         self.changes = 0
-        self.rebuilt = 0
-        self.completeness = JournalCompleteness()
         self.waits: list[float] = []
         self.on_wait: Callable[[], bool] = lambda: True
         parsed = CardRules.model_validate({"rules": rules})
@@ -99,8 +96,7 @@ class Rig:
             profile_prober=world.profile_prober(self.agent),
             event_reporter=EventReporter(self.recorder, NODE),
             on_change=self._changed,
-            completeness=self.completeness,
-            on_rebuilt=self._count,
+            journal=self.agent.journal,
             interval=60.0,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             wait=self._wait,
@@ -115,8 +111,20 @@ class Rig:
         self.reconcile_loop.run()
         return self.waits
 
-    def _count(self) -> None:
-        self.rebuilt += 1
+    @property
+    def journal_file(self) -> Path:
+        return self.world.root / "state" / "journal"
+
+    def headers(self) -> int:
+        """How often the journal's header was written, of which the last one says what is lost."""
+        return self.journal_file.read_bytes().count(b'"kind":"header"')
+
+    def has_complete_journal(self) -> bool:
+        return self.agent.journal.is_complete
+
+    def lose_journal(self) -> None:
+        self.journal_file.unlink()
+        assert not self.agent.journal.open().complete
 
     def _changed(self) -> None:
         self.changes += 1
@@ -243,17 +251,18 @@ def test_what_is_taken_back_after_a_lost_journal_waits_for_the_card(world: DrsWo
     be told from one that somebody else switched on."""
     world.tool.set_card(ONE, virtualization="DRS")
     rig = Rig(world)
-    rig.completeness.mark_incomplete()
+    rig.lose_journal()
     lose(world)
     rig.reconcile_loop.run_once()
-    assert rig.rebuilt == 0
+    assert not rig.has_complete_journal()
     lose(world, lost=False)
     rig.look()
     assert rig.cards.foreign == {}
     assert world.tool.card(ONE).virtualization == "Disable"
-    assert rig.completeness.is_complete
+    assert rig.has_complete_journal()
+    headers = rig.headers()
     rig.look()
-    assert rig.rebuilt == 1
+    assert rig.headers() == headers
 
 
 def test_what_is_lost_while_the_cards_are_looked_at_is_for_the_next_look(
@@ -262,30 +271,31 @@ def test_what_is_lost_while_the_cards_are_looked_at_is_for_the_next_look(
     """The look itself reads the journal, and may be who finds that it is damaged."""
     world.tool.set_card(ONE, virtualization="DRS")
     rig = Rig(world)
+    rig.lose_journal()
     look = Reconciler.run
 
     def damaged_meanwhile(self: Reconciler, *args: Any, **keys: Any) -> Any:
         findings = look(self, *args, **keys)
-        rig.completeness.mark_incomplete()
+        rig.lose_journal()
         return findings
 
     with monkeypatch.context() as patch:
         patch.setattr(Reconciler, "run", damaged_meanwhile)
         rig.look()
-    assert (rig.rebuilt, rig.completeness.is_complete) == (0, False)
+    assert not rig.has_complete_journal()
     rig.look()
-    assert (rig.rebuilt, rig.completeness.is_complete) == (1, True)
+    assert rig.has_complete_journal()
     assert rig.cards.foreign == {}
 
 
 def test_what_is_taken_back_waits_until_the_cards_are_read(world: DrsWorld) -> None:
     rig = Rig(world)
     rig.cards.latest = None
-    rig.completeness.mark_incomplete()
+    rig.lose_journal()
     rig.reconcile_loop.run_once()
-    assert not rig.completeness.is_complete
+    assert not rig.has_complete_journal()
     rig.look()
-    assert rig.completeness.is_complete
+    assert rig.has_complete_journal()
 
 
 def test_an_instance_made_anew_is_told(world: DrsWorld) -> None:

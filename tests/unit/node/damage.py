@@ -33,7 +33,7 @@ def open_flipped(folder: Path, place: int) -> None:
     assert opening.quarantined is not None
     assert opening.quarantined.read_bytes() == bytes(content)
     # What was damaged is gone from the file itself: the next start is a clean one.
-    journal.rebuilt()
+    journal.mark_rebuilt(journal.losses)
     again = Journal(folder, capacity=CAPACITY).open()
     assert (again.complete, again.quarantined) == (True, None)
 

@@ -29,7 +29,7 @@ def forgotten(number: int) -> Record:
 def opened(directory: Path, effects: Effects | None = None) -> Journal:
     journal = Journal(directory, effects=effects, capacity=CAPACITY)
     if not journal.open().complete:
-        journal.rebuilt()
+        journal.mark_rebuilt(journal.losses)
     return journal
 
 

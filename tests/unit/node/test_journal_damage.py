@@ -210,7 +210,7 @@ def test_a_loss_is_remembered_until_it_is_made_good(tmp_path: Path) -> None:
     for _ in range(2):
         journal = Journal(tmp_path)
         assert not journal.open().complete
-    journal.rebuilt()
+    journal.mark_rebuilt(journal.losses)
     again = Journal(tmp_path).open()
     assert (again.complete, again.quarantined) == (True, None)
 

@@ -306,7 +306,7 @@ class Agent:
         opening = self.journal.open()
         report = self.recovery.run()
         if not opening.complete:
-            self.journal.rebuilt()
+            self.journal.mark_rebuilt(self.journal.losses)
         return report
 
     def held(self) -> dict[str, str]:

@@ -27,7 +27,7 @@ def test_a_new_directory_becomes_a_journal_that_is_read_again(tmp_path: Path) ->
     assert (opening.found, opening.quarantined, opening.complete) == (False, None, False)
     journal.write(prepared(1))
     assert not Journal(tmp_path / "state").open().complete
-    journal.rebuilt()
+    journal.mark_rebuilt(journal.losses)
     again = Journal(tmp_path / "state")
     assert again.open().complete
     assert again.snapshot() == journal.snapshot()
@@ -36,7 +36,7 @@ def test_a_new_directory_becomes_a_journal_that_is_read_again(tmp_path: Path) ->
 
 READS: list[Callable[[Journal], object]] = [
     Journal.snapshot,
-    Journal.rebuilt,
+    lambda journal: journal.mark_rebuilt(0),
     lambda journal: journal.write(prepared(2)),
 ]
 
