@@ -212,10 +212,10 @@ def _prepared(ledger: Ledger) -> GaugeMetricFamily:
         "Devices, shares and DRS instances that prepared claims and containers have, by mode.",
         ["mode"],
         Tally(
-            (hold.mode.value,)
+            (device.mode.value,)
             for held in ledger.claims.values()
             if held.state is State.PREPARE_COMPLETED
-            for hold in held.devices
+            for device in held.devices
         ),
     )
 

@@ -48,7 +48,7 @@ class NodeView:
     @property
     def addresses(self) -> tuple[PciAddress, ...]:
         """All cards that are present or in use, sorted."""
-        held = {card for holding in self.ledger.claims.values() for card in holding.cards}
+        held = {card for claim in self.ledger.claims.values() for card in claim.cards}
         return tuple(sorted(held | set(self.cards or ())))
 
 
@@ -123,7 +123,7 @@ def offered_total(view: NodeView, card: Card, mode: Mode) -> int | None:
 
 
 def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Inventory | None:
-    holders = [holding.owner for holding, _ in view.ledger.holders_of(address)]
+    holders = [claim.owner for claim, _ in view.ledger.holders_of(address)]
     grants = _grants(view.ledger, address)
     # DRA serves the card until its claims end.
     if len(grants) < len(holders) or any(grant.mode is not mode for grant in grants):
@@ -158,7 +158,7 @@ def _is_unhealthy(view: NodeView, address: PciAddress) -> bool:
 
 def _grants(ledger: Ledger, card: PciAddress) -> list[ContainerAllocation]:
     return [
-        holding.owner
-        for holding, _ in ledger.holders_of(card)
-        if isinstance(holding.owner, ContainerAllocation)
+        claim.owner
+        for claim, _ in ledger.holders_of(card)
+        if isinstance(claim.owner, ContainerAllocation)
     ]

@@ -73,9 +73,9 @@ def _card(
     card = (view.cards or {}).get(address)
     holders = view.ledger.holders_of(address)
     grants = [
-        (holding.owner, hold.instance)
-        for holding, hold in holders
-        if isinstance(holding.owner, ContainerAllocation)
+        (claim.owner, device.instance)
+        for claim, device in holders
+        if isinstance(claim.owner, ContainerAllocation)
     ]
     failing = {mode for mode in Mode if device_name(mode, address) in view.failing}
     # What a free card would offer; the mode in use is a field of its own.

@@ -17,11 +17,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from dra_driver.model.errors import JournalError
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.logfile import is_at
-from dra_driver.util.filelock import open_lock
+from dra_driver.util.filelock import lock_error, open_lock
 
 # fcntl(2), struct flock: type, whence, start, length, and a process that must be 0.
 _FLOCK: Final = struct.Struct("@hhqqi")
@@ -107,10 +106,7 @@ class Locks:
                     return fd
                 os.close(fd)
         except OSError as error:
-            raise JournalError(
-                f"the lock {path} cannot be taken: {error.strerror}",
-                remedy="check that the disk is neither full nor failing nor read-only",
-            ) from error
+            raise lock_error(path, error) from error
 
     def _open_locked(self, path: Path, places: Iterable[int | None]) -> int:
         fd = open_lock(path)

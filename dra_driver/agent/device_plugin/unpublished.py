@@ -37,12 +37,12 @@ class UnpublishedDevices:
         wanted = self._desired()
         if wanted is None:
             return ()
-        holdings = self._ledger().claims.values()
-        held = {card for holding in holdings for card in holding.cards}
+        claims = self._ledger().claims.values()
+        held = {card for claim in claims for card in claim.cards}
         gone = {
-            hold.device_name
-            for holding in holdings
-            for hold in holding.devices
-            if hold.card not in wanted
+            device.device_name
+            for claim in claims
+            for device in claim.devices
+            if device.card not in wanted
         }
         return with_layouts_in_use(wanted, [{"name": name} for name in gone], frozenset(held))

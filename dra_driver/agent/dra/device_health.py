@@ -71,7 +71,7 @@ class DeviceHealths:
                 "the health of devices that only the journal knows is not reported: %s", error
             )
             return set()
-        return {(hold.pool, hold.device_name) for holding in claims for hold in holding.devices}
+        return {(device.pool, device.device_name) for claim in claims for device in claim.devices}
 
 
 def device_healths(

@@ -20,7 +20,7 @@ def dra_cards(cards: Iterable[Card], ledger: Ledger, *, active: bool) -> list[Ca
     """
     published = []
     for card in cards:
-        owners = [holding.owner for holding, _ in ledger.holders_of(card.address)]
+        owners = [claim.owner for claim, _ in ledger.holders_of(card.address)]
         containers = [owner for owner in owners if isinstance(owner, ContainerAllocation)]
         if active and containers:
             text = f"{containers[0].title} uses it, through the device plugin"
@@ -48,23 +48,21 @@ def claimed_cards(ledger: Ledger) -> frozenset[PciAddress]:
     """The cards that claims use, or that have orphans of claims."""
     return frozenset(
         card
-        for holding in ledger.claims.values()
-        if not isinstance(holding.owner, ContainerAllocation)
-        for card in holding.cards
+        for claim in ledger.claims.values()
+        if not isinstance(claim.owner, ContainerAllocation)
+        for card in claim.cards
     )
 
 
 def has_claims(ledger: Ledger) -> bool:
     """Whether there are prepared claims or orphans, also claims with administrative access, which
     use no card."""
-    return any(
-        not isinstance(holding.owner, ContainerAllocation) for holding in ledger.claims.values()
-    )
+    return any(not isinstance(claim.owner, ContainerAllocation) for claim in ledger.claims.values())
 
 
 def has_container_allocations(ledger: Ledger) -> bool:
     """Whether containers have devices from the device plugin."""
-    return any(isinstance(holding.owner, ContainerAllocation) for holding in ledger.claims.values())
+    return any(isinstance(claim.owner, ContainerAllocation) for claim in ledger.claims.values())
 
 
 def _changing(card: Card, text: str) -> Card:

@@ -75,10 +75,10 @@ class FailingTaints:
 
 def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:
     return frozenset(
-        hold.device_name
-        for uid, holding in ledger.claims.items()
-        if holding.state is State.PREPARE_COMPLETED and uid not in waiting
-        for hold in holding.devices
+        device.device_name
+        for uid, claim in ledger.claims.items()
+        if claim.state is State.PREPARE_COMPLETED and uid not in waiting
+        for device in claim.devices
     )
 
 

@@ -7,9 +7,8 @@ import logging
 import os
 from pathlib import Path
 
-from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint.logfile import is_at
-from dra_driver.util.filelock import open_lock
+from dra_driver.util.filelock import lock_error, open_lock
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +31,7 @@ class PublishLock:
             self.release()
             self._fd = self._locked()
         except OSError as error:
-            raise JournalError(
-                f"the lock {self._path} cannot be taken: {error.strerror}",
-                remedy="check that the disk is neither full nor failing nor read-only",
-            ) from error
+            raise lock_error(self._path, error) from error
         return self._fd >= 0
 
     def release(self) -> None:
