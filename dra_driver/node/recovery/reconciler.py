@@ -28,20 +28,19 @@ from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.restore import Outcome
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.drs import foreign
+from dra_driver.node.recovery.recovery import Report
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Findings:
+class Findings(Report):
     """What a reconciliation found and did; claims by UID.
 
     ``foreign`` has the problem of each card that another program divides. Cards in ``unknown``
     could not be examined: their last finding stays in effect.
     """
 
-    recovered: dict[str, Outcome] = field(default_factory=dict)
-    failed: dict[str, GcuError] = field(default_factory=dict)
     foreign: dict[PciAddress, Problem] = field(default_factory=dict)
     unknown: dict[PciAddress, GcuError] = field(default_factory=dict)
 
@@ -58,12 +57,7 @@ class Reconciler:
         self._locks = locks
         self._drs = drs
 
-    def run(
-        self,
-        cards: Iterable[Card],
-        *,
-        adopt: bool = False,
-    ) -> Findings:
+    def run(self, cards: Iterable[Card], *, adopt: bool = False) -> Findings:
         """Examine `cards`, as they were last read, and every claim.
 
         With `adopt`, an empty card in DRS mode counts as one that this driver switched on: the
@@ -71,7 +65,7 @@ class Reconciler:
         the findings.
         """
         findings = Findings()
-        self._adopt_unrecorded(findings)
+        findings.adopt_unrecorded(self._claim_manager)
         for uid, held in self._journal.snapshot().claims.items():
             if held.state is not State.PREPARE_COMPLETED:
                 self._recover(findings, uid, examine=True)
@@ -88,19 +82,6 @@ class Reconciler:
             if held.state is State.PREPARE_COMPLETED:
                 self._recover(findings, uid, examine=uid in missing)
         return findings
-
-    def _adopt_unrecorded(self, findings: Findings) -> None:
-        """Claims whose records were lost when the journal was damaged while an agent ran."""
-        for uid in sorted(self._claim_manager.uids_without_record()):
-            try:
-                outcome = self._claim_manager.adopt_from_cdi(uid)
-            except GcuError as error:
-                logger.warning("claim %s has no record: %s", uid, error)
-                findings.failed[uid] = error
-            else:
-                if outcome is not Outcome.UNCHANGED:
-                    logger.warning("claim %s: %s", uid, outcome)
-                    findings.recovered[uid] = outcome
 
     def _recover(self, findings: Findings, uid: str, *, examine: bool) -> None:
         held = self._journal.snapshot().claims.get(uid)

@@ -33,6 +33,23 @@ class Report:
     recovered: dict[str, Outcome] = field(default_factory=dict)
     failed: dict[str, GcuError] = field(default_factory=dict)
 
+    def recover(self, uid: str, step: Callable[[], Outcome]) -> None:
+        """Run the step of one claim, and add what it did."""
+        try:
+            outcome = step()
+        except GcuError as error:
+            logger.warning("claim %s could not be recovered: %s", uid, error)
+            self.failed[uid] = error
+            return
+        if outcome is not Outcome.UNCHANGED:
+            logger.warning("claim %s: %s", uid, outcome)
+            self.recovered[uid] = outcome
+
+    def adopt_unrecorded(self, claim_manager: PreparedClaimManager) -> None:
+        """Record the claims that have a CDI file and no record, because the journal lost it."""
+        for uid in sorted(claim_manager.uids_without_record()):
+            self.recover(uid, partial(claim_manager.adopt_from_cdi, uid))
+
 
 class Recovery:
     """Runs after `Journal.open` and before the kubelet can call.
@@ -62,25 +79,13 @@ class Recovery:
         """
         report = Report()
         for uid, held in self._journal.snapshot().claims.items():
-            self._try(report, uid, partial(self._claim_manager.recover, held.owner))
+            report.recover(uid, partial(self._claim_manager.recover, held.owner))
         for uid in sorted(self._cdi.claims()[1]):
-            self._try(report, uid, partial(self._remove_unfinished, uid))
-        for uid in sorted(self._claim_manager.uids_without_record()):
-            self._try(report, uid, partial(self._claim_manager.adopt_from_cdi, uid))
+            report.recover(uid, partial(self._remove_unfinished, uid))
+        report.adopt_unrecorded(self._claim_manager)
         return report
 
     def _remove_unfinished(self, uid: str) -> Outcome:
         with self._locks.claim(uid):
             self._cdi.remove_unfinished(uid)
         return Outcome.UNCHANGED
-
-    def _try(self, report: Report, uid: str, step: Callable[[], Outcome]) -> None:
-        try:
-            outcome = step()
-        except GcuError as error:
-            logger.exception("claim %s could not be recovered", uid)
-            report.failed[uid] = error
-            return
-        if outcome is not Outcome.UNCHANGED:
-            logger.warning("claim %s: %s", uid, outcome)
-            report.recovered[uid] = outcome
