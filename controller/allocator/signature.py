@@ -23,7 +23,7 @@ Fill = tuple[int, int, int]
 """Is the device free (1) or in use (0); how much of it is left after the grant, in thousandths;
 and minus the number of shares of the same size that it holds."""
 
-_MOST_FITS: Final = 65_536  # some 30 MiB
+_MOST_FITS: Final = 32_768  # some 16 MiB
 
 
 class Verdict(StrEnum):

@@ -20,7 +20,8 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 
-MOST_EXAMINED: Final = 2**19  # signatures in all indexes together: some 50 MiB
+_MOST_INDEXES: Final = 2048
+MOST_EXAMINED: Final = 2**17  # signatures in all indexes together: some 15 MiB
 _MOST_SHAPES: Final = 1024  # of claims that need a search; each has an entry for a node searched
 _SHARE: Final = 10  # one node gets a tenth, so that a hard node leaves steps for the others
 
@@ -139,7 +140,8 @@ class State:
         known = self._indexes.pop((kind, query), None)
         found = kind(query) if known is None else cast("_Index", known)
         self._indexes[kind, query] = found
-        while len(self._indexes) > max(1, MOST_EXAMINED // (len(self.fleet.with_cards) or 1)):
+        most = min(_MOST_INDEXES, MOST_EXAMINED // (len(self.fleet.with_cards) or 1))
+        while len(self._indexes) > max(1, most):
             self._indexes.popitem(last=False)
         found.update(self.fleet, self.selectors)
         return found

@@ -91,7 +91,7 @@ class Churn:
 
     def _request(self, label: str) -> Object:
         found = _whole(1) if self._draw.random() < 0.3 else _slices(self._draw.randint(1, _SLICES))
-        if self._draw.random() < 0.2:  # one that nobody had before
+        if self._draw.random() < 0.5:  # one that nobody had before
             expression = f"device.driver != '{label}-{self._draw.random()}'"
             found["exactly"]["selectors"] = [{"cel": {"expression": expression}}]
         return found
