@@ -26,6 +26,7 @@ from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.faults import FaultIsolator
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
+from controller.reconcile.observer import Observer
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
 from controller.reconcile.worker import Worker
@@ -113,7 +114,9 @@ def new_worker(
     worker = Worker(
         context,
         events=events,
-        reconciler=Reconciler(context, node_filter, guard, AllocationCommitter(context, now)),
+        reconciler=Observer(context)
+        if settings.allocator == "scheduler"
+        else Reconciler(context, node_filter, guard, AllocationCommitter(context, now)),
         previous_leader=PreviousLeaderFence(
             api, pool, writer, fence, events, cache, faults.isolate
         ),
@@ -176,6 +179,7 @@ class Controller:
                 settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry
             ),
             on_leading=self._events.interrupt,
+            fenced_term=self._worker.fenced_term if settings.allocator == "scheduler" else None,
             now=now,
         )
         known = decoders()

@@ -83,9 +83,10 @@ class ControllerSettings(Settings):
         description="Form of the ResourceSlices that the agents publish. hidden: those of nodes "
         "without an agent are deleted.",
     )
-    allocator: Literal["controller"] = Field(
+    allocator: Literal["controller", "scheduler"] = Field(
         "controller",
-        description="Who allocates: this controller is the only choice of this version.",
+        description="What allocates: this controller, or kube-scheduler; then the controller only "
+        "reports what is allocated twice.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least level that is logged."

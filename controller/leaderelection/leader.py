@@ -14,6 +14,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.resources import LEASES
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR
 from dra_driver.util.background import Background
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,10 @@ class LeaderElector(Background):
 
     Clocks of two machines are never compared: the lease of another holder ends `duration` seconds
     after this process saw it change. `on_leading` is called when the lease was won.
+
+    An annotation of the Lease says that kube-scheduler allocates (ADR 27). It is written in terms
+    that `fenced_term` returns, in which no write of a previous leader can arrive any more. A leader
+    without `fenced_term` allocates, and removes the annotation when it acquires the lease.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class LeaderElector(Background):
         identity: str,
         times: LeaseTimes,
         on_leading: Callable[[], None],
+        fenced_term: Callable[[], str] | None = None,
         now: Callable[[], datetime],
         clock: Callable[[], float] = boottime,
     ) -> None:
@@ -66,6 +72,7 @@ class LeaderElector(Background):
         self._identity = identity
         self._times = times
         self._on_leading = on_leading
+        self._fenced_term = fenced_term
         self._now = now
         self._clock = clock
         self._observed: Object | None = None
@@ -129,7 +136,8 @@ class LeaderElector(Background):
         if holder not in {"", self._identity} and self._clock() < self._expiry(lease):
             return False
         try:
-            self._observe(self._api.replace(LEASES, lease | {"spec": self._spec(lease)}))
+            changed = {"metadata": self._metadata(lease), "spec": self._spec(lease)}
+            self._observe(self._api.replace(LEASES, lease | changed))
         except Conflict:
             return False  # another replica was faster
         return True
@@ -161,9 +169,23 @@ class LeaderElector(Background):
         duration = lease["spec"].get("leaseDurationSeconds") or self._times.duration
         return self._observed_at + min(float(duration), LONGEST)
 
+    def _metadata(self, lease: Object) -> Object:
+        metadata: Object = lease["metadata"]
+        annotations = dict(metadata.get("annotations") or {})
+        if self._fenced_term is None:
+            annotations.pop(ANNOTATION_ALLOCATOR, None)
+        elif self._is_ours(lease) and self._fenced_term() == self._term():
+            annotations[ANNOTATION_ALLOCATOR] = ALLOCATOR_SCHEDULER
+        return metadata | {"annotations": annotations}
+
+    def _is_ours(self, lease: Object) -> bool:
+        """Whether this process holds the lease, and not one before it under its identity."""
+        spec = lease.get("spec") or {}
+        return self._has_led and spec.get("holderIdentity") == self._identity
+
     def _spec(self, lease: Object) -> Object:
         spec = lease.get("spec") or {}
-        is_ours = self._has_led and spec.get("holderIdentity") == self._identity
+        is_ours = self._is_ours(lease)
         transitions = int(spec.get("leaseTransitions") or 0)
         now = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {

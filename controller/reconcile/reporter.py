@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _ALLOCATION_FAILED = "GcuAllocationFailed"
 _ALLOCATED_BY_OTHER = "GcuAllocatedByOther"
+_ALLOCATED_TWICE = "GcuAllocatedTwice"
 _FAULT = "GcuControllerFault"
 _SECONDS = (0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -69,6 +70,10 @@ class Reporter:
             "gcu_controller_foreign_allocations",
             "Claims that another allocator gave devices of this driver.",
         )
+        self._conflicting = gauge(
+            "gcu_controller_conflicting_allocations",
+            "Claims that have devices of which more is allocated than there is.",
+        )
         self._stopped = counter(
             "gcu_controller_stopped_decisions",
             "Decisions that were stopped because they took too long, by what they were at.",
@@ -76,6 +81,7 @@ class Reporter:
         )
         self._recorder = recorder
         self._foreign_claims: set[Key] = set()
+        self._conflicting_claims: set[Key] = set()
 
     def stopped(
         self, pod: Object, claims: Iterable[Object], spent: AllowanceSpent, again_in: float
@@ -117,6 +123,17 @@ class Reporter:
             logger.warning("claim %s: %s", _name(claim), note)
             self._warn(_typed(claim, RESOURCE_CLAIMS), _ALLOCATED_BY_OTHER, note)
         self._foreign.set(len(self._foreign_claims))
+
+    def allocated_twice(self, key: Key, claim: Object | None, conflict: str | None) -> None:
+        """Report the `conflict` of the claim's allocation with others; empty if there is none."""
+        if claim is None or not conflict:
+            self._conflicting_claims.discard(key)
+        else:
+            self._conflicting_claims.add(key)
+            note = f"{conflict}. Delete this claim and its pod"
+            logger.warning("claim %s: %s", _name(claim), note)
+            self._warn(_typed(claim, RESOURCE_CLAIMS), _ALLOCATED_TWICE, note)
+        self._conflicting.set(len(self._conflicting_claims))
 
     def warn_pod(self, pod: Object, reason: str, note: str, action: str = "Allocate") -> None:
         self._warn(_typed(pod, PODS), reason, note, action)

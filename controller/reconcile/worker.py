@@ -20,6 +20,7 @@ from controller.reconcile.context import Context
 from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.faults import FaultIsolator
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
+from controller.reconcile.observer import Observer
 from controller.reconcile.reconciler import Reconciler
 from controller.write.commands import WriteAllocation, WriteDone
 from dra_driver.kube.api import Change
@@ -44,7 +45,7 @@ class Worker(Background):
         context: Context,
         *,
         events: EventQueue,
-        reconciler: Reconciler,
+        reconciler: Reconciler | Observer,
         previous_leader: PreviousLeaderFence,
         fence: Fence,
         steps: StepLimiter,
@@ -78,6 +79,10 @@ class Worker(Background):
     def step_seconds(self) -> float:
         """For how many seconds the present step has run; safe for any thread."""
         return self._steps.running_for()
+
+    def fenced_term(self) -> str:
+        """The last term in which the previous leader was fenced; safe for any thread."""
+        return self._term
 
     def run(self) -> None:
         """The thread's work; returns after `stop`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from dra_driver.agent.lifecycle.serving_mode import ModeSetting
 from dra_driver.agent.slices.slices import SliceForm
@@ -55,6 +55,18 @@ class AgentSettings(Settings):
         default=SliceForm.VISIBLE,
         description="what keeps kube-scheduler from allocating: visible (taints; Kubernetes 1.36 "
         "or newer), or hidden (ResourceSlices that are offered to no node)",
+    )
+    allocator: Literal["controller", "scheduler"] = Field(
+        default="controller",
+        description="what allocates claims: the driver's controller, or kube-scheduler (1.36.3 or "
+        "newer)",
+    )
+    lease_namespace: str = Field(
+        default="default", description="namespace of the Lease by which the controller is elected"
+    )
+    lease_name: str = Field(
+        default="gcu-dra-controller",
+        description="name of that Lease; an annotation of it says who allocates",
     )
     host_root: AbsolutePath = Field(
         default=Path("/"),
@@ -140,6 +152,12 @@ class AgentSettings(Settings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the least severe lines to log"
     )
+
+    @model_validator(mode="after")
+    def _kube_scheduler_sees_slices(self) -> AgentSettings:
+        if self.allocator == "scheduler" and self.slice_form is SliceForm.HIDDEN:
+            raise ValueError("allocator=scheduler needs slice_form=visible")
+        return self
 
     @property
     def evicting(self) -> frozenset[str]:

@@ -42,6 +42,9 @@ TAINT_FOREIGN: Final = f"{DRIVER}/foreign"
 TAINT_CHANGING: Final = f"{DRIVER}/changing"
 TAINT_FAILING: Final = f"{DRIVER}/failing"
 ALLOCATOR_CONTROLLER: Final = "controller"
+ALLOCATOR_SCHEDULER: Final = "scheduler"
+# On the controller's Lease: who allocates. Written by the leader, read by agents (docs/adr/0027).
+ANNOTATION_ALLOCATOR: Final = f"{DRIVER}/allocator"
 
 # The finalizer of an allocated claim, k8s.io/api/resource: with any other one kube-scheduler
 # never clears the allocation (seen on 1.36.3).

@@ -22,10 +22,11 @@ from dra_driver.telemetry.program import LINGER
 from dra_driver.version import VERSION
 from tests.chart.helm import CHART, CHECKOUT, Helm, Values, environment, fields
 
+SCHEDULER: Values = {"allocator": "scheduler", "schedulerVersion": "1.37.1"}
 PROGRAMS: dict[str, type[Settings]] = {"agent": AgentSettings, "controller": ControllerSettings}
 # In a pod there is no kubeconfig; the rest are as their defaults on purpose.
 LEFT_TO_THE_PROGRAM = {
-    "agent": {"kubeconfig", "state_dir"},
+    "agent": {"kubeconfig", "state_dir", "lease_name"},
     "controller": {
         "kubeconfig",
         "lease_name",
@@ -98,6 +99,8 @@ def test_the_values_are_the_programs_defaults(helm: Helm, program: str) -> None:
     [
         ("agent", {"logLevel": "debug"}, "log_level", "debug"),
         ("agent", {"injection": "runtime"}, "injection", "runtime"),
+        ("agent", SCHEDULER, "allocator", "scheduler"),
+        ("controller", SCHEDULER, "allocator", "scheduler"),
         ("agent", {"efsmi": {"timeout": 7}}, "efsmi_timeout", 7.0),
         ("agent", {"agent": {"presenceInterval": 0.5}}, "presence_interval", 0.5),
         ("agent", {"agent": {"inventoryInterval": 3600}}, "inventory_interval", 3600.0),

@@ -16,6 +16,7 @@ RUNTIME: Final[Values] = {"efsmi": {"runtimeClassName": "enflame"}}
 SIMULATED: Final[Values] = {"simulation": {"enabled": True}}
 DRA_ALONE: Final[Values] = {"mode": "dra", "legacyResources": {"enabled": False}}
 WITHOUT_DRA: Final[Values] = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
+SCHEDULER: Final[Values] = {"allocator": "scheduler", "schedulerVersion": "1.37.1"}
 OLD: Final = "--kube-version=1.30.14"
 # When a row of the mounts holds.
 WHEN: Final = {
@@ -233,12 +234,31 @@ def test_policies(rendered: Rendered, way: str) -> None:
     assert told == {each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")}
 
 
-def test_policies_that_a_value_adds(helm: Helm) -> None:
-    rows = table("policy", "when", "refuses")
-    told = {row["policy"] for row in rows if row["when"] == "vendorRuntime.policy"}
-    rendered = helm.render({"vendorRuntime": {"policy": True}}).of("ValidatingAdmissionPolicy")
-    default = helm.render({}).of("ValidatingAdmissionPolicy")
-    assert told == {each["metadata"]["name"] for each in rendered if each not in default}
+@pytest.mark.parametrize(
+    ("when", "values"),
+    [
+        ("vendorRuntime.policy", {"vendorRuntime": {"policy": True}}),
+        ("allocator: scheduler", SCHEDULER),
+    ],
+)
+def test_policies_that_a_value_adds(helm: Helm, when: str, values: Values) -> None:
+    listed = {row["policy"] for row in table("policy", "when", "refuses") if row["when"] == when}
+    names = [
+        {each["metadata"]["name"] for each in helm.render(found).of("ValidatingAdmissionPolicy")}
+        for found in ({}, values)
+    ]
+    assert listed == names[1] - names[0]
+
+
+def test_rights_that_kube_scheduler_as_allocator_adds(helm: Helm) -> None:
+    listed = {
+        (row["program"], frozenset(row["verbs"].split(", ")), row["on"])
+        for row in table("program", "verbs", "on", "when")
+        if row["when"] == "allocator: scheduler"
+    }
+    default, changed = ({*rights(helm.render(values))} for values in ({}, SCHEDULER))
+    assert changed - default == listed
+    assert default <= changed
 
 
 def test_a_server_before_them_gets_no_policy(helm: Helm) -> None:

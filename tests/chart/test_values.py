@@ -13,6 +13,7 @@ from dra_driver.simulator.load import shipped_machines
 from tests.chart.helm import CHART, CHECKOUT, Helm, Values
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+SCHEDULER: Values = {"allocator": "scheduler", "schedulerVersion": "1.37.1"}
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
 
 
@@ -37,7 +38,8 @@ def test_the_chart_has_nothing_to_complain_about(helm: Helm) -> None:
         ({"agent": {"tolerations": [{"Key": "x"}]}}, "at '/agent/tolerations/0': additional"),
         ({"agent": {"affinity": {"node": {}}}}, "at '/agent/affinity': additional properties"),
         ({"agent": {"resources": {"limit": {}}}}, "at '/agent/resources': additional properties"),
-        ({"allocator": "scheduler"}, "at '/allocator': value must be 'controller'"),
+        ({"allocator": "kubelet"}, "at '/allocator': value must be one of"),
+        ({"schedulerVersion": "1.37"}, "at '/schedulerVersion': '1.37' does not match"),
         ({"injection": "none"}, "at '/injection': value must be one of 'cdi', 'runtime'"),
         ({"logLevel": "trace"}, "at '/logLevel': value must be one of 'debug', 'info'"),
         ({"kubeletRootDir": "var/lib/kubelet"}, "at '/kubeletRootDir': 'var/lib/kubelet' does not"),
@@ -146,6 +148,16 @@ def test_the_schema_knows_the_shipped_machines() -> None:
             (),
             "pods that name it would be given to it again, and wait for ever",
         ),
+        ({"allocator": "scheduler"}, (), "Set schedulerVersion to the version of the cluster"),
+        (
+            SCHEDULER | {"schedulerVersion": "1.36.1"},
+            (),
+            "allocates a card in two modes (kubernetes#139034)",
+        ),
+        (SCHEDULER, ("--kube-version=1.35.9",), "before 1.36 it drops shares"),
+        (SCHEDULER | {"mode": "device-plugin"}, (), "kube-scheduler allocates ResourceClaims only"),
+        (SCHEDULER | {"sliceForm": "hidden"}, (), "kube-scheduler would find no device"),
+        (SCHEDULER | {"schedulingGate": {"policy": True}}, (), "Set schedulingGate.policy=false"),
         (
             {"extender": {"serverSecret": "theirs"}},
             ("--kube-version=1.30.14",),
@@ -163,6 +175,12 @@ def test_the_schema_knows_the_shipped_machines() -> None:
         "a simulation with the vendor's runtime",
         "a policy on a server before them",
         "the vendor's scheduler in place of itself",
+        "kube-scheduler of an unknown version",
+        "a kube-scheduler that allocates twice",
+        "kube-scheduler with an older server",
+        "kube-scheduler without claims",
+        "kube-scheduler with hidden slices",
+        "kube-scheduler with the gate",
         "the extender's certificate alone",
         "its client's certificate alone",
     ],

@@ -6,6 +6,7 @@ from dra_driver.model.card import Card, Ecc
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import whole_device
 from dra_driver.model.devices.device_shares import drs_device, shared_device
+from dra_driver.model.names import ALLOCATOR_CONTROLLER
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
 
@@ -34,14 +35,14 @@ def table(*sizes: int) -> ProfileTable:
     return ProfileTable.of(Profile(f"{n}g.{7 * n}gb", n, 12 // n, 7000 * n, 4 * n) for n in sizes)
 
 
-def in_all_modes(*buses: int) -> list[Object]:
+def in_all_modes(*buses: int, allocator: str = ALLOCATOR_CONTROLLER) -> list[Object]:
     """The devices of these cards: whole, six slices, instances of 1, 3 and 6."""
     return [
         device
         for each in map(card, buses)
         for device in (
-            whole_device(each, allocator="controller", sips=24),
-            shared_device(each, 6, allocator="controller", sips=24),
-            drs_device(each, table(1, 3, 6), allocator="controller"),
+            whole_device(each, allocator=allocator, sips=24),
+            shared_device(each, 6, allocator=allocator, sips=24),
+            drs_device(each, table(1, 3, 6), allocator=allocator),
         )
     ]

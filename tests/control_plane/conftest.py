@@ -29,7 +29,7 @@ from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
 from tests.control_plane.hands import Hands
-from tests.control_plane.objects import resource_slice
+from tests.control_plane.objects import resource_slice, resource_slices
 
 Start = Callable[..., ControllerProcess]
 
@@ -101,11 +101,14 @@ class Machines:
 
     def publish(self, name: str, devices: Sequence[Object]) -> None:
         """As the node's agent would."""
-        self._api.create(RESOURCE_SLICES, resource_slice(name, devices))
+        for each in resource_slices(name, devices):
+            self._api.create(RESOURCE_SLICES, each)
 
     def withdraw(self, name: str) -> None:
         """Take away what was published."""
-        self._api.delete(RESOURCE_SLICES, f"{name}-0")
+        selector = f"spec.nodeName={name}"
+        for each in self._api.list(RESOURCE_SLICES, field_selector=selector).items:
+            self._api.delete(RESOURCE_SLICES, each["metadata"]["name"])
 
     def add_many(self, count: int, devices: Sequence[Object]) -> list[str]:
         """So many nodes with these devices each, all at a time; gives their names in order."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.device import counter_sets
 from dra_driver.model.names import CLASS_WHOLE, DRIVER
 from tests.cluster.workloads import pod
 
@@ -44,18 +45,27 @@ def shared(bus: int) -> Object:
     }
 
 
+def resource_slices(node: str, devices: Sequence[Object]) -> list[Object]:
+    """One with the devices, and one with the counters that they consume, if they do."""
+    contents: list[Object] = [{"devices": list(devices)}]
+    if counters := counter_sets(devices):
+        contents.append({"sharedCounters": counters})
+    pool = {"name": f"{DRIVER}/{node}", "generation": 1, "resourceSliceCount": len(contents)}
+    return [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": f"{node}-{index}"},
+            "spec": {"driver": DRIVER, "nodeName": node, "pool": pool, **content},
+        }
+        for index, content in enumerate(contents)
+    ]
+
+
 def resource_slice(node: str, devices: Sequence[Object]) -> Object:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": f"{node}-0"},
-        "spec": {
-            "driver": DRIVER,
-            "nodeName": node,
-            "pool": {"name": f"{DRIVER}/{node}", "generation": 1, "resourceSliceCount": 1},
-            "devices": list(devices),
-        },
-    }
+    """The only one, of devices without counters."""
+    [only] = resource_slices(node, devices)
+    return only
 
 
 def claim(name: str, namespace: str, *, count: int = 1, selector: str = "") -> Object:

@@ -16,13 +16,14 @@ from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.devices.device import counter_sets
 from dra_driver.model.devices.hidden_device import hidden_name, hide
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import ANNOTATION_TERM, DRIVER, FINALIZER, pool_name
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.attempts import Stage, is_refused, staged
-from tests.control_plane.driver import Driver
+from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.objects import TAINT, claim, resource_slice, whole
 
 pytestmark = pytest.mark.control_plane
@@ -289,6 +290,42 @@ def test_the_agent_publishes_sixteen_slices(agent: Stage) -> None:
         body = resource_slice(agent.own, [whole(0x0D)])
         body["metadata"]["name"] = f"{agent.own}-{DRIVER}-{number:03d}"
         agent.thief.create(RESOURCE_SLICES, body, dry_run=True)
+
+
+@pytest.fixture
+def kube_scheduler_allocates(
+    control_plane: Cluster, agent: Stage, tmp_path: Path
+) -> Iterator[None]:
+    """The policy as the chart has it with ``allocator: scheduler``."""
+    template, values = "policy-agent-slices.yaml", {"schedulerVersion": "1.36.3"}
+    control_plane.apply(
+        *rendered(control_plane, tmp_path, template, values | {"allocator": "scheduler"})
+    )
+    tried = partial(agent.make_slice, devices=[counted()])
+    wait_until(lambda: not is_refused(tried), PATIENCE, "counters admitted")
+    yield
+    agent.delete(RESOURCE_SLICES, f"{agent.own}-{DRIVER}-000")
+    control_plane.apply(*rendered(control_plane, tmp_path, template, values))
+    wait_until(partial(is_refused, tried), PATIENCE, "counters refused")
+
+
+def counted() -> Object:
+    """A device with the counter of its card."""
+    consumed = {"counterSet": "0000-0d-00-0", "counters": {"card": {"value": "1"}}}
+    return BARE | {"consumesCounters": [consumed]}
+
+
+@pytest.mark.usefixtures("kube_scheduler_allocates")
+def test_where_kube_scheduler_allocates_the_agent_publishes_no_device_without_a_counter(
+    agent: Stage,
+) -> None:
+    name = f"{agent.own}-{DRIVER}-001"
+    agent.make_slice(name=name, devices=None, sharedCounters=counter_sets([counted()]))
+    agent.delete(RESOURCE_SLICES, name)
+    agent.make_slice(name=name, devices=[whole(0x0E)])  # in use since the controller allocated
+    agent.delete(RESOURCE_SLICES, name)
+    with pytest.raises(KubeError, match="publishes devices with the counter of their card"):
+        agent.make_slice(name=name, devices=[BARE])
 
 
 def test_the_agent_hides_slices_and_deletes_them(agent: Stage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -124,10 +125,9 @@ class Installation:
 
     def published(self) -> bool:
         """Whether every node's pool has its cards, each in all modes."""
-        found = {
-            each["spec"]["pool"]["name"]: len(each["spec"].get("devices", ()))
-            for each in self.slices()
-        }
+        found: Counter[str] = Counter()
+        for each in self.slices():
+            found[each["spec"]["pool"]["name"]] += len(each["spec"].get("devices", ()))
         wanted = {pool_name(node): len(Mode) * CARDS[name] for node, name in self.machines.items()}
         return found == wanted
 

@@ -92,7 +92,7 @@ class OneCard:
     def tainted(self, key: str) -> bool:
         """Whether all devices of the card have a taint of that key; raises where only some have."""
         found = {
-            any(taint["key"] == key for taint in device["taints"])
+            any(taint["key"] == key for taint in device.get("taints", ()))
             for device in self.driver.devices(self.node.name)
             if device["attributes"]["card"]["string"] == self.card
         }

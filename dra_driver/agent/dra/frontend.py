@@ -13,6 +13,7 @@ from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.metrics import Metrics
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.failing_taints import FailingTaints
@@ -44,6 +45,13 @@ class DraFrontend:
         event_reporter: EventReporter,
     ) -> None:
         ledger, published = context.journal.snapshot, context.published
+        self._handover = handover = AllocatorHandover(
+            context.api,
+            LeaseName(settings.lease_namespace, settings.lease_name),
+            settings.allocator,
+            published=lambda: published.devices,
+            on_retry=context.on_change,
+        )
         desired = DesiredDevices(
             context.cards,
             context.card_configs,
@@ -53,13 +61,14 @@ class DraFrontend:
                 cards, ledger(), active=context.serving.is_mode(ServingMode.DRA)
             ),
             evict=settings.evicting,
+            allocator=handover.allocator,
         )
         self._published = published
         self._publisher = Publisher(
             context.api,
             settings.node_name,
             devices=FailingTaints(desired, context.failures, ledger=ledger),
-            held=lambda: claimed_cards(ledger()),
+            held=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             form=settings.slice_form,
             evict=settings.evicting,
             publish_lock=PublishLock(settings.state_directory / "locks" / "publisher.lock"),
@@ -115,6 +124,7 @@ class DraFrontend:
         """End the threads within so many seconds; the slices stay."""
         deadline = Deadline(within)
         self._after_calls.stop()
+        self._handover.stop()
         self._statuses.stop(deadline.left())
         self._publisher.stop(deadline.left())
 

@@ -23,7 +23,8 @@ class DesiredDevices:
 
     While inventories fail, all devices have the taint ``unhealthy=efsmi``. If the agent has never
     read the cards, the devices of `published` get that taint. `evict` has the values of the taint
-    ``unhealthy`` for which pods must leave a card.
+    ``unhealthy`` for which pods must leave a card. `allocator` returns the one for which free cards
+    are published.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class DesiredDevices:
         published: DevicesSource,
         select: SelectCards,
         evict: Collection[str],
+        allocator: Callable[[], str] = lambda: ALLOCATOR_CONTROLLER,
     ) -> None:
         self._cards = cards
         self._card_configs = card_configs
         self._tables = tables
         self._published = published
         self._select = select
+        self._allocator = allocator
         self._evict = evict
 
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
@@ -49,12 +52,13 @@ class DesiredDevices:
             return as_published(self._published(), self._with_effect(failing)) or None
         if cards is None or not self._card_configs.known:
             return None
+        allocator = self._allocator()
         return {
             card.address: card_devices(
                 self._with_problems(card, failing),
                 self._card_configs.of(card.address),
                 self._tables.table(card),
-                ALLOCATOR_CONTROLLER,
+                allocator,
             )
             for card in self._select(cards)
         }

@@ -17,7 +17,9 @@ from dra_driver.model.devices.device_shares import drs_device, shared_device
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
+    ALLOCATOR_CONTROLLER,
     CAPACITY_SLICES,
+    TAINT_ALLOCATED_BY,
     TAINT_CHANGING,
     TAINT_UNHEALTHY,
 )
@@ -54,8 +56,9 @@ def with_layouts_in_use(
 
     A card in use keeps its published layout: with the taint ``changing`` if another layout is
     wanted, with ``unhealthy=lost`` if the card is missing. Upstream computes what is allocated from
-    the present slices (kubernetes#140802), so an allocated device must not leave them. `evict` has
-    the values of taints for which pods must leave.
+    the present slices (kubernetes#140802), so an allocated device must not leave them. A layout
+    without counters also keeps the taint ``allocated-by``: kube-scheduler must not allocate a
+    second mode of the card. `evict` has the values of taints for which pods must leave.
     """
     lost = taint(TAINT_UNHEALTHY, "lost", evicts="lost" in evict)
     result = dict(wanted)
@@ -70,13 +73,11 @@ def with_layouts_in_use(
             # A device that is to disappear gets the taints of the others.
             common = next(iter(taints.values()), None)
             result[card] = [
-                _tainted(
-                    each | {"taints": taints.get(each["name"], common or each["taints"])}, changing
-                )
+                _tainted(_with_taints(each, taints.get(each["name"], common)), changing)
                 for each in old
             ]
     devices = [each for devices in result.values() for each in devices]
-    return sorted(devices, key=lambda each: str(each["name"]))
+    return sorted(devices, key=_place)
 
 
 def as_published(published: Devices, problem: Problem) -> dict[PciAddress, Devices]:
@@ -95,6 +96,26 @@ def slice_count(devices: Devices, card: PciAddress) -> int | None:
         if each["name"] == name:
             return int(each["capacity"][CAPACITY_SLICES]["value"])
     return None
+
+
+def _place(device: Object) -> tuple[int, int, str]:
+    """Devices by their names. kube-scheduler takes the first device that fits, so it gets whole
+    cards last and from the other end: then shares and instances fill few cards."""
+    if not device.get("consumesCounters"):
+        return 0, 0, str(device["name"])
+    mode, card = parse_device_name(device["name"])
+    order = int(card.slug.replace("-", ""), 16)
+    return (1, -order, "") if mode is Mode.WHOLE else (0, 0, str(device["name"]))
+
+
+def _with_taints(device: Object, taints: Sequence[Object] | None) -> Object:
+    """The device with the `taints`; with its own ones if they are None."""
+    if taints is None:
+        return device
+    has_counters = bool(device.get("consumesCounters"))
+    if not has_counters and all(each["key"] != TAINT_ALLOCATED_BY for each in taints):
+        taints = [taint(TAINT_ALLOCATED_BY, ALLOCATOR_CONTROLLER), *taints]
+    return device | {"taints": list(taints)}
 
 
 def _by_card(devices: Devices) -> dict[PciAddress, list[Object]]:
@@ -120,8 +141,12 @@ def _changes(old: Devices, new: Devices) -> bool:
     return any(counted.get(each["name"]) != _counted(each) for each in old)
 
 
-def _counted(device: Object) -> tuple[Any, Any]:
-    return device.get("capacity"), device.get("allowMultipleAllocations")
+def _counted(device: Object) -> tuple[Any, ...]:
+    return (
+        device.get("capacity"),
+        device.get("allowMultipleAllocations"),
+        device.get("consumesCounters"),
+    )
 
 
 def _tainted(device: Object, taint: Object) -> Object:

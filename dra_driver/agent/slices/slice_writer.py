@@ -13,11 +13,13 @@ from dra_driver.kube.errors import AlreadyExists, Conflict, NotFound
 from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.errors import GcuError
 
-# The feature gate that a server needs to store the field (KEP-5055, KEP-5075).
+# The feature gate that a server needs to store the field (KEP-4815, KEP-5055, KEP-5075).
 _FEATURES: Final = {
     "taints": "DRADeviceTaints",
     "allowMultipleAllocations": "DRAConsumableCapacity",
     "requestPolicy": "DRAConsumableCapacity",
+    "sharedCounters": "DRAPartitionableDevices",
+    "consumesCounters": "DRAPartitionableDevices",
 }
 
 

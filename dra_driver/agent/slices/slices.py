@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
+from dra_driver.model.devices.device import counter_sets
 from dra_driver.model.devices.hidden_device import hidden_name, hide, reveal
 from dra_driver.model.names import DRIVER, pool_name
 
 API_VERSION = "resource.k8s.io/v1"
-# resource.k8s.io/v1, ResourceSliceSpec.devices: 64 if any device has taints, as this driver's have.
+# resource.k8s.io/v1, ResourceSliceSpec.devices: 64 if any device has taints or consumes counters.
 MAX_DEVICES = 64
+_MAX_COUNTER_SETS = 8  # ResourceSliceMaxCounterSets
 _MAX_NAME = 253
 
 _NO_NODE: Final[Mapping[str, Any]] = {"nodeSelectorTerms": [{}]}
@@ -40,13 +42,20 @@ def desired_slices(
     """The slices that publish `devices` for `node` (a Node object, their owner).
 
     Names end in a zero-padded index, because consumers read slices in the order of their names.
-    Without devices there is one empty slice: it shows that the agent has read the node.
+    Without devices there is one empty slice: it shows that the agent has read the node. Counter
+    sets are in slices of their own: the API allows a slice one of both.
     """
     name = node["metadata"]["name"]
     hidden = form is SliceForm.HIDDEN
-    if hidden:
-        devices = [hide(each) for each in devices]
-    chunks = [devices[i : i + MAX_DEVICES] for i in range(0, len(devices), MAX_DEVICES)] or [[]]
+    devices = [hide(each) if hidden else _without_empty_taints(each) for each in devices]
+    contents: list[Object] = [
+        {"devices": list(devices[i : i + MAX_DEVICES])} for i in range(0, len(devices), MAX_DEVICES)
+    ]
+    sets = counter_sets(devices)
+    contents += [
+        {"sharedCounters": sets[i : i + _MAX_COUNTER_SETS]}
+        for i in range(0, len(sets), _MAX_COUNTER_SETS)
+    ]
     return [
         {
             "apiVersion": API_VERSION,
@@ -69,13 +78,18 @@ def desired_slices(
                 "pool": {
                     "name": pool_name(name),
                     "generation": generation,
-                    "resourceSliceCount": len(chunks),
+                    "resourceSliceCount": len(contents) or 1,
                 },
-                **({"devices": list(chunk)} if chunk else {}),
+                **content,
             },
         }
-        for index, chunk in enumerate(chunks)
+        for index, content in enumerate(contents or [{}])
     ]
+
+
+def _without_empty_taints(device: Object) -> Object:
+    """The API server stores no empty list, which would look like a field that it drops."""
+    return {key: value for key, value in device.items() if key != "taints" or value}
 
 
 def slice_name(node: Mapping[str, Any], index: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dra_driver.model import names
@@ -15,6 +16,7 @@ from dra_driver.model.quantity import format_quantity
 from dra_driver.model.version import semantic_version
 
 _NAME = re.compile(r"(whole|shared|drs)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
+_ONE_CARD = {"card": {"value": "1"}}
 _STRING_ATTRIBUTE_BYTES = 64  # resource.k8s.io/v1, DeviceAttributeMaxValueLength
 
 
@@ -41,8 +43,8 @@ def parse_device_name(name: str) -> tuple[Mode, PciAddress]:
 def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict[str, Any]:
     """The card as one device of a ResourceSlice (resource.k8s.io/v1).
 
-    `allocator` is who may allocate it (the value of the taint that keeps the other one away),
-    `sips` how many the card has, where a profile table tells.
+    `allocator` is ``controller`` or ``scheduler``, see `exclusion`. `sips` is how many the card
+    has, if a profile table says so.
     """
     return {
         "name": device_name(Mode.WHOLE, card.address),
@@ -50,7 +52,7 @@ def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict
         "capacity": {
             names.CAPACITY_MEMORY: {"value": format_quantity(card.memory_mib * 2**20, binary=True)}
         },
-        "taints": taints(card, allocator=allocator),
+        **exclusion(card, allocator=allocator),
     }
 
 
@@ -81,13 +83,20 @@ def card_attributes(card: Card, mode: Mode, *, sips: int | None = None) -> dict[
     }
 
 
-def taints(card: Card, *, allocator: str) -> list[dict[str, str]]:
-    """The allocator's taint, and one for each problem that keeps new claims away."""
+def exclusion(card: Card, *, allocator: str) -> dict[str, Any]:
+    """The fields of a device that keep claims away from it.
+
+    ``taints``: one for each problem of the card, and ``allocated-by=controller`` if the controller
+    allocates, which keeps kube-scheduler away. If kube-scheduler allocates, ``consumesCounters``
+    has the mode exclusion: each device of the card consumes the card's only counter, and a device
+    that many claims share consumes it once (resource.k8s.io/v1, DeviceCounterConsumption).
+    """
     problems = sorted({(each.taint, each.value, each.evicts) for each in card.problems})
-    return [
-        taint(names.TAINT_ALLOCATED_BY, allocator),
-        *(taint(key, value, evicts=evicts) for key, value, evicts in problems),
-    ]
+    found = [taint(key, value, evicts=evicts) for key, value, evicts in problems]
+    if allocator == names.ALLOCATOR_CONTROLLER:
+        return {"taints": [taint(names.TAINT_ALLOCATED_BY, allocator), *found]}
+    consumed = {"counterSet": card.address.slug, "counters": _ONE_CARD}
+    return {"taints": found, "consumesCounters": [consumed]}
 
 
 def taint(key: str, value: str, *, evicts: bool = False) -> dict[str, str]:
@@ -99,3 +108,14 @@ def taint(key: str, value: str, *, evicts: bool = False) -> dict[str, str]:
 def attribute_text(text: str) -> str:
     """The start of the text that a string attribute holds: 64 bytes."""
     return text.encode()[:_STRING_ATTRIBUTE_BYTES].decode(errors="ignore")
+
+
+def counter_sets(devices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The counter sets that the devices consume (resource.k8s.io/v1, CounterSet): one for each
+    card, none for devices that the controller allocates."""
+    consumed = {
+        each["counterSet"]: each["counters"]
+        for device in devices
+        for each in device.get("consumesCounters", ())
+    }
+    return [{"name": name, "counters": consumed[name]} for name in sorted(consumed)]

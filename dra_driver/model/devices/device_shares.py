@@ -13,7 +13,7 @@ from typing import Any, Final
 from dra_driver.model import names
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
-from dra_driver.model.devices.device import card_attributes, device_name, taints
+from dra_driver.model.devices.device import card_attributes, device_name, exclusion
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.profile import ProfileTable, profile_size
@@ -109,5 +109,5 @@ def _device(card: Card, mode: Mode, allocator: str, sips: int | None) -> dict[st
         "name": device_name(mode, card.address),
         "attributes": card_attributes(card, mode, sips=sips),
         "allowMultipleAllocations": True,
-        "taints": taints(card, allocator=allocator),
+        **exclusion(card, allocator=allocator),
     }

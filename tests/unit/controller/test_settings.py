@@ -28,7 +28,7 @@ def test_lease_times_out_of_order_are_refused(flag: str) -> None:
 
 def test_another_allocator_is_refused() -> None:
     with pytest.raises(InvalidValue, match="allocator"):
-        settings("--allocator=scheduler")
+        settings("--allocator=kubelet")
 
 
 def test_every_setting_says_what_it_is() -> None:

@@ -38,6 +38,7 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.names import ALLOCATOR_CONTROLLER
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, device, pool
@@ -226,6 +227,7 @@ class World:
         listed: Sequence[Resource] = WATCHED,
         api: FakeApi | None = None,
         policy: Policy = POLICY,
+        allocator: str = ALLOCATOR_CONTROLLER,
     ) -> None:
         self.time = 1000.0
         self.check_seconds = 0.0  # seconds that pass with each check of a decision's allowance
@@ -239,7 +241,13 @@ class World:
         self.pool = ManualExecutor()
         _SELECTORS.allowance = Allowance(self.decision_clock)
         self.worker, context = new_worker(
-            SETTINGS.model_copy(update={"pack_nodes": policy.nodes, "pack_cards": policy.cards}),
+            SETTINGS.model_copy(
+                update={
+                    "pack_nodes": policy.nodes,
+                    "pack_cards": policy.cards,
+                    "allocator": allocator,
+                }
+            ),
             cast("Api", self.api),
             self._registry,
             recorder=self.recorder,

@@ -46,9 +46,12 @@ def card(*problems: Problem, memory_mib: int = 42976) -> Card:
 
 
 def devices(
-    found: Card | None = None, offer: CardConfig | None = None, table: ProfileTable | None = TABLE
+    found: Card | None = None,
+    offer: CardConfig | None = None,
+    table: ProfileTable | None = TABLE,
+    allocator: str = "controller",
 ) -> Devices:
-    return list(card_devices(found or card(), offer or CardConfig(), table, "controller"))
+    return list(card_devices(found or card(), offer or CardConfig(), table, allocator))
 
 
 def names(found: Devices) -> list[str]:
@@ -154,3 +157,18 @@ def test_a_held_card_that_is_there_but_offers_nothing_is_not_lost() -> None:
 def test_devices_that_are_no_cards_of_ours_are_dropped() -> None:
     stranger = {"name": "gcu-7", "attributes": {}}
     assert with_layouts_in_use({}, [stranger], HELD) == []
+
+
+def test_kube_scheduler_gets_whole_cards_last_and_from_the_other_end() -> None:
+    """It takes the first device that fits: shares fill few cards, and whole ones are left."""
+    cards = [replace(card(), address=PciAddress(0, bus, 0, 0)) for bus in (1, 2)]
+    wanted = {each.address: devices(each, allocator="scheduler") for each in cards}
+    found = [each["name"] for each in with_layouts_in_use(wanted, [], frozenset())]
+    assert found == [
+        "drs-0000-01-00-0",
+        "drs-0000-02-00-0",
+        "shared-0000-01-00-0",
+        "shared-0000-02-00-0",
+        "whole-0000-02-00-0",
+        "whole-0000-01-00-0",
+    ]

@@ -53,6 +53,31 @@ def test_an_empty_slice_has_no_devices_at_all() -> None:
     assert "devices" not in only["spec"]
 
 
+def test_counter_sets_are_in_slices_of_their_own() -> None:
+    devices = [
+        {
+            "name": f"{mode}-{card}",
+            "taints": [],
+            "consumesCounters": [
+                {"counterSet": f"card-{card:02}", "counters": {"card": {"value": "1"}}}
+            ],
+        }
+        for card in range(10)
+        for mode in ("whole", "shared")
+    ]
+    first, second, third = desired_slices(NODE, devices, 1)
+    stored = [{name: each[name] for name in ("name", "consumesCounters")} for each in devices]
+    assert first["spec"]["devices"] == stored
+    assert "sharedCounters" not in first["spec"]
+    sets = [*second["spec"]["sharedCounters"], *third["spec"]["sharedCounters"]]
+    assert [len(each["spec"]["sharedCounters"]) for each in (second, third)] == [8, 2]
+    assert sets == [
+        {"name": f"card-{card:02}", "counters": {"card": {"value": "1"}}} for card in range(10)
+    ]
+    assert {each["spec"]["pool"]["resourceSliceCount"] for each in (first, second, third)} == {3}
+    assert third["metadata"]["name"] == "n1-gcu.enflame.com-002"
+
+
 @pytest.mark.parametrize(("devices", "sizes"), [(64, [64]), (65, [64, 1]), (130, [64, 64, 2])])
 def test_devices_stand_in_their_order(devices: int, sizes: list[int]) -> None:
     assert MAX_DEVICES == 64

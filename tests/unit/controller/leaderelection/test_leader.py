@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import cast
 
@@ -15,6 +15,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import LEASES, PODS, Resource
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR
 
 
 class Leases:
@@ -54,6 +55,10 @@ class Leases:
         assert self.lease is not None
         return str(self.lease["spec"]["holderIdentity"])
 
+    def annotations(self) -> Object:
+        assert self.lease is not None
+        return self.lease["metadata"].get("annotations") or {}
+
     def _answer(self) -> None:
         if self.away:
             raise Unavailable("no answer")
@@ -65,7 +70,13 @@ TIMES = LeaseTimes(duration=15.0, renew_deadline=10.0, retry=2.0)
 class Replica:
     """An elector with its fence and a clock of its own."""
 
-    def __init__(self, leases: Leases, name: str, times: LeaseTimes = TIMES) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        name: str,
+        times: LeaseTimes = TIMES,
+        fenced_term: Callable[[], str] | None = None,
+    ) -> None:
         self.time = 1000.0
         self.leading = 0
         self.fence = Fence(lambda: self.time)
@@ -77,6 +88,7 @@ class Replica:
             identity=name,
             times=times,
             on_leading=self._lead,
+            fenced_term=fenced_term,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             clock=lambda: self.time,
         )
@@ -100,6 +112,25 @@ def test_the_first_one_leads_and_renews() -> None:
     assert leases.holder() == "a"
     assert leases.lease is not None
     assert leases.lease["spec"]["leaseTransitions"] == 1
+
+
+def test_the_lease_says_that_kube_scheduler_allocates_once_the_previous_leader_is_fenced() -> None:
+    leases = Leases()
+    old = Replica(leases, "old")
+    assert old.after(0)
+    old.elector.release()
+    fenced = "1.1-uid"  # an earlier term, from before another replica led
+    new = Replica(leases, "new", fenced_term=lambda: fenced)
+    for _ in range(2):
+        assert new.after(2)
+        assert leases.annotations() == {}
+    fenced = new.fence.accept()
+    assert new.after(2)
+    assert leases.annotations() == {ANNOTATION_ALLOCATOR: ALLOCATOR_SCHEDULER}
+    new.elector.release()
+    assert leases.annotations() == {ANNOTATION_ALLOCATOR: ALLOCATOR_SCHEDULER}
+    assert old.after(2)  # it allocates again, and says so before it does
+    assert leases.annotations() == {}
 
 
 def test_a_lease_for_ever_ends() -> None:

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from dra_driver.model import names
 from dra_driver.model.card import Card, Ecc, Problem
-from dra_driver.model.devices.device import device_name, parse_device_name, taints, whole_device
+from dra_driver.model.devices.device import (
+    counter_sets,
+    device_name,
+    exclusion,
+    parse_device_name,
+    whole_device,
+)
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -158,8 +164,22 @@ def test_each_problem_is_one_taint_whatever_its_order() -> None:
         {"key": names.TAINT_UNHEALTHY, "value": "rma", "effect": "NoSchedule"},
     ]
     for order in (some, some[::-1]):
-        found = taints(replace(CARD, problems=order), allocator=names.ALLOCATOR_CONTROLLER)
+        found = exclusion(replace(CARD, problems=order), allocator=names.ALLOCATOR_CONTROLLER)[
+            "taints"
+        ]
         assert found == expected
+
+
+def test_kube_scheduler_excludes_modes_by_the_cards_counter() -> None:
+    lost = Problem(names.TAINT_UNHEALTHY, "lost", "gone")
+    found = exclusion(replace(CARD, problems=(lost,)), allocator=names.ALLOCATOR_SCHEDULER)
+    counters = {"card": {"value": "1"}}
+    assert found == {
+        "taints": [{"key": names.TAINT_UNHEALTHY, "value": "lost", "effect": "NoSchedule"}],
+        "consumesCounters": [{"counterSet": CARD.address.slug, "counters": counters}],
+    }
+    assert counter_sets([found, found]) == [{"name": CARD.address.slug, "counters": counters}]
+    assert counter_sets([whole(CARD), whole(CARD)]) == []
 
 
 @given(st.sampled_from(Mode), addresses)

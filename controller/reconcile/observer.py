@@ -1,0 +1,90 @@
+"""What the controller does while kube-scheduler allocates: it reports what cannot be right, and
+makes the claim templates for pods with limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.allocator.allocated_devices import DeviceUsage
+from controller.allocator.device import Device
+from controller.cache import pods
+from controller.cache.keys import Key, Subject
+from controller.reconcile.context import Context
+from controller.reconcile.templates import TemplateReconciler
+from controller.write.commands import (
+    CreateTemplate,
+    DeleteTemplate,
+    LiftGate,
+    WriteDone,
+)
+from dra_driver.model.claims.claim import Object, results
+from dra_driver.selector.allowance import AllowanceSpent
+
+
+class Observer:
+    """In place of the `Reconciler`. It allocates nothing and releases nothing."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._templates = TemplateReconciler(context)
+
+    def reconcile(self, key: Key) -> None:
+        """Do what is to be done for the object of that name."""
+        context = self._context
+        if key.subject is Subject.TEMPLATE:
+            self._templates.reconcile(key)
+            return
+        found = context.cache.get(key)
+        if key.subject is Subject.CLAIM:
+            note = None if found is None else "; ".join(self._conflicts(found))
+            context.reporter.allocated_twice(key, found, note)
+        elif (
+            found is not None
+            and pods.has_our_gate(found)
+            and not context.dispatcher.in_flight(found)
+        ):
+            # Nothing else removes it, and kube-scheduler allocates nothing for a gated pod.
+            context.dispatcher.dispatch(LiftGate(key=key, pod=found))
+
+    def on_answer(self, done: WriteDone) -> None:
+        """As `Reconciler.on_answer`."""
+        command, answer = done.command, done.answer
+        if isinstance(command, CreateTemplate | DeleteTemplate):
+            self._templates.on_answer(command, answer)
+        elif answer.error is not None:
+            raise answer.error
+
+    def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
+        """There are no decisions here that could be stopped."""
+
+    def remove_waiting(self, key: Key) -> None:
+        """No pod waits for this controller."""
+
+    def _conflicts(self, claim: Object) -> Iterator[str]:
+        """In words, for each card of the claim of which more is allocated than it has."""
+        state = self._context.cache.state()
+        given = {(each.pool, each.device) for each in results(claim) if not each.admin_access}
+        for pool in sorted({pool for pool, _ in given}):
+            devices = state.inventory.devices_of(state.inventory.node_of(pool) or "")
+            cards = {each.card for each in devices if each.id in given}
+            used = [
+                (each, use)
+                for each in devices
+                if each.card in cards and (use := state.allocated.use(each.id)) is not None
+            ]
+            for card in sorted(filter(None, cards)):
+                names = [each.id.name for each, _ in used if each.card == card]
+                if len(names) > 1:
+                    yield f"{' and '.join(names)} of pool {pool} are allocated at the same time"
+            for device, use in used:
+                if _is_exceeded(device, use):
+                    yield f"more of {device.id.name} of pool {pool} is allocated than there is"
+
+
+def _is_exceeded(device: Device, use: DeviceUsage) -> bool:
+    if use.wholes:
+        return use.wholes > 1 or bool(use.shares)
+    return any(
+        use.consumed.get(name, 0) > capacity.total.value
+        for name, capacity in device.kind.capacity.items()
+    )

@@ -1,0 +1,126 @@
+"""The change from one allocator to the other, card by card (ADR 27).
+
+Two allocators must never grant devices of one card at the same time. The slices alone cannot ensure
+that, because each allocator may decide on a version that it has not seen replaced yet.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final, NamedTuple
+
+from dra_driver.agent.sources import DevicesSource
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import KubeError, NotFound
+from dra_driver.kube.resources import LEASES
+from dra_driver.model.devices.device import parse_device_name
+from dra_driver.model.names import (
+    ALLOCATOR_CONTROLLER,
+    ALLOCATOR_SCHEDULER,
+    ANNOTATION_ALLOCATOR,
+    TAINT_ALLOCATED_BY,
+)
+from dra_driver.model.pci import PciAddress
+from dra_driver.util.debouncer import Debouncer
+from dra_driver.util.hooks import Clock, OnChange
+
+logger = logging.getLogger(__name__)
+
+_RETRY: Final = 10.0  # seconds
+_TAINTED_FOR: Final = 60.0
+"""Seconds for which kube-scheduler gets to see the taint before a card loses its counters. What it
+has decided before is written within that time."""
+
+
+class LeaseName(NamedTuple):
+    """Of the controller's leader election."""
+
+    namespace: str
+    name: str
+
+
+class AllocatorHandover:
+    """For the allocator that the chart names.
+
+    To kube-scheduler: cards get counters, and lose the taint ``allocated-by``, once the controller
+    has acknowledged in its Lease that it grants nothing more. To the controller: cards get the
+    taint first, and lose their counters a minute later; until then the controller refuses them.
+
+    `on_retry` is called when the answers of this object may have changed. Not thread-safe.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        lease: LeaseName,
+        allocator: str,
+        *,
+        published: DevicesSource,
+        on_retry: OnChange,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._lease = lease
+        self._allocator = allocator
+        self._published = published
+        self._clock = clock
+        self._acknowledged = False
+        self._tainted_since: dict[PciAddress, float] = {}
+        self._retry = Debouncer(on_retry, delay=_RETRY, longest=_RETRY)
+
+    def allocator(self) -> str:
+        """For whom a free card is to be published."""
+        if self._allocator == ALLOCATOR_CONTROLLER:
+            return ALLOCATOR_CONTROLLER
+        if not self._acknowledged:
+            self._acknowledged = self._has_counters() or self._reads_acknowledgement()
+        if not self._acknowledged:
+            self._retry.trigger()
+            return ALLOCATOR_CONTROLLER
+        return ALLOCATOR_SCHEDULER
+
+    def cards_to_retain(self) -> frozenset[PciAddress]:
+        """Cards that keep their published layout, though no claim may use them: kube-scheduler may
+        not have seen their taint yet."""
+        if self._allocator != ALLOCATOR_CONTROLLER:
+            return frozenset()
+        now = self._clock()
+        retained: set[PciAddress] = set()
+        known, self._tainted_since = self._tainted_since, {}
+        for device in self._published():
+            if not device.get("consumesCounters"):
+                continue
+            _, card = parse_device_name(device["name"])
+            if any(each["key"] == TAINT_ALLOCATED_BY for each in device.get("taints", ())):
+                since = self._tainted_since.setdefault(card, known.get(card, now))
+            else:
+                since = now
+            if now - since < _TAINTED_FOR:
+                retained.add(card)
+        if retained:
+            self._retry.trigger()
+        return frozenset(retained)
+
+    def stop(self) -> None:
+        self._retry.stop()
+
+    def _has_counters(self) -> bool:
+        """Only after an acknowledgement a card gets counters."""
+        return any(each.get("consumesCounters") for each in self._published())
+
+    def _reads_acknowledgement(self) -> bool:
+        namespace, name = self._lease
+        try:
+            lease = self._api.get(LEASES, name, namespace=namespace)
+        except NotFound:
+            return False
+        except KubeError as error:
+            logger.warning("cannot read who allocates; trying again in %.0f s: %s", _RETRY, error)
+            return False
+        found = (lease["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATOR)
+        if found == ALLOCATOR_SCHEDULER:
+            logger.info("the controller has acknowledged that kube-scheduler allocates")
+            return True
+        logger.info("waiting until the controller acknowledges that kube-scheduler allocates")
+        return False

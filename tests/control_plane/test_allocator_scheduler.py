@@ -1,0 +1,136 @@
+"""With ``allocator: scheduler``, kube-scheduler allocates by counters. While the allocator changes,
+no card is granted twice.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.names import (
+    ALLOCATOR_CONTROLLER,
+    ALLOCATOR_SCHEDULER,
+    CLASS_DRS,
+    CLASS_SHARED,
+)
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.cards import in_all_modes
+from tests.control_plane.conftest import Scene
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.objects import claim, pod_with
+from tests.control_plane.test_controller_fence import SHORT_LEASE, armed, start_old
+
+pytestmark = pytest.mark.control_plane
+
+Start = Callable[..., ControllerProcess]
+SCHEDULER = "--allocator=scheduler"
+
+__all__ = ["armed"]  # a fixture
+
+
+def start_share(scene: Scene, name: str, device_class: str, **amount: int) -> None:
+    """A claim for so many slices, or an instance of that size, and a pod that uses it."""
+    [(capacity, number)] = amount.items()
+    exactly: Object = {
+        "deviceClassName": device_class,
+        "capacity": {"requests": {capacity: str(number)}},
+    }
+    made = claim(name, scene.namespace)
+    made["spec"] = {"devices": {"requests": [{"name": "gcu", "exactly": exactly}]}}
+    scene.api.create(RESOURCE_CLAIMS, made)
+    scene.api.create(PODS, pod_with(name, scene.namespace, name))
+
+
+def devices(scene: Scene, *names: str) -> list[str]:
+    """Of these claims, without their addresses."""
+    found = [each.device for name in names for each in results(scene.eyes.claim(name))]
+    return [name.partition("-")[0] for name in found]
+
+
+def waits(scene: Scene, *names: str) -> None:
+    """None of the pods is bound for a while."""
+    scene.eyes.stays(
+        lambda: not any(allocation(scene.eyes.claim(name)) for name in names), 3.0, "unallocated"
+    )
+
+
+def test_a_card_is_in_one_mode_at_a_time(scene: Scene, start_controller: Start) -> None:
+    controller = start_controller(SCHEDULER)
+    controller.wait_for_log("begins")
+    scene.machines.add(in_all_modes(0, allocator=ALLOCATOR_SCHEDULER))
+    for name, slices in (("one", 2), ("two", 3)):
+        start_share(scene, name, CLASS_SHARED, slices=slices)
+        scene.eyes.bound(name)
+    scene.hands.start("whole")
+    start_share(scene, "instance", CLASS_DRS, size=3)
+    start_share(scene, "too-many", CLASS_SHARED, slices=2)
+    waits(scene, "whole", "instance", "too-many")
+    assert devices(scene, "one", "two") == ["shared", "shared"]
+    for name in ("one", "two", "too-many", "whole"):
+        scene.hands.end(name)
+        scene.api.delete(RESOURCE_CLAIMS, name, namespace=scene.namespace)
+    scene.eyes.bound("instance")
+    assert devices(scene, "instance") == ["drs"]
+    assert "write.writer" not in controller.log()
+
+
+def handover(scene: Scene) -> AllocatorHandover:
+    """As an agent has it whose chart says `allocator: scheduler`."""
+    lease = LeaseName(DRIVER_NAMESPACE, "gcu-dra-controller")
+    return AllocatorHandover(
+        scene.api, lease, ALLOCATOR_SCHEDULER, published=tuple, on_retry=lambda: None
+    )
+
+
+def test_a_write_of_the_controller_that_arrives_after_the_switch(
+    scene: Scene, start_controller: Start, armed: Path
+) -> None:
+    """Its leader is about to allocate a card, on a cache from before the switch, when it is
+    stopped. When it goes on, kube-scheduler has allocated the card."""
+    node = scene.machines.add(in_all_modes(0))
+    old = start_old(start_controller, armed)
+    scene.api.create(RESOURCE_CLAIMS, claim("in-hand", scene.namespace))
+    first = pod_with("first", scene.namespace, "in-hand", schedulerName="nobody")
+    scene.api.create(PODS, first)
+    old.wait_stopped()
+    agent = handover(scene)
+    assert agent.allocator() == ALLOCATOR_CONTROLLER
+    start_controller(*SHORT_LEASE, SCHEDULER, name="replica-new")
+    wait_until(lambda: agent.allocator() == ALLOCATOR_SCHEDULER, PATIENCE, "acknowledged")
+    agent.stop()
+    scene.machines.withdraw(node)
+    scene.machines.publish(node, in_all_modes(0, allocator=ALLOCATOR_SCHEDULER))
+    scene.hands.start("second")
+    scene.eyes.bound("second")
+    old.signal(signal.SIGCONT)
+    old.wait_for_log("409 Conflict")
+    assert allocation(scene.eyes.claim("in-hand")) is None
+    assert devices(scene, "second") == ["whole"]
+
+
+def test_the_controller_refuses_cards_that_kube_scheduler_allocates(
+    scene: Scene, start_controller: Start
+) -> None:
+    """After a switch back a card has its counters until kube-scheduler has seen its taint."""
+    tainted = in_all_modes(0)
+    counted = in_all_modes(0, allocator=ALLOCATOR_SCHEDULER)
+    both = [old | {"taints": new["taints"]} for old, new in zip(counted, tainted, strict=True)]
+    node = scene.machines.add(both)
+    controller = start_controller()
+    controller.wait_for_log("begins")
+    scene.hands.start("user")
+    scene.wait_for_event("user", "with counters, which only kube-scheduler allocates")
+    waits(scene, "user")
+    scene.machines.withdraw(node)
+    scene.machines.publish(node, tainted)
+    scene.eyes.bound("user")
+    agent = handover(scene)
+    assert agent.allocator() == ALLOCATOR_CONTROLLER
+    agent.stop()

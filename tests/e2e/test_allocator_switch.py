@@ -1,0 +1,54 @@
+"""`helm upgrade` with another `allocator` while claims hold cards, there and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.cache.claims import writers_of_allocation
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING
+from tests.cluster.versions import DEFAULT_KUBERNETES
+from tests.e2e.installation import Installation
+from tests.e2e.one_card import OneCard
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+
+def counted(driver: Installation, one: OneCard) -> dict[str, bool]:
+    """Of each card of the node, whether its devices have the card's counter; all have or none."""
+    found: dict[str, set[bool]] = {}
+    for device in driver.devices(one.node.name):
+        card = device["attributes"]["card"]["string"]
+        found.setdefault(card, set()).add(bool(device.get("consumesCounters")))
+    return {card: has for card, [has] in found.items()}
+
+
+def writers(one: OneCard, claim: str) -> list[str]:
+    return writers_of_allocation(one.cluster.get("resourceclaim", claim, one.scope))
+
+
+def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: OneCard) -> None:
+    one.run("held", Mode.SHARED, 2)
+    with driver.changed(allocator="scheduler", schedulerVersion=DEFAULT_KUBERNETES):
+        one.wait_until(lambda: one.tainted(TAINT_CHANGING), "the held card tainted")
+        one.wait_until(lambda: sum(counted(driver, one).values()) > 1, "counters on free cards")
+        assert one.tainted(TAINT_ALLOCATED_BY)
+        assert not counted(driver, one)[one.card]
+        one.apply("more", Mode.SHARED, 1)
+        one.end("held")
+        one.wait_for("more")
+        assert writers(one, "more") == ["kube-scheduler"]
+        assert counted(driver, one)[one.card]
+        assert not one.tainted(TAINT_ALLOCATED_BY)
+        one.apply("whole", Mode.WHOLE)
+        one.wait_for_words("whole", "FailedScheduling", "cannot allocate all claims")
+        one.end("more")
+        one.wait_for("whole")
+    one.wait_until(lambda: one.tainted(TAINT_CHANGING), "the card that kube-scheduler gave tainted")
+    assert one.tainted(TAINT_ALLOCATED_BY)
+    assert counted(driver, one)[one.card]
+    one.apply("last", Mode.SHARED, 3)
+    one.end("whole")
+    one.wait_for("last")
+    assert writers(one, "last") == ["gcu-dra-controller"]
+    one.wait_until(lambda: not any(counted(driver, one).values()), "no counters on any card")
