@@ -55,6 +55,12 @@ test-hidden: ## hidden slices, where API servers drop device taints [K8S=1.35.4;
 	@$(PY) -m tests.cluster build
 	@$(PY) -m pytest tests/control_plane/test_hidden_slices.py tests/e2e/test_hidden_slices.py
 
+.PHONY: test-matrix
+test-matrix: ## what users do, on each version of Kubernetes [VERSIONS=1.35.4,1.37.1] (root; two minutes each)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build --all
+	@GCU_DRA_MATRIX=$(or $(VERSIONS),all) $(PY) -m pytest --verbose tests/e2e/test_versions.py
+
 .PHONY: test-all
 test-all: test ## that, and the tests on real clusters with the newest Kubernetes, too: an hour (root)
 	@$(MAKE) --no-print-directory test-cluster K8S=1.37.1

@@ -137,7 +137,15 @@ def chosen_without_taints() -> str:
 def needed_for_tests() -> tuple[str, ...]:
     """The versions that a test run starts: the chosen one, and those that tests name."""
     return tuple(
-        dict.fromkeys((chosen_kubernetes(), DEFAULT_KUBERNETES, OLD_KUBERNETES, OLDEST_WITH_CLAIMS))
+        dict.fromkeys(
+            (
+                chosen_kubernetes(),
+                DEFAULT_KUBERNETES,
+                OLD_KUBERNETES,
+                OLDEST_WITH_CLAIMS,
+                NEXT_KUBERNETES,
+            )
+        )
     )
 
 

@@ -5,13 +5,13 @@ no card is granted twice.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.names import (
     ALLOCATOR_CONTROLLER,
@@ -24,10 +24,10 @@ from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.cards import in_all_modes
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.objects import claim, pod_with
+from tests.control_plane.objects import claim, pod_with, resource_slice
 from tests.control_plane.test_controller_fence import SHORT_LEASE, armed, start_old
 
-pytestmark = pytest.mark.control_plane
+pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("driver")]
 
 Start = Callable[..., ControllerProcess]
 SCHEDULER = "--allocator=scheduler"
@@ -134,3 +134,58 @@ def test_the_controller_refuses_cards_that_kube_scheduler_allocates(
     agent = handover(scene)
     assert agent.allocator() == ALLOCATOR_CONTROLLER
     agent.stop()
+
+
+OTHERS_DRIVER = "nic.example.com"
+
+
+@pytest.fixture
+def nic(scene: Scene) -> Iterator[Callable[[str], None]]:
+    """Publishes a device of another driver on a node; its DeviceClass exists."""
+    selector = {"cel": {"expression": f"device.driver == '{OTHERS_DRIVER}'"}}
+    made: Object = {
+        "apiVersion": DEVICE_CLASSES.api_version,
+        "kind": DEVICE_CLASSES.kind,
+        "metadata": {"name": OTHERS_DRIVER},
+        "spec": {"selectors": [selector]},
+    }
+    scene.api.create(DEVICE_CLASSES, made)
+
+    def publish(node: str) -> None:
+        body = resource_slice(node, [{"name": "nic-0"}])
+        body["metadata"]["name"] = f"{node}-nic"
+        pool = body["spec"]["pool"] | {"name": node}
+        body["spec"] |= {"driver": OTHERS_DRIVER, "pool": pool}
+        scene.api.create(RESOURCE_SLICES, body)
+
+    yield publish
+    scene.api.delete(DEVICE_CLASSES, OTHERS_DRIVER)
+
+
+def test_a_claim_mixes_devices_of_two_drivers(scene: Scene, nic: Callable[[str], None]) -> None:
+    cards = in_all_modes(0, allocator=ALLOCATOR_SCHEDULER)
+    scene.machines.add(cards)
+    node = scene.machines.add(cards)
+    nic(node)
+    made = claim("mixed", scene.namespace)
+    made["spec"]["devices"]["requests"].append(
+        {"name": "nic", "exactly": {"deviceClassName": OTHERS_DRIVER}}
+    )
+    scene.api.create(RESOURCE_CLAIMS, made)
+    scene.api.create(PODS, pod_with("mixed", scene.namespace, "mixed"))
+    assert scene.eyes.bound("mixed") == node
+    given = scene.eyes.claim("mixed")["status"]["allocation"]["devices"]["results"]
+    assert sorted(each["device"] for each in given) == ["nic-0", "whole-0000-00-00-0"]
+
+
+def test_nobody_is_preempted_for_a_card(scene: Scene) -> None:
+    """Upstream's plugin says of each node that preemption does not help (`statusUnschedulable`,
+    1.34.4 to 1.37.1), and docs/user/which-allocator.md says so, too."""
+    scene.machines.add(in_all_modes(0, allocator=ALLOCATOR_SCHEDULER))
+    scene.hands.start("low")
+    scene.eyes.bound("low")
+    scene.hands.start("high", priorityClassName="system-cluster-critical")
+    scene.wait_for_event("high", "Preemption is not helpful for scheduling")
+    assert "deletionTimestamp" not in scene.eyes.pod("low")["metadata"]
+    scene.hands.end("low")
+    scene.eyes.bound("high")

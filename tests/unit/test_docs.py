@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from dra_driver.model.effects import Point
+from tests.cluster.versions import RELEASES
 
 CHECKOUT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted(
@@ -139,3 +140,9 @@ def test_the_page_on_crash_safety_lists_every_point_once() -> None:
     table = page.partition("\n## Where\n")[2].partition("\n## ")[0]
     listed = [name for cell in _POINTS.findall(table) for name in re.findall("`(.+?)`", cell)]
     assert sorted(listed) == sorted(Point)
+
+
+def test_the_table_of_versions_is_the_matrix() -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("## Kubernetes versions")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"^\| (1[.0-9]+) \|", table, flags=re.MULTILINE)) == sorted(RELEASES)

@@ -49,7 +49,7 @@ def test_a_target_starts_the_version_that_it_is_given(target: str) -> None:
 
 def test_a_build_without_a_version_is_what_the_tests_need(built: list[str]) -> None:
     assert command_line.main(["build"]) == 0
-    assert built == [DEFAULT_KUBERNETES, OLD_KUBERNETES, OLDEST_WITH_CLAIMS]
+    assert built == [DEFAULT_KUBERNETES, OLD_KUBERNETES, OLDEST_WITH_CLAIMS, NEXT_KUBERNETES]
 
 
 def test_it_includes_the_chosen_version(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

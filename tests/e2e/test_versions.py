@@ -1,0 +1,224 @@
+"""One passage of what users do, on a Kubernetes of each version: ``make test-matrix``.
+
+Two nodes; the steps are in their order. $GCU_DRA_MATRIX names the versions, or is ``all``. By
+default it is the newest one alone, as other tests use 1.36.3, 1.34.4 and 1.30.14.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from dra_driver.config.device_config import amount_entry
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
+from dra_driver.model.claims.claim import results
+from dra_driver.model.devices.device import parse_device_name
+from dra_driver.model.devices.plugin_device import RESOURCES
+from dra_driver.model.mode import Mode
+from tests.cluster.cluster import Cluster
+from tests.cluster.errors import CommandError
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.settings import Settings
+from tests.cluster.state import own_process
+from tests.cluster.versions import NEXT_KUBERNETES, RELEASES
+from tests.cluster.waiting import PATIENCE, wait_until
+from tests.cluster.workloads import wait_for_pods
+from tests.e2e.by_limits import SHARED, assert_has, claimed, limits_of
+from tests.e2e.installation import Installation
+from tests.e2e.manifests import claim_in, pod_with
+from tests.e2e.seen import assert_sees_what_was_granted
+from tests.e2e.without_dra import OldInstallation, asking
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+_CHOSEN = os.environ.get("GCU_DRA_MATRIX") or NEXT_KUBERNETES
+VERSIONS = tuple(sorted(RELEASES)) if _CHOSEN == "all" else tuple(_CHOSEN.split(","))
+_NAMESPACE = "passage"
+_SCOPE = f"--namespace={_NAMESPACE}"
+_SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
+_CARDS = 4  # of the second node, on which all pods run
+
+Object = dict[str, Any]
+
+
+class Workloads(Protocol):
+    """How users of a cluster ask for GCUs."""
+
+    driver: Installation
+
+    def make(self, name: str, mode: Mode, amount: int | None) -> list[Object]:
+        """A pod of that name, and what it needs."""
+
+    def cards(self, pod: Object) -> list[str]:
+        """PCI addresses of what the running pod has. Raises AssertionError if it sees others."""
+
+
+class ByClaims:
+    def __init__(self, driver: Installation) -> None:
+        self.driver = driver
+        self._is_portable = driver.cluster.release.drops_taints
+
+    def make(self, name: str, mode: Mode, amount: int | None) -> list[Object]:
+        """Where API servers drop amounts they are in the configuration: the API server of the test
+        cluster reaches no Services, and so no webhook."""
+        wanted = claim_in(mode, name, _NAMESPACE, None if self._is_portable else amount)
+        if self._is_portable and amount is not None:
+            entry = amount_entry(["gcu"], {CAPACITY_OF_MODE[mode]: amount})
+            wanted["spec"]["devices"]["config"] = [entry]
+        return [wanted, pod_with(name, _NAMESPACE, nodeSelector=_second_node(self.driver))]
+
+    def cards(self, pod: Object) -> list[str]:
+        assert_sees_what_was_granted(self.driver, pod)
+        cluster = self.driver.cluster
+        [used] = pod["spec"]["resourceClaims"]
+        found = results(cluster.get("resourceclaim", used["resourceClaimName"], _SCOPE))
+        return [str(parse_device_name(each.device)[1]) for each in found]
+
+
+class ByLimits:
+    def __init__(self, driver: OldInstallation) -> None:
+        self.driver = driver
+        self._old = driver
+
+    def make(self, name: str, mode: Mode, amount: int | None) -> list[Object]:
+        limits = {RESOURCES[mode]: amount or 1}
+        return [asking(name, _NAMESPACE, limits, nodeSelector=_second_node(self.driver))]
+
+    def cards(self, pod: Object) -> list[str]:
+        self._old.assert_has_what_it_asks(pod)
+        return [card for held in self._old.told(pod).values() for card, _ in held]
+
+
+def _second_node(driver: Installation) -> dict[str, str]:
+    return {"kubernetes.io/hostname": driver.cluster.nodes[1].name}
+
+
+class Passage:
+    """Pods in a namespace of their own."""
+
+    def __init__(self, workloads: Workloads) -> None:
+        self.workloads = workloads
+        self.driver = workloads.driver
+        self.cluster = workloads.driver.cluster
+
+    def start(self, name: str, mode: Mode, amount: int | None = None) -> None:
+        self.cluster.apply(*self.workloads.make(name, mode, amount))
+
+    def run(self, name: str, mode: Mode, amount: int | None = None) -> list[str]:
+        """Start a pod; returns the cards that it has."""
+        self.start(name, mode, amount)
+        return self.wait_for(name)
+
+    def wait_for(self, name: str) -> list[str]:
+        wait_for_pods(self.cluster, _NAMESPACE, name)
+        return self.workloads.cards(self.cluster.get("pod", name, _SCOPE))
+
+    def waits(self, *names: str) -> None:
+        """Return when each pod has an event that says why it waits; none is bound."""
+        for name in names:
+            wait_until(lambda: self._reasons(name), PATIENCE, f"a reason why {name} waits")  # noqa: B023
+            assert "nodeName" not in self.cluster.get("pod", name, _SCOPE)["spec"]
+
+    def end(self, *names: str) -> None:
+        self.cluster.kubectl("delete", "pod", *names, _SCOPE)
+        if self.cluster.release.dra:
+            self.cluster.kubectl("delete", "resourceclaim", *names, _SCOPE, "--ignore-not-found")
+
+    def kill(self, component: str) -> None:
+        """All pods of agent or controller, at once."""
+        selector = f"--selector=app.kubernetes.io/component={component}"
+        self.cluster.kubectl("delete", "pods", selector, _SYSTEM, "--grace-period=0", "--force")
+
+    def _reasons(self, name: str) -> list[str]:
+        events = self.cluster.get("events", _SCOPE)["items"]
+        return [
+            each["message"]
+            for each in events
+            if each["involvedObject"]["name"] == name
+            and each["reason"] in {"GcuAllocationFailed", "FailedScheduling"}
+        ]
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def passage(
+    request: pytest.FixtureRequest, cluster_report: Callable[[str], None], driver_image: Path
+) -> Iterator[Passage]:
+    version = request.param
+    settings = Settings(f"matrix-{os.getpid()}", kubernetes=version, nodes=2)
+    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
+    try:
+        cluster.load_image(driver_image)
+        workloads: Workloads
+        if RELEASES[version].dra:
+            workloads = ByClaims(Installation(cluster))
+        else:
+            old = OldInstallation(cluster)
+            old.load_scheduler()
+            workloads = ByLimits(old)
+        workloads.driver.install()
+        cluster.kubectl("create", "namespace", _NAMESPACE)
+        yield Passage(workloads)
+    finally:
+        cluster.down()
+
+
+def test_slices_are_packed_and_modes_exclude_each_other(passage: Passage) -> None:
+    [shared] = passage.run("first", Mode.SHARED, 2)
+    assert passage.run("second", Mode.SHARED, 4) == [shared]
+    others = [passage.run(f"whole-{number}", Mode.WHOLE) for number in range(_CARDS - 1)]
+    assert len({shared, *(card for [card] in others)}) == _CARDS
+    passage.start("instance", Mode.DRS, 3)
+    passage.start("third", Mode.SHARED, 1)
+    passage.waits("instance", "third")
+    passage.end("whole-0")
+    passage.end("whole-1")
+    freed = {card for [card] in others[:2]}
+    assert {*passage.wait_for("instance"), *passage.wait_for("third")} == freed
+
+
+def test_agents_and_controllers_are_killed_under_running_pods(passage: Passage) -> None:
+    before = {name: passage.wait_for(name) for name in ("first", "instance", "whole-2")}
+    passage.kill("agent")
+    passage.kill("controller")
+    passage.driver.wait_for_agents()
+    assert {name: passage.wait_for(name) for name in before} == before
+    [instance] = before["instance"]
+    assert passage.run("small", Mode.DRS, 1) == [instance]
+    machine = passage.driver.machine(passage.cluster.nodes[1].name)
+    assert len({each.uuid for each in machine.instances()}) == 2
+
+
+def test_two_pods_share_a_claim(passage: Passage) -> None:
+    if not passage.cluster.release.dra:
+        return  # limits are a container's own
+    cards = passage.wait_for("first")
+    other = pod_with("first", _NAMESPACE, name="beside")
+    passage.cluster.apply(other)
+    assert passage.wait_for("beside") == cards
+    passage.cluster.kubectl("delete", "pod", "beside", _SCOPE)
+
+
+def test_the_vendors_limits_become_a_claim(passage: Passage) -> None:
+    """Before 1.36 the webhook does it, which the API server of this cluster does not reach."""
+    if not passage.cluster.release.dra or passage.cluster.release.drops_taints:
+        return
+    pod = asking("limits", _NAMESPACE, {SHARED: 2})
+    passage.cluster.apply(pod)
+    wait_for_pods(passage.cluster, _NAMESPACE, "limits")
+    made = passage.cluster.get("pod", "limits", _SCOPE)
+    assert_has(passage.driver, made, limits_of(pod["spec"]), claimed(passage.driver, made))
+    passage.cluster.kubectl("delete", "pod", "limits", _SCOPE)
+
+
+def test_an_uninstall_waits_for_the_last_pod_and_leaves_nothing_in_use(passage: Passage) -> None:
+    with pytest.raises(CommandError, match=r"have GCUs|use GCUs"):
+        passage.driver.uninstall()
+    passage.end("first", "second", "third", "instance", "small", "whole-2")
+    passage.driver.wait_for_rest()
+    passage.driver.uninstall()
+    if passage.cluster.release.dra:
+        wait_until(lambda: not passage.driver.slices(), PATIENCE, "no ResourceSlices")
