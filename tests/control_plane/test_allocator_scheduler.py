@@ -185,7 +185,11 @@ def test_nobody_is_preempted_for_a_card(scene: Scene) -> None:
     scene.hands.start("low")
     scene.eyes.bound("low")
     scene.hands.start("high", priorityClassName="system-cluster-critical")
-    scene.wait_for_event("high", "Preemption is not helpful for scheduling")
+    wait_until(
+        lambda: "Preemption is not helpful" in str(scene.eyes.pod("high")["status"]),
+        PATIENCE,
+        "kube-scheduler's verdict",
+    )
     assert "deletionTimestamp" not in scene.eyes.pod("low")["metadata"]
     scene.hands.end("low")
     scene.eyes.bound("high")
