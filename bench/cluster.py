@@ -22,6 +22,7 @@ from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
+from tests.cluster.versions import chosen_with_dra
 
 SCENARIOS = {
     "kube_scheduler": Scenario(TWINS, ours=False),
@@ -48,7 +49,12 @@ def main() -> None:
     )
     parser.add_argument("--curve-pods", type=int, default=10)
     chosen = parser.parse_args()
-    settings = Settings(f"bench-{os.getpid()}", keep_nodes_ready=True, extra_flags=_FLAGS)
+    settings = Settings(
+        f"bench-{os.getpid()}",
+        kubernetes=chosen_with_dra(),
+        keep_nodes_ready=True,
+        extra_flags=_FLAGS,
+    )
     cluster = Cluster.up(settings, owner=own_process(), report=_say)
     try:
         api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1")

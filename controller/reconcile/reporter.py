@@ -45,9 +45,9 @@ class Reporter:
         self.faults = counter(
             "gcu_controller_faults", "Events and steps that failed by a fault of the controller."
         )
-        self._set_aside = gauge(
-            "gcu_controller_set_aside_objects",
-            "Objects that are set aside after a fault of the controller.",
+        self._faulty = gauge(
+            "gcu_controller_faulty_objects",
+            "Objects on which the controller failed, and which it does not handle for now.",
         )
         self._waiting = gauge("gcu_controller_waiting_pods", "Pods that wait for devices.")
         self.steps = seconds(
@@ -156,9 +156,9 @@ class Reporter:
         self._warn(_typed(obj, resource), _FAULT, note)
 
     def observe(self, queue: SchedulingQueue, faults: Sized) -> None:
-        """Each scrape of the metrics reads how long the queue is, and how many objects are set
-        aside: `faults` by their events, others by their steps."""
-        self._set_aside.set_function(lambda: len(faults) + queue.backoff.count(BackoffReason.FAULT))
+        """Each scrape of the metrics reads how long the queue is, and how many objects are
+        faulty: `faults` by their events, others by their steps."""
+        self._faulty.set_function(lambda: len(faults) + queue.backoff.count(BackoffReason.FAULT))
         self._waiting.set_function(queue.waiting_pods)
         for part in PARTS:
             self._entries.labels(part).set_function(partial(queue.entries, part))

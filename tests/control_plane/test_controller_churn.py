@@ -213,7 +213,7 @@ def test_a_long_life_leaves_nothing(
         seen=lambda: str(entries(controller)),
     )
     found = metrics(controller)
-    assert found["faults_total"] == found["set_aside_objects"] == found["waiting_pods"] == 0
+    assert found["faults_total"] == found["faulty_objects"] == found["waiting_pods"] == 0
     assert found["allocations_total"] >= _COMING * len(curve)
     if MINUTES >= _LONG:
         half = curve[len(curve) // 2 :]

@@ -48,7 +48,8 @@ Object = dict[str, Any]
 class Workloads(Protocol):
     """How users of a cluster ask for GCUs."""
 
-    driver: Installation
+    @property
+    def driver(self) -> Installation: ...
 
     def make(self, name: str, mode: Mode, amount: int | None) -> list[Object]:
         """A pod of that name, and what it needs."""
@@ -58,6 +59,8 @@ class Workloads(Protocol):
 
 
 class ByClaims:
+    """ResourceClaims."""
+
     def __init__(self, driver: Installation) -> None:
         self.driver = driver
         self._is_portable = driver.cluster.release.drops_taints
@@ -80,6 +83,8 @@ class ByClaims:
 
 
 class ByLimits:
+    """The vendor's limits, through the device plugin."""
+
     def __init__(self, driver: OldInstallation) -> None:
         self.driver = driver
         self._old = driver

@@ -24,7 +24,7 @@ from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.allocator.decide import SHARED, names
 from tests.unit.controller.world import FAIRNESS, World, node, pod
 
-FAULTS, SET_ASIDE = "gcu_controller_faults_total", "gcu_controller_set_aside_objects"
+FAULTS, SET_ASIDE = "gcu_controller_faults_total", "gcu_controller_faulty_objects"
 
 
 def bad_claim(name: str) -> Object:
