@@ -23,8 +23,9 @@ def move_amounts(obj: Object, classes: Collection[str]) -> list[Operation]:
     """The patch for a ResourceClaim or ResourceClaimTemplate (resource.k8s.io/v1): requests for
     `classes` ask for the same amounts by GcuConfig. Nothing where that is done already.
 
-    Raises Refused where a request asks for another capacity, or for two different amounts, and
-    InvalidValue for a quantity or a configuration that is not understood.
+    Raises Refused where a request asks for another capacity, for two different amounts, or for what
+    the API server drops and nothing replaces, and InvalidValue for a quantity or a configuration
+    that is not understood.
     """
     path, spec = "/spec", obj.get("spec") or {}
     if "spec" in spec:  # a template has the spec of its claims one level down
@@ -33,9 +34,11 @@ def move_amounts(obj: Object, classes: Collection[str]) -> list[Operation]:
     title = f"{obj['kind']} {(obj.get('metadata') or {}).get('name') or 'without a name yet'}"
     moved: list[Operation] = []
     added: dict[tuple[tuple[str, int], ...], list[str]] = {}
-    for name, pointer, form in _forms(devices):
+    ours = [each for each in _forms(devices) if each[2].get("deviceClassName") in classes]
+    _check_kept(title, devices, ours)
+    for name, pointer, form in ours:
         asked = (form.get("capacity") or {}).get("requests") or {}
-        if not asked or form.get("deviceClassName") not in classes:
+        if not asked:
             continue
         amounts = {each: _amount(title, name, each, asked[each]) for each in sorted(asked)}
         configured = _configured(title, name, devices).amounts
@@ -46,6 +49,26 @@ def move_amounts(obj: Object, classes: Collection[str]) -> list[Operation]:
             added.setdefault(new, []).append(name)
     entries = [amount_entry(requests, dict(amounts)) for amounts, requests in added.items()]
     return [*moved, *_additions(f"{path}/devices/config", devices.get("config") or (), entries)]
+
+
+def _check_kept(title: str, devices: Mapping[str, Any], ours: Sequence[_Form]) -> None:
+    """Raises Refused for tolerations and `distinctAttribute`: the stored claim would not show that
+    they were asked for."""
+    for name, _, form in ours:
+        if form.get("tolerations"):
+            raise Refused(
+                f"{title}, request {name}: API servers before Kubernetes 1.36 drop tolerations of "
+                "device taints",
+                remedy="remove them; a tainted card can be requested from 1.36 on",
+            )
+    for constraint in devices.get("constraints") or ():
+        concerned = {*(constraint.get("requests") or ())}
+        names = {part for name, _, _ in ours for part in (name, name.partition("/")[0])}
+        if constraint.get("distinctAttribute") and ours and (not concerned or concerned & names):
+            raise Refused(
+                f"{title}: API servers before Kubernetes 1.36 drop distinctAttribute",
+                remedy="remove it, or use matchAttribute",
+            )
 
 
 def _forms(devices: Mapping[str, Any]) -> Iterator[_Form]:

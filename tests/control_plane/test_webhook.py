@@ -168,6 +168,20 @@ def test_forms_that_differ_are_refused_in_words(world: WebhookWorld) -> None:
         world.api.create(RESOURCE_CLAIMS, claim("both", both))
 
 
+def test_tolerations_and_distinct_attributes_are_refused_in_words(world: WebhookWorld) -> None:
+    """The API server would drop them."""
+    tolerating = form(CLASS_WHOLE) | {"tolerations": [{"key": "a.example.com/b", "value": "c"}]}
+    distinct = [{"distinctAttribute": f"{DRIVER}/card"}]
+    for wanted, words in (
+        (spec(tolerating), "request gcu-0: API servers before Kubernetes 1.36 drop tolerations"),
+        (spec(form(CLASS_WHOLE), constraints=distinct), "drop distinctAttribute"),
+    ):
+        with pytest.raises(Invalid, match=words):
+            world.api.create(RESOURCE_CLAIMS, claim("dropped", wanted))
+        with pytest.raises(Invalid, match=words):
+            world.api.create(RESOURCE_CLAIM_TEMPLATES, template("dropped", wanted))
+
+
 def test_another_drivers_amounts_are_its_own(world: WebhookWorld) -> None:
     """The API server drops them."""
     stored = world.api.create(RESOURCE_CLAIMS, claim("nic", spec(form(OTHER_CLASS, bandwidth="1"))))

@@ -188,3 +188,50 @@ def test_refused(
 ) -> None:
     with pytest.raises(error, match=words):
         move_amounts(claim(requests, config), CLASSES)
+
+
+TOLERATING = {"tolerations": [{"key": "example.com/any", "operator": "Exists"}]}
+DISTINCT: Object = {"distinctAttribute": "gcu.enflame.com/card"}
+
+
+@pytest.mark.parametrize(
+    ("requests", "constraints", "message"),
+    [
+        pytest.param(
+            [{"name": "a", "exactly": form(CLASS_WHOLE) | TOLERATING}],
+            [],
+            "ResourceClaim c, request a: .* drop tolerations",
+            id="tolerations",
+        ),
+        pytest.param(
+            [first("a", ("one", NIC), ("two", form(CLASS_WHOLE) | TOLERATING))],
+            [],
+            "request a/two: .* drop tolerations",
+            id="tolerations of an alternative",
+        ),
+        pytest.param([exactly("a", CLASS_WHOLE)], [DISTINCT], "drop distinctA", id="distinct"),
+        pytest.param(
+            [first("a", ("one", form(CLASS_WHOLE))), {"name": "n", "exactly": NIC}],
+            [DISTINCT | {"requests": ["n", "a"]}],
+            "drop distinctAttribute; remove it",
+            id="distinct, by the request's name",
+        ),
+    ],
+)
+def test_what_the_server_drops_without_a_substitute_is_refused(
+    requests: list[Object], constraints: list[Object], message: str
+) -> None:
+    made = claim(requests, [])
+    made["spec"]["devices"]["constraints"] = constraints
+    with pytest.raises(Refused, match=message):
+        move_amounts(made, CLASSES)
+
+
+def test_what_others_ask_for_is_not_refused() -> None:
+    nic = {"name": "n", "exactly": NIC | TOLERATING}
+    made = claim([nic, exactly("a", CLASS_WHOLE)], [])
+    made["spec"]["devices"]["constraints"] = [
+        DISTINCT | {"requests": ["n"]},
+        {"matchAttribute": "gcu.enflame.com/pcieSwitch", "requests": ["a"]},
+    ]
+    assert move_amounts(made, CLASSES) == []
