@@ -11,10 +11,10 @@ from collections.abc import Hashable
 from typing import Any, Final
 
 _MOST_KNOWN: Final = 1 << 14  # values, also those that never recur
-# Bytes, which take ten times as much as objects. A tenant's pods may have megabytes that never
-# recur, and that would stay after them.
+# Bytes, which take ten times as much as objects. Most parts of pods never recur, and stay after
+# them. Parts that do recur are interned again after all are forgotten, for some thousand objects.
 _LONGEST: Final = 1 << 16
-_MOST_BYTES: Final = 1 << 23
+_MOST_BYTES: Final = 1 << 20
 _WITHOUT_REFERENCES: Final = 2  # marshal's version: equal values have equal bytes
 
 
