@@ -1,6 +1,6 @@
 """One passage of what users do, on a Kubernetes of each version: ``make test-matrix``.
 
-Two nodes; the steps are in their order. $GCU_DRA_MATRIX names the versions, or is ``all``. By
+Two nodes; one test with steps in their order. $GCU_DRA_MATRIX names the versions, or is ``all``. By
 default it is the newest one alone, as other tests use 1.36.3, 1.34.4 and 1.30.14.
 """
 
@@ -33,7 +33,7 @@ from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.seen import assert_sees_what_was_granted
 from tests.e2e.without_dra import OldInstallation, asking
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1800)]
 
 _CHOSEN = os.environ.get("GCU_DRA_MATRIX") or NEXT_KUBERNETES
 VERSIONS = tuple(sorted(RELEASES)) if _CHOSEN == "all" else tuple(_CHOSEN.split(","))
@@ -148,7 +148,7 @@ class Passage:
         ]
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(params=VERSIONS)
 def passage(
     request: pytest.FixtureRequest, cluster_report: Callable[[str], None], driver_image: Path
 ) -> Iterator[Passage]:
@@ -171,7 +171,15 @@ def passage(
         cluster.down()
 
 
-def test_slices_are_packed_and_modes_exclude_each_other(passage: Passage) -> None:
+def test_what_users_do(passage: Passage) -> None:
+    slices_are_packed_and_modes_exclude_each_other(passage)
+    agents_and_controllers_are_killed_under_running_pods(passage)
+    two_pods_share_a_claim(passage)
+    the_vendors_limits_become_a_claim(passage)
+    an_uninstall_waits_for_the_last_pod_and_leaves_nothing_in_use(passage)
+
+
+def slices_are_packed_and_modes_exclude_each_other(passage: Passage) -> None:
     [shared] = passage.run("first", Mode.SHARED, 2)
     assert passage.run("second", Mode.SHARED, 4) == [shared]
     others = [passage.run(f"whole-{number}", Mode.WHOLE) for number in range(_CARDS - 1)]
@@ -185,7 +193,7 @@ def test_slices_are_packed_and_modes_exclude_each_other(passage: Passage) -> Non
     assert {*passage.wait_for("instance"), *passage.wait_for("third")} == freed
 
 
-def test_agents_and_controllers_are_killed_under_running_pods(passage: Passage) -> None:
+def agents_and_controllers_are_killed_under_running_pods(passage: Passage) -> None:
     before = {name: passage.wait_for(name) for name in ("first", "instance", "whole-2")}
     passage.kill("agent")
     passage.kill("controller")
@@ -197,7 +205,7 @@ def test_agents_and_controllers_are_killed_under_running_pods(passage: Passage) 
     assert len({each.uuid for each in machine.instances()}) == 2
 
 
-def test_two_pods_share_a_claim(passage: Passage) -> None:
+def two_pods_share_a_claim(passage: Passage) -> None:
     if not passage.cluster.release.dra:
         return  # limits are a container's own
     cards = passage.wait_for("first")
@@ -207,7 +215,7 @@ def test_two_pods_share_a_claim(passage: Passage) -> None:
     passage.cluster.kubectl("delete", "pod", "beside", _SCOPE)
 
 
-def test_the_vendors_limits_become_a_claim(passage: Passage) -> None:
+def the_vendors_limits_become_a_claim(passage: Passage) -> None:
     """Before 1.36 the webhook does it, which the API server of this cluster does not reach."""
     if not passage.cluster.release.dra or passage.cluster.release.drops_taints:
         return
@@ -219,7 +227,7 @@ def test_the_vendors_limits_become_a_claim(passage: Passage) -> None:
     passage.cluster.kubectl("delete", "pod", "limits", _SCOPE)
 
 
-def test_an_uninstall_waits_for_the_last_pod_and_leaves_nothing_in_use(passage: Passage) -> None:
+def an_uninstall_waits_for_the_last_pod_and_leaves_nothing_in_use(passage: Passage) -> None:
     with pytest.raises(CommandError, match=r"have GCUs|use GCUs"):
         passage.driver.uninstall()
     passage.end("first", "second", "third", "instance", "small", "whole-2")
