@@ -61,7 +61,7 @@ class Observer:
         """No pod waits for this controller."""
 
     def _conflicts(self, claim: Object) -> Iterator[str]:
-        """In words, for each card of the claim of which more is allocated than it has."""
+        """In words, what is allocated twice of each card of the claim."""
         state = self._context.cache.state()
         given = {(each.pool, each.device) for each in results(claim) if not each.admin_access}
         for pool in sorted({pool for pool, _ in given}):

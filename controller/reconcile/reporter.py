@@ -72,7 +72,7 @@ class Reporter:
         )
         self._conflicting = gauge(
             "gcu_controller_conflicting_allocations",
-            "Claims that have devices of which more is allocated than there is.",
+            "Claims that have devices that are allocated twice.",
         )
         self._stopped = counter(
             "gcu_controller_stopped_decisions",

@@ -62,7 +62,7 @@ def with_aliases(held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevice
 
 
 def without_devices(devices: Iterable[PreparedDevice]) -> PreparedDevices:
-    """The devices for the record of a released claim of which only the names remain: administrative
+    """The devices for the record of a released claim, when only its names remain: administrative
     access uses no device."""
     return tuple(
         replace(device, instance=None, instances_before=None, admin_access=True)

@@ -116,7 +116,7 @@ class Rig:
         return self.world.root / "state" / "journal"
 
     def headers(self) -> int:
-        """How often the journal's header was written, of which the last one says what is lost."""
+        """How often the journal's header was written. The last header says what is lost."""
         return self.journal_file.read_bytes().count(b'"kind":"header"')
 
     def has_complete_journal(self) -> bool:
