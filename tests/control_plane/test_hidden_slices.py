@@ -12,7 +12,6 @@ import pytest
 from dra_driver.agent.slices.slices import SliceForm, desired_slices
 from dra_driver.config.device_config import amount_entry
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
 from dra_driver.model.devices.hidden_device import hidden_name
@@ -21,7 +20,7 @@ from dra_driver.model.names import CLASS_SHARED
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLDEST_WITH_CLAIMS, chosen_without_taints
+from tests.cluster.versions import chosen_without_taints
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Eyes, Machines, Scene, Start
 from tests.control_plane.controller_process import ControllerProcess
@@ -171,22 +170,6 @@ def test_what_is_wrong_with_a_card_reaches_the_controller(
     scene.machines.add([whole(0, UNHEALTHY)])
     use(scene, claim("one", scene.namespace))
     scene.wait_for_event("one", "1 card: 1 unhealthy; 1 requested")
-
-
-def test_distinct_attributes_are_refused_by_the_server_or_served(
-    scene: Scene, control_plane: Cluster, controller: ControllerProcess
-) -> None:
-    """1.34 stores the constraint; 1.35 drops the field, and then refuses a constraint without."""
-    scene.machines.add([whole(0), whole(2)])
-    wanted = claim("two", scene.namespace, count=2)
-    constraint = {"distinctAttribute": "gcu.enflame.com/pcieSwitch"}
-    wanted["spec"]["devices"]["constraints"] = [constraint]
-    if control_plane.settings.kubernetes == OLDEST_WITH_CLAIMS:
-        use(scene, wanted)
-        scene.eyes.bound("two")
-        return
-    with pytest.raises(KubeError, match="constraints"):
-        scene.api.create(RESOURCE_CLAIMS, wanted)
 
 
 @pytest.fixture
