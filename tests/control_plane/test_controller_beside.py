@@ -315,8 +315,9 @@ def test_a_volume_in_a_zone_is_followed(scene: Scene, controller: ControllerProc
 def test_fifty_pods_of_which_each_fits_one_of_twenty_nodes(
     scene: Scene, start_controller: Start
 ) -> None:
-    """Each must be beside an anchor of its own, which only kube-scheduler reads."""
-    start_controller("--node-retry=600").wait_for_log("begins")
+    """Each must be beside an anchor of its own, which only kube-scheduler reads. A node that is
+    released because kube-scheduler is slow would not be tried again in time: it gets a minute."""
+    start_controller("--node-retry=600", "--scheduling-patience=60").wait_for_log("begins")
     nodes = scene.machines.add_many(20, [whole(bus) for bus in range(3)])
     for number, node in enumerate(nodes):
         anchor = pod_with(f"anchor-{number}", scene.namespace, nodeName=node)
