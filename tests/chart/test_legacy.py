@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.model.names import LABEL_MADE_FOR_LIMITS
+from dra_driver.model.names import (
+    CLASS_DRS,
+    CLASS_LIMIT_PREFIX,
+    CLASS_SHARED,
+    CLASS_WHOLE,
+    LABEL_MADE_FOR_LIMITS,
+)
 from tests.chart.helm import Helm, Values, environment
 
 NAME = "legacy-resources.gcu.enflame.com"
@@ -36,6 +42,26 @@ WITHOUT: dict[str, tuple[Values, tuple[str, ...]]] = {
 @pytest.mark.parametrize(("values", "flags"), WITHOUT.values(), ids=WITHOUT)
 def test_where_limits_stay_limits(helm: Helm, values: Values, flags: tuple[str, ...]) -> None:
     assert policies(helm, values, *flags) == []
+
+
+def test_limits_that_kube_scheduler_serves_are_not_translated(helm: Helm) -> None:
+    values: Values = {"allocator": "scheduler", "schedulerVersion": "1.37.1"}
+    own = helm.render(values)
+    served = helm.render(values | {"legacyResources": {"servedByScheduler": True}})
+    assert {each["spec"].get("extendedResourceName") for each in own.of("DeviceClass")} == {None}
+    names = {
+        each["metadata"]["name"]: each["spec"].get("extendedResourceName")
+        for each in served.of("DeviceClass")
+    }
+    assert names == {CLASS_WHOLE: "enflame.com/gcu", CLASS_SHARED: None, CLASS_DRS: None}
+    policies = [str(each.one("ValidatingAdmissionPolicy", NAME)) for each in (own, served)]
+    for limit, translated in {
+        "enflame.com/gcu": [True, False],
+        "enflame.com/shared-gcu": [True, True],
+        "enflame.com/drs-gcu": [True, True],
+        CLASS_LIMIT_PREFIX + CLASS_SHARED: [True, False],
+    }.items():
+        assert [f'"{limit}"' in each for each in policies] == translated, limit
 
 
 COUNTED: dict[str, tuple[Values, str]] = {

@@ -158,6 +158,7 @@ def test_the_schema_knows_the_shipped_machines() -> None:
         (SCHEDULER | {"mode": "device-plugin"}, (), "kube-scheduler allocates ResourceClaims only"),
         (SCHEDULER | {"sliceForm": "hidden"}, (), "kube-scheduler would find no device"),
         (SCHEDULER | {"schedulingGate": {"policy": True}}, (), "Set schedulingGate.policy=false"),
+        ({"legacyResources": {"servedByScheduler": True}}, (), "or allocator=scheduler"),
         (
             {"extender": {"serverSecret": "theirs"}},
             ("--kube-version=1.30.14",),
@@ -181,6 +182,7 @@ def test_the_schema_knows_the_shipped_machines() -> None:
         "kube-scheduler without claims",
         "kube-scheduler with hidden slices",
         "kube-scheduler with the gate",
+        "limits that nobody would serve",
         "the extender's certificate alone",
         "its client's certificate alone",
     ],

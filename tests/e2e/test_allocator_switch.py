@@ -8,8 +8,10 @@ from controller.cache.claims import writers_of_allocation
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING
 from tests.cluster.versions import DEFAULT_KUBERNETES
+from tests.cluster.workloads import pod, wait_for_pods
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
+from tests.e2e.seen import look
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -27,9 +29,28 @@ def writers(one: OneCard, claim: str) -> list[str]:
     return writers_of_allocation(one.cluster.get("resourceclaim", claim, one.scope))
 
 
+def _run_by_a_limit_that_kube_scheduler_serves(driver: Installation, one: OneCard) -> None:
+    """Its pod keeps the limit, and kube-scheduler makes the claim."""
+    limited = pod("limited", one.namespace)
+    limited["spec"]["containers"][0]["resources"] = {"limits": {"enflame.com/gcu": "1"}}
+    one.cluster.apply(limited)
+    wait_for_pods(one.cluster, one.namespace, "limited")
+    found = one.cluster.get("pod", "limited", one.scope)
+    assert found["spec"]["containers"][0]["resources"]["limits"] == {"enflame.com/gcu": "1"}
+    assert found["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+    seen = look(driver, one.namespace, "limited", "main")
+    assert len(seen.visible) == 1 and seen.nodes == seen.visible
+    one.end("limited")
+
+
 def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: OneCard) -> None:
     one.run("held", Mode.SHARED, 2)
-    with driver.changed(allocator="scheduler", schedulerVersion=DEFAULT_KUBERNETES):
+    values = {
+        "allocator": "scheduler",
+        "schedulerVersion": DEFAULT_KUBERNETES,
+        "legacyResources": {"servedByScheduler": True},
+    }
+    with driver.changed(**values):
         one.wait_until(lambda: one.tainted(TAINT_CHANGING), "the held card tainted")
         one.wait_until(lambda: sum(counted(driver, one).values()) > 1, "counters on free cards")
         assert one.tainted(TAINT_ALLOCATED_BY)
@@ -44,6 +65,7 @@ def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: O
         one.wait_for_words("whole", "FailedScheduling", "cannot allocate all claims")
         one.end("more")
         one.wait_for("whole")
+        _run_by_a_limit_that_kube_scheduler_serves(driver, one)
     one.wait_until(lambda: one.tainted(TAINT_CHANGING), "the card that kube-scheduler gave tainted")
     assert one.tainted(TAINT_ALLOCATED_BY)
     assert counted(driver, one)[one.card]

@@ -194,12 +194,15 @@ as Kubernetes' own: API servers extend exactly these to a year.
 {{- end -}}
 
 {{/*
-The limits that give GCUs, as a CEL list: the vendor's and, with DRA, those that Kubernetes names after a
+The limits that this driver serves, as a CEL list: the vendor's and, with DRA, those that Kubernetes names after a
 DeviceClass.
 */}}
 {{- define "gcu.limits" -}}
-{{- $limits := list "enflame.com/gcu" "enflame.com/shared-gcu" "enflame.com/drs-gcu" -}}
-{{- if include "gcu.dra" . -}}
+{{- $limits := list "enflame.com/shared-gcu" "enflame.com/drs-gcu" -}}
+{{- if not .Values.legacyResources.servedByScheduler -}}
+{{- $limits = prepend $limits "enflame.com/gcu" -}}
+{{- end -}}
+{{- if and (include "gcu.dra" .) (not .Values.legacyResources.servedByScheduler) -}}
 {{- range include "gcu.classes" . | fromJsonArray -}}
 {{- $limits = append $limits (printf "deviceclass.resource.kubernetes.io/%s" .) -}}
 {{- end -}}
