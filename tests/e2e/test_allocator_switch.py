@@ -39,7 +39,8 @@ def _run_by_a_limit_that_kube_scheduler_serves(driver: Installation, one: OneCar
     assert found["spec"]["containers"][0]["resources"]["limits"] == {"enflame.com/gcu": "1"}
     assert found["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
     seen = look(driver, one.namespace, "limited", "main")
-    assert len(seen.visible) == 1 and seen.nodes == seen.visible
+    assert len(seen.visible) == 1
+    assert seen.nodes == seen.visible
     one.end("limited")
 
 
