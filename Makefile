@@ -61,6 +61,12 @@ test-matrix: ## what users do, on each version of Kubernetes [VERSIONS=1.35.4,1.
 	@$(PY) -m tests.cluster build --all
 	@GCU_DRA_MATRIX=$(or $(VERSIONS),all) $(PY) -m pytest --verbose tests/e2e/test_versions.py
 
+.PHONY: test-upgrade
+test-upgrade: ## Kubernetes 1.34 becomes 1.37 under pods that hold GCUs [VERSIONS=1.35.4,1.36.3] (root; five minutes)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build --all
+	@GCU_DRA_UPGRADE=$(or $(VERSIONS),all) $(PY) -m pytest --verbose tests/e2e/test_upgrade_with_claims.py
+
 .PHONY: test-all
 test-all: test ## that, and the tests on real clusters with the newest Kubernetes, too: an hour (root)
 	@$(MAKE) --no-print-directory test-cluster K8S=1.37.1

@@ -44,6 +44,12 @@ def is_releasable(claim: Object) -> bool:
     )
 
 
+def is_unreservable(claim: Object) -> bool:
+    """Releasable, and allocated before Kubernetes 1.36, whose kube-scheduler can reserve it for no
+    pod: see `pods.failed_reservation`."""
+    return is_releasable(claim) and "allocationTimestamp" not in (allocation(claim) or {})
+
+
 def is_orphan(claim: Object, users: Sequence[Object]) -> bool:
     """Whether nobody will ever use our allocation: its pod vanished before it was scheduled. The
     garbage collector deletes claims that were made for one pod."""

@@ -112,12 +112,21 @@ def is_unschedulable(pod: Pod) -> bool:
 def verdict(pod: Pod) -> str | None:
     """kube-scheduler's message that it found no node, such as ``0/3 nodes are available: …``; None
     where the pod has none."""
+    return _not_scheduled(pod, "Unschedulable")
+
+
+def failed_reservation(pod: Pod) -> str:
+    """kube-scheduler's message that the API server refused its reservation of a claim that was
+    allocated before Kubernetes 1.36: it adds ``allocationTimestamp``, which older servers dropped,
+    and an allocation never changes (seen on 1.36.3). Empty where the pod has none."""
+    message = _not_scheduled(pod, "SchedulerError") or ""
+    return message if "AllocationTimestamp" in message and "is immutable" in message else ""
+
+
+def _not_scheduled(pod: Pod, reason: str) -> str | None:
+    """The message of the pod's condition PodScheduled if it is false for that reason."""
     for each in (pod.get("status") or {}).get("conditions") or ():
-        if (each["type"], each["status"], each.get("reason")) == (
-            "PodScheduled",
-            "False",
-            "Unschedulable",
-        ):
+        if (each["type"], each["status"], each.get("reason")) == ("PodScheduled", "False", reason):
             return str(each.get("message", ""))
     return None
 

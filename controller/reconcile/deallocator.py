@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.cache import pods
-from controller.cache.claims import allocated_node, is_orphan, is_releasable, is_stranded
+from controller.cache.claims import (
+    allocated_node,
+    is_orphan,
+    is_releasable,
+    is_stranded,
+    is_unreservable,
+)
 from controller.cache.keys import Key, uid_of
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, ReleaseAllocation
@@ -16,6 +22,7 @@ _FACTOR_FOR_OLD_VERDICT = 4
 # every thirty seconds (pod-max-in-unschedulable-pods-duration, flushUnschedulablePodsLeftover;
 # 1.36.3).
 _TRIED_AGAIN_AFTER = 330.0
+_ALLOCATED_BY_OLD_SERVER = "it was allocated before Kubernetes 1.36, and cannot be reserved"
 
 
 class Deallocator:
@@ -32,6 +39,9 @@ class Deallocator:
         if pods.node_name(pod):
             context.backoff.forget_pod(uid_of(pod))
             self._release_stranded(pod, claims)
+            return
+        old = filter(is_unreservable, claims) if pods.failed_reservation(pod) else ()
+        if self.release_all(pod, old, _ALLOCATED_BY_OLD_SERVER):
             return
         now, verdict = context.clock(), pods.verdict(pod)
         if not self._reclaimable(pod, claims):

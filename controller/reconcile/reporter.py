@@ -181,6 +181,7 @@ def _name(obj: Object) -> str:
 
 USAGE_DIFFERS: Final = "GcuUsageDiffers"
 LIMIT_NOT_SERVED: Final = "GcuLimitNotServed"
+CLAIM_TOO_OLD: Final = "GcuClaimTooOld"
 
 
 def warnings_about(
@@ -192,6 +193,8 @@ def warnings_about(
         yield USAGE_DIFFERS, note
     if note := _limit_not_served(pod, cache.state()):
         yield LIMIT_NOT_SERVED, note
+    if note := _claim_too_old(pod, ours):
+        yield CLAIM_TOO_OLD, note
 
 
 def allocated_by_other(claim: Object) -> str | None:
@@ -245,5 +248,18 @@ def _limit_not_served(pod: Object, state: State) -> str | None:
                 f"{DRIVER} are allocated to ResourceClaims alone. Use a ResourceClaim of the "
                 f"DeviceClass {device_class}, or turn on legacyResources of the chart in this "
                 "namespace, and create the pod again"
+            )
+    return None
+
+
+def _claim_too_old(pod: Object, ours: Mapping[str, Object]) -> str | None:
+    """A claim that nobody has reserved is released and allocated anew."""
+    message = pods.failed_reservation(pod)
+    for claim in ours.values():
+        if reserved_for(claim) and f"claim {_name(claim)}:" in message:
+            return (
+                f"claim {_name(claim)} was allocated before Kubernetes 1.36, and kube-scheduler "
+                "cannot reserve it for one more pod. The pod starts when the pods that use the "
+                "claim have ended; or give the pod a claim of its own"
             )
     return None

@@ -94,10 +94,23 @@ class Cluster:
 
         Returns when its nodes are ready; this object is of no use any more. Raises ClusterError.
         """
-        programs = build_all(kubernetes, report)
         for node in self.nodes:
             node.stop_kubelet()
             node.stop_proxy()
+        cluster = self.with_control_plane(kubernetes, report)
+        for node in cluster.nodes:
+            cluster.upgrade_node(node)
+        cluster.wait_ready()
+        report(f"{self.name}: all nodes are ready again")
+        return cluster
+
+    def with_control_plane(self, kubernetes: str, report: Report = silent) -> Cluster:
+        """The same cluster with a control plane of another version; its nodes go on as they are.
+
+        Returns when the control plane is ready; this object is of no use any more. Raises
+        ClusterError.
+        """
+        programs = build_all(kubernetes, report)
         self.control_plane.stop()
         found = state.load(self.name)
         if found is None:
@@ -108,16 +121,18 @@ class Cluster:
         found.save()
         cluster = Cluster(found, programs)
         cluster._start_keeper()
-        authority = Authority(self.directory / "pki")
-        cluster.control_plane.start(authority)
+        cluster.control_plane.start(Authority(self.directory / "pki"))
         report(f"{self.name}: control plane {kubernetes} is ready")
-        for node in cluster.nodes:
-            node.write_files(authority, cluster.control_plane)
-            node.start_kubelet()
-            node.start_proxy()
-        cluster.wait_ready()
-        report(f"{self.name}: all nodes are ready again")
         return cluster
+
+    def upgrade_node(self, node: Node) -> None:
+        """Give a node of this cluster the kubelet and the proxy of the cluster's version. Its pods
+        run on; it is not waited for."""
+        node.stop_kubelet()
+        node.stop_proxy()
+        node.write_files(Authority(self.directory / "pki"), self.control_plane)
+        node.start_kubelet()
+        node.start_proxy()
 
     def down(self) -> None:
         """Remove everything of the cluster; nothing happens when it is gone already."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dra_driver.config.device_config import amount_entry
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CLASS_DRS, CLASS_SHARED, CLASS_WHOLE, DRIVER
 from tests.cluster.workloads import pod
@@ -11,7 +13,6 @@ from tests.cluster.workloads import pod
 Object = dict[str, Any]
 
 _CLASSES = {Mode.WHOLE: CLASS_WHOLE, Mode.SHARED: CLASS_SHARED, Mode.DRS: CLASS_DRS}
-_CAPACITIES = {Mode.SHARED: "slices", Mode.DRS: "size"}
 
 
 def claim(name: str, namespace: str, *, count: int = 1, **devices: Any) -> Object:
@@ -34,10 +35,22 @@ def claim_in(
     exactly = made["spec"]["devices"]["requests"][0]["exactly"]
     exactly["deviceClassName"] = _CLASSES[mode]
     if amount is not None:
-        exactly["capacity"] = {"requests": {_CAPACITIES[mode]: str(amount)}}
+        exactly["capacity"] = {"requests": {CAPACITY_OF_MODE[mode]: str(amount)}}
     if card:
         expression = f"device.attributes['{DRIVER}'].card == '{card}'"
         exactly["selectors"] = [{"cel": {"expression": expression}}]
+    return made
+
+
+def portable_claim_in(
+    mode: Mode, name: str, namespace: str, amount: int | None = None, *, card: str = ""
+) -> Object:
+    """The same with the amount in the driver's configuration, which every API server keeps. The API
+    servers of the test clusters reach no Services, and so not the webhook that would move it."""
+    made = claim_in(mode, name, namespace, card=card)
+    if amount is not None:
+        entry = amount_entry(["gcu"], {CAPACITY_OF_MODE[mode]: amount})
+        made["spec"]["devices"]["config"] = [entry]
     return made
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.config.device_config import amount_entry
-from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from tests.cluster.cluster import Cluster
@@ -21,7 +19,7 @@ from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_without_taints
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import RELEASE, Installation
-from tests.e2e.manifests import claim, claim_in, pod_with
+from tests.e2e.manifests import claim, pod_with, portable_claim_in
 from tests.e2e.one_card import OneCard
 
 pytestmark = pytest.mark.cluster
@@ -45,14 +43,10 @@ def hidden(cluster_report: Callable[[str], None], driver_image: Path) -> Iterato
 
 
 class PortableCard(OneCard):
-    """Amounts are in the claims' configuration: the API server of the test cluster does not reach
-    Services, and so no webhook."""
+    """Amounts are in the claims' configuration."""
 
     def apply(self, name: str, mode: Mode, amount: int | None = None) -> None:
-        wanted = claim_in(mode, name, self.namespace, card=self.card)
-        if amount is not None:
-            amounts = {CAPACITY_OF_MODE[mode]: amount}
-            wanted["spec"]["devices"]["config"] = [amount_entry(["gcu"], amounts)]
+        wanted = portable_claim_in(mode, name, self.namespace, amount, card=self.card)
         selector = {"kubernetes.io/hostname": self.node.name}
         self.cluster.apply(wanted, pod_with(name, self.namespace, nodeSelector=selector))
 

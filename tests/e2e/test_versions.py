@@ -13,8 +13,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from dra_driver.config.device_config import amount_entry
-from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claims.claim import results
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.devices.plugin_device import RESOURCES
@@ -29,7 +27,7 @@ from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import SHARED, assert_has, claimed, limits_of
 from tests.e2e.installation import Installation
-from tests.e2e.manifests import claim_in, pod_with
+from tests.e2e.manifests import claim_in, pod_with, portable_claim_in
 from tests.e2e.seen import assert_sees_what_was_granted
 from tests.e2e.without_dra import OldInstallation, asking
 
@@ -63,15 +61,10 @@ class ByClaims:
 
     def __init__(self, driver: Installation) -> None:
         self.driver = driver
-        self._is_portable = driver.cluster.release.drops_taints
+        self._claim_in = portable_claim_in if driver.cluster.release.drops_taints else claim_in
 
     def make(self, name: str, mode: Mode, amount: int | None) -> list[Object]:
-        """Where API servers drop amounts they are in the configuration: the API server of the test
-        cluster reaches no Services, and so no webhook."""
-        wanted = claim_in(mode, name, _NAMESPACE, None if self._is_portable else amount)
-        if self._is_portable and amount is not None:
-            entry = amount_entry(["gcu"], {CAPACITY_OF_MODE[mode]: amount})
-            wanted["spec"]["devices"]["config"] = [entry]
+        wanted = self._claim_in(mode, name, _NAMESPACE, amount)
         return [wanted, pod_with(name, _NAMESPACE, nodeSelector=_second_node(self.driver))]
 
     def cards(self, pod: Object) -> list[str]:

@@ -322,3 +322,44 @@ def _two_nodes_of_two() -> list[Object]:
         for node in ("a", "b")
         for slice_ in pool(node, [device("whole", 0), device("whole", 1)])
     ]
+
+
+def refused_reservation(found: Object, claim_name: str) -> Object:
+    """The pod with what kube-scheduler 1.36.3 says where a claim has no allocationTimestamp."""
+    message = (
+        'running PreBind plugin "DynamicResources": add reservation to claim default/'
+        f'{claim_name}: ResourceClaim.resource.k8s.io "{claim_name}" is invalid: '
+        'status.allocation: Invalid value: {"Devices":{},"AllocationTimestamp":'
+        '"2026-11-25T15:21:58Z"}: field is immutable'
+    )
+    error = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
+    return found | {"status": {"conditions": [error | {"message": message}]}}
+
+
+def allocated_by_old_server(world: World) -> Object:
+    found = copy.deepcopy(world.claim("c"))
+    del found["status"]["allocation"]["allocationTimestamp"]
+    return found
+
+
+def test_an_allocation_of_an_old_server_is_made_anew_if_nobody_has_it() -> None:
+    world = granted()
+    world.put(RESOURCE_CLAIMS, allocated_by_old_server(world))
+    assert world.run_until_idle() == []
+    world.put(PODS, refused_reservation(pod("p", "c"), "c"))
+    assert world.run_until_idle() == ["c status"]
+    assert allocation(world.claim("c")) is None
+    world.after(QUIET)
+    assert (allocation(world.claim("c")) or {})["allocationTimestamp"]
+    assert world.after(PATIENCE * 10) == []
+
+
+def test_an_allocation_of_an_old_server_that_others_have_stays_and_an_event_says_so() -> None:
+    world = granted()
+    world.put(RESOURCE_CLAIMS, reserved(allocated_by_old_server(world), "q"))
+    world.put(PODS, pod("q", "c", nodeName="a"))
+    world.put(PODS, refused_reservation(pod("p", "c"), "c"))
+    assert world.run_until_idle() == []
+    assert allocation(world.claim("c")) is not None
+    [note] = [each for each in world.recorder.notes if each.startswith("Pod p: ")]
+    assert "claim default/c was allocated before Kubernetes 1.36" in note
