@@ -44,7 +44,8 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     settings = load(
         ControllerSettings, argv, environ, prog="gcu-dra-controller", description=_DESCRIPTION
     )
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
+    logger.info("gcu-dra-controller %s", VERSION)
     api = connect(
         settings.kubeconfig,
         effects=Effects(),

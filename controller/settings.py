@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from controller.leaderelection.leader import LONGEST
 from dra_driver.config.loader import Settings
 from dra_driver.model.claims.packing import Packing
+from dra_driver.telemetry.logs import LogFormat
 
 
 class ControllerSettings(Settings):
@@ -90,6 +91,9 @@ class ControllerSettings(Settings):
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least level that is logged."
+    )
+    log_format: LogFormat = Field(
+        "text", description="Lines for people, or JSON with the keys of Kubernetes."
     )
     http_port: int = Field(
         8080,

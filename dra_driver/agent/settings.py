@@ -12,6 +12,7 @@ from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.config.loader import Settings
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
+from dra_driver.telemetry.logs import LogFormat
 
 
 def _absolute(path: Path) -> Path:
@@ -151,6 +152,9 @@ class AgentSettings(Settings):
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the least severe lines to log"
+    )
+    log_format: LogFormat = Field(
+        default="text", description="lines for people, or JSON with the keys of Kubernetes"
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Logs as text, one line an event, with an id that joins all lines of one call.
+"""Logs as text or JSON, one line an event, with an id that joins all lines of one call.
 
 ``2026-01-01T12:00:00.123Z INFO node.preparer [prepare-4f2a-7] claim default/one prepared``
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import os
 import re
@@ -14,7 +15,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from typing import Any, Final, Literal
+
+LogFormat = Literal["text", "json"]
 
 call_id: ContextVar[str] = ContextVar("call_id", default="-")
 
@@ -40,10 +43,10 @@ def new_call(name: str) -> Iterator[str]:
         call_id.reset(token)
 
 
-def configure(level: str) -> None:
+def configure(level: str, log_format: LogFormat = "text") -> None:
     """Send the root logger's lines to standard error in the project's form."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter())
+    handler.setFormatter(JsonFormatter() if log_format == "json" else LineFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -66,10 +69,38 @@ class LineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(where)s [%(call)s] %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        record.where = record.name.removeprefix("dra_driver.")
+        record.where = _where(record)
         record.call = call_id.get()
         text = _CONTROL.sub(_as_number, super().format(record))
         return _NEW_LINE.join(text.splitlines())
+
+
+class JsonFormatter(logging.Formatter):
+    """An object on one line, with the keys of Kubernetes' own components (component-base, package
+    logs/json): ``ts`` in milliseconds since 1970, ``caller``, ``msg``, ``logger``, ``v`` (0, or 4
+    for debug lines) where it is no error, ``err`` with the trace; and ``level`` and ``call``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        found: dict[str, Any] = {
+            "ts": round(record.created * 1000, 3),
+            "level": record.levelname.lower(),
+            "caller": f"{record.filename}:{record.lineno}",
+            "logger": _where(record),
+            "msg": record.getMessage(),
+            "call": call_id.get(),
+        }
+        if record.levelno < logging.ERROR:
+            found["v"] = _DEBUG_VERBOSITY if record.levelno < logging.INFO else 0
+        if record.exc_info:
+            found["err"] = self.formatException(record.exc_info)
+        return json.dumps(found)
+
+
+_DEBUG_VERBOSITY: Final = 4
+
+
+def _where(record: logging.LogRecord) -> str:
+    return record.name.removeprefix("dra_driver.")
 
 
 def _as_number(found: re.Match[str]) -> str:

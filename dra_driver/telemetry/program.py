@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
@@ -44,11 +45,13 @@ class Deadline:
 
 def run_program(run: Run, *, linger: float = LINGER) -> None:
     """Call `run` with the arguments, the environment and an event that SIGTERM or SIGINT sets.
+    SIGUSR1 prints where each thread is to standard error.
 
     After a GcuError the program logs it and exits with 1. The process ends within `linger` seconds
     after `run`, even if threads still run.
     """
     logs.configure("info")
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

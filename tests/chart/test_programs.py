@@ -98,6 +98,7 @@ def test_the_values_are_the_programs_defaults(helm: Helm, program: str) -> None:
     ("program", "values", "setting", "value"),
     [
         ("agent", {"logLevel": "debug"}, "log_level", "debug"),
+        ("agent", {"logFormat": "json"}, "log_format", "json"),
         ("agent", {"injection": "runtime"}, "injection", "runtime"),
         ("agent", SCHEDULER, "allocator", "scheduler"),
         ("controller", SCHEDULER, "allocator", "scheduler"),
@@ -109,6 +110,7 @@ def test_the_values_are_the_programs_defaults(helm: Helm, program: str) -> None:
         ("agent", {"agent": {"errorLimit": 1000000}}, "error_limit", 1000000),
         ("agent", {"agent": {"evictOn": ["lost", "rma"]}}, "evict_on", "lost,rma"),
         ("controller", {"logLevel": "debug"}, "log_level", "debug"),
+        ("controller", {"logFormat": "json"}, "log_format", "json"),
         ("controller", {"controller": {"advanced": {"leaseDuration": 20}}}, "lease_duration", 20.0),
         (
             "controller",

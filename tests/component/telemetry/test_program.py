@@ -45,6 +45,27 @@ def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
     assert "stopped" in log
 
 
+def test_a_signal_prints_where_each_thread_is_and_ends_nothing() -> None:
+    process = started("""
+        def waits_for_ever():
+            threading.Event().wait()
+        def run(argv, environ, stop):
+            threading.Thread(target=waits_for_ever, daemon=True).start()
+            print("up", flush=True)
+            stop.wait()
+        run_program(run)
+    """)
+    assert process.stderr is not None
+    process.send_signal(signal.SIGUSR1)
+    printed = [process.stderr.readline()]
+    while "in run_program" not in printed[-1]:
+        printed.append(process.stderr.readline())
+    assert any("in waits_for_ever" in line for line in printed)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("end", "code"), [("return", 0), ("raise GcuError('no', remedy='go')", 1)], ids=["well", "ill"]
 )

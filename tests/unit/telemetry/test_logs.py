@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import io
+import json
 import logging
 import re
 import threading
@@ -189,3 +190,24 @@ def test_a_thread_that_works_for_a_call_can_keep_its_id() -> None:
             thread.start()
             thread.join(timeout=60)
     assert seen == ["-", call]
+
+
+def test_json_has_the_keys_of_kubernetes_and_is_one_line() -> None:
+    stream = io.StringIO()
+    with redirect_stderr(stream):
+        logs.configure("debug", "json")
+    logger = logging.getLogger("dra_driver.node.preparer")
+    with logs.new_call("prepare") as call:
+        logger.debug("claim %s\nprepared", "default/one")
+    try:
+        raise ValueError("bad")
+    except ValueError:
+        logger.exception("it failed")
+    debug, error = map(json.loads, stream.getvalue().splitlines())
+    assert debug.keys() == {"ts", "level", "caller", "logger", "msg", "call", "v"}
+    assert debug["ts"] == pytest.approx(time.time() * 1000, abs=60_000)
+    assert (debug["v"], debug["logger"], debug["call"]) == (4, "node.preparer", call)
+    assert debug["msg"] == "claim default/one\nprepared"
+    assert debug["caller"].startswith("test_logs.py:")
+    assert error.keys() == {"ts", "level", "caller", "logger", "msg", "call", "err"}
+    assert error["err"].endswith("ValueError: bad")
