@@ -25,7 +25,8 @@ RUN --mount=type=bind,source=wheels,target=/wheels \
         --requirement /opt/gcu-dra-driver/driver.txt \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash \
         /opt/gcu-dra-driver/lib/python3*/site-packages/controller \
-        /opt/gcu-dra-driver/lib/python3*/site-packages/dra_driver
+        /opt/gcu-dra-driver/lib/python3*/site-packages/dra_driver \
+        /opt/gcu-dra-driver/lib/python3*/site-packages/kubectl_gcu
 
 ARG VERSION
 LABEL org.opencontainers.image.title="gcu-dra-driver" \

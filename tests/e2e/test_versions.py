@@ -6,7 +6,10 @@ default it is the newest one alone, as other tests use 1.36.3, 1.34.4 and 1.30.1
 
 from __future__ import annotations
 
+import io
+import json
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +20,7 @@ from dra_driver.model.claims.claim import results
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
+from kubectl_gcu.main import run
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -166,6 +170,7 @@ def passage(
 
 def test_what_users_do(passage: Passage) -> None:
     slices_are_packed_and_modes_exclude_each_other(passage)
+    kubectl_gcu_shows_who_holds_which_card(passage)
     agents_and_controllers_are_killed_under_running_pods(passage)
     two_pods_share_a_claim(passage)
     the_vendors_limits_become_a_claim(passage)
@@ -184,6 +189,38 @@ def slices_are_packed_and_modes_exclude_each_other(passage: Passage) -> None:
     passage.end("whole-1")
     freed = {card for [card] in others[:2]}
     assert {*passage.wait_for("instance"), *passage.wait_for("third")} == freed
+
+
+def kubectl_gcu_shows_who_holds_which_card(passage: Passage) -> None:
+    """With an administrator's kubeconfig, and in the controller's pod with its rights."""
+    names = ("first", "second", "third", "instance", "whole-2")
+    has = {name: passage.wait_for(name) for name in names}
+    found = inspected(passage.cluster)
+    assert holders(found) == has
+    assert found["missing"] == []
+    deployment = ("deployment/gcu-dra-driver-controller", "--", "kubectl-gcu", "inspect")
+    assert json.loads(passage.cluster.kubectl("exec", _SYSTEM, *deployment, "-o=json")) == found
+    print(passage.cluster.kubectl("exec", _SYSTEM, *deployment))
+
+
+def inspected(cluster: Cluster) -> Object:
+    """What `kubectl gcu inspect` shows to an administrator."""
+    out, errors = io.StringIO(), io.StringIO()
+    code = run(["inspect", f"--kubeconfig={cluster.kubeconfig}", "-o=json"], {}, out, errors)
+    assert (code, errors.getvalue()) == (0, "")
+    found: Object = json.loads(out.getvalue())
+    return found
+
+
+def holders(found: Object) -> dict[str, list[str]]:
+    """The cards of each pod of the passage."""
+    cards: defaultdict[str, list[str]] = defaultdict(list)
+    for card in (card for node in found["nodes"] for card in node["cards"]):
+        for holder in card["holders"]:
+            for pod in holder["pods"]:
+                assert (pod["namespace"], len(pod["containers"])) == (_NAMESPACE, 1)
+                cards[pod["name"]].append(card["address"])
+    return dict(cards)
 
 
 def agents_and_controllers_are_killed_under_running_pods(passage: Passage) -> None:

@@ -26,7 +26,7 @@ READ_BY_PEOPLE: Final = [
 ]
 SOURCES: Final = sorted(
     path
-    for folder in ("dra_driver", "controller", "tests", "bench", "scripts")
+    for folder in ("dra_driver", "controller", "kubectl_gcu", "tests", "bench", "scripts")
     for path in (CHECKOUT / folder).rglob("*.py")
 )
 

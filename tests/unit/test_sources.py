@@ -89,7 +89,7 @@ def test_no_source_starts_a_shell_or_runs_data() -> None:
 
 def test_the_programs_are_looked_at() -> None:
     names = {path.relative_to(CHECKOUT).parts[0] for path in SOURCES}
-    assert {"dra_driver", "controller"} <= names
+    assert {"dra_driver", "controller", "kubectl_gcu"} <= names
     assert CHECKOUT / STARTER in SOURCES
 
 

@@ -12,7 +12,7 @@ from ssl import CERT_NONE
 
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import should_bypass_proxies
-from kubernetes.config import ConfigException, load_kube_config
+from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
 
 from dra_driver.kube.http.cluster_config import ClusterConfig, trusting
 from dra_driver.model.errors import InvalidValue
@@ -29,6 +29,16 @@ def by_kubeconfig(path: Path) -> ClusterConfig:
             f"no API server can be reached through {path}: {error}",
             remedy="run in a pod with a service account, or name a kubeconfig",
         ) from error
+
+
+def current_namespace(path: Path) -> str:
+    """The namespace of the file's current context, ``default`` where it has none. Raises
+    InvalidValue if the file cannot be used."""
+    try:
+        _, current = list_kube_config_contexts(str(path))
+    except (ConfigException, OSError) as error:
+        raise InvalidValue(f"{path} cannot be read: {error}") from error
+    return str((current.get("context") or {}).get("namespace") or "default")
 
 
 def _cluster_config(found: Configuration) -> ClusterConfig:

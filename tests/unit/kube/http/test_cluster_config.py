@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kube.http.cluster_config import TokenFile, in_pod
-from dra_driver.kube.http.kubeconfig import by_kubeconfig
+from dra_driver.kube.http.kubeconfig import by_kubeconfig, current_namespace
 from dra_driver.model.errors import InvalidValue
 from tests.cluster.pki import Authority, Identity
 
@@ -143,3 +143,14 @@ def test_a_kubeconfig_without_a_context_is_told(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(InvalidValue, match="no API server can be reached through"):
         by_kubeconfig(path)
+
+
+def test_the_namespace_of_the_current_context(account: Path) -> None:
+    path = kubeconfig(account, {}, {"token": "secret"})
+    assert current_namespace(path) == "default"
+    written = json.loads(path.read_text())
+    written["contexts"][0]["context"]["namespace"] = "team"
+    path.write_text(json.dumps(written))
+    assert current_namespace(path) == "team"
+    with pytest.raises(InvalidValue, match="cannot be read"):
+        current_namespace(account / "nowhere")

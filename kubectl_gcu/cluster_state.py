@@ -1,0 +1,81 @@
+"""What the user may read of the cluster, and in words what not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Forbidden, NotFound
+from dra_driver.kube.preflight import OLDEST
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import DRIVER
+
+_UNSEEN = {
+    RESOURCE_SLICES: "cards of nodes that serve claims are not shown",
+    NODES: "cards of nodes that serve limits are not shown",
+    RESOURCE_CLAIMS: "cards may be fuller than they look, and holders are missing",
+    PODS: "pods and containers of holders are missing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """Objects as the API server has them. `missing` has a sentence for each right that the user
+    lacks, with what is therefore not seen."""
+
+    slices: tuple[Object, ...] = ()
+    claims: tuple[Object, ...] = ()
+    nodes: tuple[Object, ...] = ()
+    pods: tuple[Object, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def read_cluster(api: Api, namespace: str) -> ClusterState:
+    """Read what there is; where the user may not read a kind in all namespaces, that of
+    `namespace`. Raises KubeError where the server does not answer."""
+    reader = _Reader(api, namespace)
+    version = api.server_version()
+    # Asked for a kind that it does not know, a server first says who may not read it.
+    has_dra = (version.major, version.minor) >= OLDEST
+    of_driver = f"spec.driver={DRIVER}"
+    return ClusterState(
+        slices=reader.read(RESOURCE_SLICES, field_selector=of_driver) if has_dra else (),
+        claims=reader.read(RESOURCE_CLAIMS) if has_dra else (),
+        nodes=reader.read(NODES),
+        pods=reader.read(PODS),
+        missing=tuple(reader.missing),
+    )
+
+
+class _Reader:
+    def __init__(self, api: Api, namespace: str) -> None:
+        self._api = api
+        self._namespace = namespace
+        self.missing: list[str] = []
+
+    def read(self, resource: Resource, *, field_selector: str = "") -> tuple[Object, ...]:
+        try:
+            return self._list(resource, field_selector=field_selector)
+        except NotFound:  # DRA can be switched off
+            return ()
+        except Forbidden:
+            pass
+        where = " in all namespaces" if resource.namespaced else ""
+        self.missing.append(f"you may not list {resource.plural}{where}: {_UNSEEN[resource]}")
+        if not resource.namespaced:
+            return ()
+        try:
+            return self._list(resource, namespace=self._namespace)
+        except Forbidden:
+            self.missing[-1] = (
+                f"you may not list {resource.plural}, not even in the namespace "
+                f"{self._namespace}: {_UNSEEN[resource]}"
+            )
+            return ()
+
+    def _list(
+        self, resource: Resource, *, namespace: str = "", field_selector: str = ""
+    ) -> tuple[Object, ...]:
+        found = self._api.list(resource, namespace=namespace, field_selector=field_selector)
+        return tuple(found.items)

@@ -1,0 +1,129 @@
+"""What `kubectl gcu` shows: nodes, their cards, and who holds how much of a card."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dra_driver.model.mode import Mode
+from dra_driver.model.pci import PciAddress
+
+
+class ServedBy(StrEnum):
+    """How pods ask for the GCUs of a node."""
+
+    CLAIMS = "claims"
+    LIMITS = "limits"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingPod:
+    """A pod that uses what is held, with the names of those containers that do. Without a name
+    where the user may not read the pod, and only its UID is published."""
+
+    namespace: str
+    name: str
+    uid: str
+    containers: tuple[str, ...] = ()
+    phase: str = ""
+    created: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.name else f"pod of UID {self.uid}"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What one claim, or one pod with limits, has of a card: `amount` slices, an instance of that
+    size and `profile`, or 1 for the whole card.
+
+    `claim` is ``namespace/name``, and empty for limits. `admin` claims hold nothing: they look at a
+    card beside whoever holds it. `profile` is empty until the instance exists.
+    """
+
+    mode: Mode
+    amount: int
+    claim: str
+    pods: tuple[HoldingPod, ...]
+    profile: str = ""
+    admin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CardView:
+    """A card. `slices` and `size` are what it has in shared mode and in DRS mode, 0 where it is not
+    offered so. Index, minor and memory are None where nobody publishes them: ResourceSlices have
+    no index and no minor, so these are known of a card with a prepared claim alone. `problems` are
+    reasons why nothing new is placed on it. `mode` is None while the card is free; it may outlive
+    the last holder, until the instance is destroyed."""
+
+    address: PciAddress
+    index: int | None = None
+    minor: int | None = None
+    model: str = ""
+    uuid: str = ""
+    memory_mib: int | None = None
+    slices: int = 0
+    size: int = 0
+    problems: tuple[str, ...] = ()
+    mode: Mode | None = None
+    holders: tuple[Holder, ...] = ()
+
+    @property
+    def used(self) -> int:
+        """In slices, in sizes, or in cards, by the mode."""
+        return sum(each.amount for each in self.holders if not each.admin)
+
+    @property
+    def total(self) -> int:
+        """The most that `used` can be; 0 while the card is free."""
+        amounts = {Mode.WHOLE: 1, Mode.SHARED: self.slices, Mode.DRS: self.size, None: 0}
+        return amounts[self.mode]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node with GCUs; its cards in the order of their addresses."""
+
+    name: str
+    served_by: ServedBy
+    cards: tuple[CardView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Of some cards: how many there are, have problems, are free without problems, or are in each
+    mode; and how much of those in shared mode and in DRS mode is used, and usable."""
+
+    cards: int
+    problems: int
+    free: int
+    whole: int
+    shared: int
+    drs: int
+    slices: tuple[int, int]
+    sizes: tuple[int, int]
+
+    @classmethod
+    def of(cls, cards: Iterable[CardView]) -> Totals:
+        cards = tuple(cards)
+        modes = Counter(card.mode for card in cards)
+        used = {
+            mode: (
+                sum(card.used for card in cards if card.mode is mode),
+                sum(card.total for card in cards if card.mode is mode),
+            )
+            for mode in Mode
+        }
+        return cls(
+            cards=len(cards),
+            problems=sum(bool(card.problems) for card in cards),
+            free=sum(card.mode is None and not card.problems for card in cards),
+            whole=modes[Mode.WHOLE],
+            shared=modes[Mode.SHARED],
+            drs=modes[Mode.DRS],
+            slices=used[Mode.SHARED],
+            sizes=used[Mode.DRS],
+        )

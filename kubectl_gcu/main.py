@@ -1,0 +1,121 @@
+"""``kubectl gcu``: the command line.
+
+Exit codes: 0, all is shown; 1, the cluster cannot be read, or has no such node; 2, wrong usage;
+3, something is not shown, because the user lacks a right or an annotation cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final, TextIO
+
+from dra_driver.kube.client import connect
+from dra_driver.kube.http.kubeconfig import current_namespace
+from dra_driver.model.effects import Effects
+from dra_driver.model.errors import GcuError
+from dra_driver.version import VERSION
+from kubectl_gcu import output
+from kubectl_gcu.by_claims import nodes_by_claims
+from kubectl_gcu.by_limits import nodes_by_limits
+from kubectl_gcu.cluster_state import ClusterState, read_cluster
+from kubectl_gcu.inventory import NodeView
+
+FAILED, PARTIAL = 1, 3
+_NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_FORMATS: Final = ("table", "wide", "json", "yaml", "gcushare")
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:], os.environ, sys.stdout, sys.stderr))
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str], out: TextIO, errors: TextIO) -> int:
+    """Run one command; returns the exit code. argparse exits by itself with 2."""
+    options = _parser().parse_args(arguments)
+    try:
+        kubeconfig = options.kubeconfig or _kubeconfig(environ)
+        client = connect(kubeconfig, effects=Effects(), user_agent=f"kubectl-gcu/{VERSION}")
+        with closing(client):
+            state = read_cluster(client, options.namespace or _namespace(kubeconfig))
+    except GcuError as error:
+        print(f"error: {error}", file=errors)
+        return FAILED
+    nodes, missing = inventory(state)
+    if options.node:
+        nodes = [each for each in nodes if each.name == options.node]
+    for sentence in missing:
+        print(f"warning: {sentence}", file=errors)
+    if not nodes and not missing:
+        where = f"the node {options.node} has" if options.node else "no node has"
+        print(f"error: {where} {'no ' if options.node else ''}GCUs of this driver", file=errors)
+        return FAILED
+    out.write(_render(options.output, nodes, missing, colour=out.isatty()))
+    return PARTIAL if missing else 0
+
+
+def inventory(state: ClusterState) -> tuple[list[NodeView], list[str]]:
+    """All nodes with GCUs, and a sentence for each thing that is not shown."""
+    by_limits, unreadable = nodes_by_limits(state)
+    nodes = sorted([*nodes_by_claims(state), *by_limits], key=lambda each: each.name)
+    return nodes, [*state.missing, *unreadable]
+
+
+def _render(chosen: str, nodes: Sequence[NodeView], missing: Sequence[str], *, colour: bool) -> str:
+    match chosen:
+        case "json":
+            return output.as_json(nodes, missing)
+        case "yaml":
+            return output.as_yaml(nodes, missing)
+        case "gcushare":
+            return output.as_gcushare(nodes)
+        case _:
+            return output.table(nodes, wide=chosen == "wide", colour=colour)
+
+
+def _kubeconfig(environ: Mapping[str, str]) -> Path | None:
+    """As kubectl finds it; None in a pod, where the service account is used."""
+    if environ.get("KUBECONFIG"):
+        return Path(environ["KUBECONFIG"].split(os.pathsep)[0])
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        return None
+    return Path(environ.get("HOME", "/")) / ".kube" / "config"
+
+
+def _namespace(kubeconfig: Path | None) -> str:
+    """That of the kubeconfig's current context; in a pod that of its service account."""
+    if kubeconfig is None:
+        return _NAMESPACE_OF_POD.read_text(encoding="utf-8")
+    return current_namespace(kubeconfig)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kubectl gcu", description="Shows the GCUs of a cluster. It writes nothing."
+    )
+    parser.add_argument("--version", action="version", version=f"kubectl-gcu {VERSION}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    inspect = commands.add_parser(
+        "inspect",
+        help="every card: its mode, its health, and who holds it",
+        description="Shows every card: its mode, its health, and which claim, pod and container "
+        "holds it. Exit codes: 0, all is shown; 1, nothing can be; 2, wrong usage; 3, a part.",
+    )
+    inspect.add_argument("node", nargs="?", default="", help="show this node alone")
+    inspect.add_argument("--kubeconfig", type=Path, help="the kubeconfig file, as of kubectl")
+    inspect.add_argument(
+        "-n",
+        "--namespace",
+        default="",
+        help="where claims and pods are read if you may not read all namespaces",
+    )
+    inspect.add_argument("-o", "--output", choices=_FORMATS, default="table")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

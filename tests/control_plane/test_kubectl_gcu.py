@@ -1,0 +1,56 @@
+"""`kubectl gcu` with the rights of a user who may read one namespace."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.model.claims.claim import Object
+from kubectl_gcu.main import PARTIAL, run
+from tests.cluster.cluster import Cluster
+from tests.cluster.pki import Authority, Identity
+from tests.control_plane.conftest import Scene
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.objects import claim, shared, whole
+
+pytestmark = pytest.mark.control_plane
+
+
+@pytest.fixture
+def tenant(control_plane: Cluster, scene: Scene, tmp_path: Path) -> Path:
+    """The kubeconfig of a user who may read claims and pods of the test's namespace, and slices."""
+    user = f"tenant-of-{scene.namespace}"
+    kubectl = control_plane.kubectl
+    scope = f"--namespace={scene.namespace}"
+    kubectl("create", "role", "reader", scope, "--verb=list", "--resource=pods,resourceclaims")
+    kubectl("create", "rolebinding", "reader", scope, "--role=reader", f"--user={user}")
+    kubectl("create", "clusterrole", user, "--verb=list", "--resource=resourceslices")
+    kubectl("create", "clusterrolebinding", user, f"--clusterrole={user}", f"--user={user}")
+    authority, path = Authority(control_plane.directory / "pki"), tmp_path / "tenant"
+    control_plane.control_plane.write_kubeconfig(authority, path, user[:40], Identity(user))
+    return path
+
+
+def test_a_tenant_sees_its_own_claims_and_no_other_ones(
+    scene: Scene, controller: ControllerProcess, tenant: Path
+) -> None:
+    node = scene.machines.add([whole(0), shared(1)])
+    scene.hands.start("mine")
+    scene.eyes.bound("mine")
+    scene.api.create(RESOURCE_CLAIMS, claim("theirs", "default"))
+    out, errors = io.StringIO(), io.StringIO()
+    arguments = [f"--kubeconfig={tenant}", f"--namespace={scene.namespace}", "-o=json"]
+    code = run(["inspect", node, *arguments], {}, out, errors)
+    scene.api.delete(RESOURCE_CLAIMS, "theirs", namespace="default")
+    assert code == PARTIAL
+    assert "you may not list nodes: " in errors.getvalue()
+    assert "you may not list resourceclaims in all namespaces: " in errors.getvalue()
+    found: Object = json.loads(out.getvalue())
+    [shown] = found["nodes"]
+    held = [holder for card in shown["cards"] for holder in card["holders"]]
+    assert [each["claim"] for each in held] == [f"{scene.namespace}/mine"]
+    assert [pod["name"] for pod in held[0]["pods"]] == ["mine"]

@@ -1,0 +1,288 @@
+"""What `kubectl gcu inspect` prints for objects as API servers have them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dra_driver.agent.slices.slices import SliceForm, desired_slices
+from dra_driver.kube.api import Listing, ServerVersion
+from dra_driver.kube.errors import Forbidden, NotFound, Unavailable
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import HeldInstance, Hold, NodeCard, render_cards
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_CARDS, DRIVER
+from dra_driver.model.pci import PciAddress
+from kubectl_gcu import main, output
+from kubectl_gcu.cluster_state import ClusterState, read_cluster
+from kubectl_gcu.main import FAILED, PARTIAL, inventory
+from tests.unit.controller.allocator.build import UNHEALTHY, device, pool
+
+HERE = Path(__file__).parent
+MODES = ("whole", "shared", "drs")
+
+
+def result(mode: str, bus: int, **more: Any) -> Object:
+    name = f"{mode}-0000-{bus:02x}-00-0"
+    return {
+        "request": "gcu",
+        "driver": DRIVER,
+        "pool": f"{DRIVER}/a",
+        "device": name,
+    } | more
+
+
+def claim(name: str, *results: Object, data: Object | None = None) -> Object:
+    """Allocated, and reserved for the pod of that name; prepared, if `data` is there."""
+    status: Object = {
+        "allocation": {"devices": {"results": list(results)}},
+        "reservedFor": [{"resource": "pods", "name": f"{name}-pod", "uid": f"uid-{name}"}],
+    }
+    if data is not None:
+        entry = {key: results[0][key] for key in ("driver", "pool", "device")}
+        status["devices"] = [entry | {"data": data}]
+    return {"metadata": {"namespace": "team", "name": name, "uid": name}, "status": status}
+
+
+def pod(name: str) -> Object:
+    """Its container `main` uses the claim of that name, `side` does not."""
+    uses = {"name": "main", "resources": {"claims": [{"name": "gcu"}]}}
+    return {
+        "metadata": {"namespace": "team", "name": f"{name}-pod", "uid": f"uid-{name}"},
+        "spec": {
+            "resourceClaims": [{"name": "gcu", "resourceClaimName": name}],
+            "containers": [uses, {"name": "side"}],
+        },
+        "status": {"phase": "Running"},
+    }
+
+
+SLICES = {"consumedCapacity": {"slices": "2"}}
+SIZE = {"consumedCapacity": {"size": "3"}}
+BY_CLAIMS = ClusterState(
+    slices=tuple(
+        pool(
+            "a",
+            [
+                *(device(mode, bus) for bus in (1, 2, 3) for mode in MODES),
+                *(device(mode, 4, taints=[UNHEALTHY]) for mode in MODES),
+            ],
+        )
+    ),
+    claims=(
+        claim("one", result("shared", 1, **SLICES), data={"index": 0, "minor": 5}),
+        claim("two", result("shared", 1, consumedCapacity={"slices": "3"})),
+        claim("instance", result("drs", 2, **SIZE), data={"profile": "3g.20gb"}),
+        claim("watcher", result("whole", 2, adminAccess=True)),
+        claim("waits"),
+    ),
+    pods=(pod("one"), pod("two"), pod("instance")),
+)
+ANNOTATED = (
+    NodeCard(
+        PciAddress(0, 1, 0, 0),
+        index=0,
+        minor=3,
+        slices=6,
+        total=6,
+        mode=Mode.DRS,
+        held=(
+            Hold("uid-one", "main", 3, HeldInstance("3g.20gb", 1, 2, "u")),
+            Hold("uid-strange", "c", 1),
+        ),
+    ),
+    NodeCard(PciAddress(0, 2, 0, 0), index=1, minor=4, total=6, mode=Mode.DRS),
+    NodeCard(PciAddress(0, 3, 0, 0), index=2, minor=5, slices=6, problem="lost"),
+)
+
+
+def annotated(name: str, text: str) -> Object:
+    return {"metadata": {"name": name, "annotations": {ANNOTATION_CARDS: text}}}
+
+
+BY_LIMITS = ClusterState(
+    nodes=(annotated("b", render_cards(ANNOTATED)), {"metadata": {"name": "c"}}),
+    pods=(pod("one"),),
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "wide", "golden"),
+    [(BY_CLAIMS, False, "claims.txt"), (BY_LIMITS, True, "limits-wide.txt")],
+    ids=["claims", "limits"],
+)
+def test_a_table(state: ClusterState, golden: str, *, wide: bool) -> None:
+    nodes, missing = inventory(state)
+    assert missing == []
+    assert output.table(nodes, wide=wide, colour=False) == (HERE / golden).read_text()
+
+
+def test_only_health_is_coloured_and_several_nodes_have_a_sum() -> None:
+    both = ClusterState(**{each: getattr(BY_CLAIMS, each) for each in ("slices", "claims", "pods")})
+    nodes, _ = inventory(ClusterState(both.slices, both.claims, BY_LIMITS.nodes, both.pods))
+    text = output.table(nodes, wide=False, colour=True)
+    assert text.count("\x1b[31m") == 2
+    assert "\x1b[31munhealthy: lost\x1b[0m" in text
+    assert text.splitlines()[-1].startswith("all 2 nodes: 7 cards: 1 free")
+
+
+def test_json_and_yaml_say_the_same() -> None:
+    nodes, _ = inventory(BY_CLAIMS)
+    data = json.loads(output.as_json(nodes, ["a right"]))
+    assert data == yaml.safe_load(output.as_yaml(nodes, ["a right"]))
+    assert data["missing"] == ["a right"]
+    assert data["totals"]["slices"] == {"used": 5, "total": 6}
+    [node] = data["nodes"]
+    assert node["servedBy"] == "claims"
+    card = node["cards"][0]
+    assert (card["minor"], card["used"], card["slices"], card["mode"]) == (5, 5, 6, "shared")
+    [pod_] = card["holders"][0]["pods"]
+    assert (pod_["name"], pod_["containers"], pod_["phase"]) == ("one-pod", ["main"], "Running")
+
+
+def test_hidden_slices_are_the_same_cards() -> None:
+    """Their node is their owner; what is wrong with a card is an attribute there."""
+    node = {"metadata": {"name": "a", "uid": "1"}}
+    devices = BY_CLAIMS.slices[0]["spec"]["devices"]
+    hidden = tuple(desired_slices(node, devices, 1, SliceForm.HIDDEN))
+    visible, _ = inventory(BY_CLAIMS)
+    again, _ = inventory(ClusterState(hidden, BY_CLAIMS.claims, (), BY_CLAIMS.pods))
+    assert again == visible
+
+
+def test_an_old_generation_of_a_pool_and_a_card_that_nobody_publishes_any_more() -> None:
+    [old] = pool("a", [device("whole", 7)])
+    [new] = pool("a", [device("whole", 8)])
+    new["spec"]["pool"]["generation"] = 2
+    nodes, _ = inventory(ClusterState((new, old), (claim("one", result("whole", 7)),)))
+    found = {str(card.address): card for card in nodes[0].cards}
+    assert {name: card.problems for name, card in found.items()} == {
+        "0000:07:00.0": ("not published",),
+        "0000:08:00.0": (),
+    }
+
+
+def test_as_the_vendors_gcushare() -> None:
+    nodes, _ = inventory(BY_LIMITS)
+    [node] = json.loads(output.as_gcushare(nodes))
+    assert (node["name"], node["totalGCU"], node["usedGCU"], node["availableGCU"]) == (
+        "b",
+        18,
+        4,
+        14,
+    )
+    card = node["devices"]["3"]
+    assert (card["virt"], card["totalGCU"], card["availableGCU"]) == ("DRS", 6, 2)
+    assert card["pods"][0]["containers"] == {
+        "main": {"allocated": True, "request": 3, "profileName": "3g.20gb"}
+    }
+    assert "virt" not in node["devices"]["5"]
+
+
+class Server:
+    """Lists; `refused` has (kind, namespace), with "" for all namespaces."""
+
+    def __init__(self, state: ClusterState, *refused: tuple[Resource, str]) -> None:
+        self._found = {
+            RESOURCE_SLICES: state.slices,
+            RESOURCE_CLAIMS: state.claims,
+            NODES: state.nodes,
+            PODS: state.pods,
+        }
+        self._refused = refused
+        self.has_dra = True
+        self.minor = 36
+
+    def server_version(self) -> ServerVersion:
+        return ServerVersion(1, self.minor)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def list(self, resource: Resource, *, namespace: str = "", field_selector: str = "") -> Listing:
+        assert bool(field_selector) == (resource == RESOURCE_SLICES)
+        if not self.has_dra and resource in {RESOURCE_SLICES, RESOURCE_CLAIMS}:
+            raise NotFound("no such kind", status=404)
+        if (resource, namespace) in self._refused:
+            raise Forbidden("no", status=403)
+        items = self._found[resource]
+        if namespace:
+            items = tuple(each for each in items if each["metadata"]["namespace"] == namespace)
+        return Listing(tuple(items), "1")
+
+
+def read(server: Any, namespace: str = "team") -> ClusterState:
+    return read_cluster(server, namespace)
+
+
+def test_everything_is_read_and_a_server_without_dra_has_no_claims() -> None:
+    server = Server(BY_CLAIMS)
+    assert read(server) == BY_CLAIMS
+    server.has_dra = False
+    assert read(server) == ClusterState(pods=BY_CLAIMS.pods)
+    old = Server(BY_CLAIMS, (RESOURCE_SLICES, ""), (RESOURCE_CLAIMS, ""))
+    old.minor = 33
+    assert read(old) == ClusterState(pods=BY_CLAIMS.pods)
+
+
+def test_a_user_of_one_namespace_sees_its_claims_and_what_is_missing() -> None:
+    refused = [(RESOURCE_CLAIMS, ""), (PODS, ""), (PODS, "team"), (NODES, "")]
+    found = read(Server(BY_CLAIMS, *refused))
+    assert (found.claims, found.pods) == (BY_CLAIMS.claims, ())
+    claims, nodes, pods = found.missing
+    assert claims.startswith("you may not list resourceclaims in all namespaces: cards may be")
+    assert nodes == "you may not list nodes: cards of nodes that serve limits are not shown"
+    assert pods.startswith("you may not list pods, not even in the namespace team: pods and")
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs the command on a server; gives the exit code, and what it prints."""
+
+    def run(server: Any, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(main, "connect", lambda *_, **__: server)
+        out, errors = io.StringIO(), io.StringIO()
+        code = main.run(["inspect", "--namespace=team", *arguments], {}, out, errors)
+        return code, out.getvalue(), errors.getvalue()
+
+    return run
+
+
+def test_exit_codes(command: Any) -> None:
+    code, out, errors = command(Server(BY_CLAIMS), "a", "--output=json")
+    assert (code, errors, json.loads(out)["nodes"][0]["name"]) == (0, "", "a")
+    code, out, errors = command(Server(BY_CLAIMS), "z")
+    assert (code, out) == (FAILED, "")
+    assert errors == "error: the node z has no GCUs of this driver\n"
+    code, _, errors = command(Server(ClusterState()))
+    assert (code, errors) == (FAILED, "error: no node has GCUs of this driver\n")
+    code, out, errors = command(Server(BY_CLAIMS, (NODES, "")))
+    assert (code, errors.startswith("warning: you may not list nodes")) == (PARTIAL, True)
+    assert "0000:01:00.0" in out
+    broken = ClusterState(nodes=(annotated("b", "{"),))
+    code, _, errors = command(Server(broken))
+    assert code == PARTIAL
+    assert errors.startswith("warning: node b: annotation gcu.enflame.com/cards cannot be read")
+
+
+def test_a_server_that_does_not_answer_is_an_error(command: Any) -> None:
+    class Silent(Server):
+        def server_version(self) -> ServerVersion:
+            raise Unavailable("no answer", remedy="try again")
+
+    code, out, errors = command(Silent(BY_CLAIMS))
+    assert (code, out) == (FAILED, "")
+    assert errors.startswith("error: no answer")
+
+
+def test_wrong_usage_is_2(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command(Server(BY_CLAIMS), "--output=xml")
+    assert ended.value.code == 2
+    assert "invalid choice: 'xml'" in capsys.readouterr().err
