@@ -1,19 +1,25 @@
 """``kubectl gcu``: the command line.
 
-Exit codes: 0, all is shown; 1, the cluster cannot be read, or has no such node; 2, wrong usage;
-3, something is not shown, because the user lacks a right or an annotation cannot be read.
+Exit codes: 0, all is shown, and nothing waits; 1, the cluster cannot be read, or has no such
+object; 2, wrong usage; 3, something is not shown, because the user lacks a right or an annotation
+cannot be read; 4, the pod waits.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final, TextIO
 
+import yaml
+
+from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.http.kubeconfig import current_namespace
 from dra_driver.model.effects import Effects
@@ -23,9 +29,10 @@ from kubectl_gcu import output
 from kubectl_gcu.by_claims import nodes_by_claims
 from kubectl_gcu.by_limits import nodes_by_limits
 from kubectl_gcu.cluster_state import ClusterState, read_cluster
+from kubectl_gcu.explain import explain_pod, lines, pods_of_claim
 from kubectl_gcu.inventory import NodeView
 
-FAILED, PARTIAL = 1, 3
+FAILED, PARTIAL, WAITS = 1, 3, 4
 _NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _FORMATS: Final = ("table", "wide", "json", "yaml", "gcushare")
 
@@ -41,21 +48,49 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], out: TextIO, error
         kubeconfig = options.kubeconfig or _kubeconfig(environ)
         client = connect(kubeconfig, effects=Effects(), user_agent=f"kubectl-gcu/{VERSION}")
         with closing(client):
-            state = read_cluster(client, options.namespace or _namespace(kubeconfig))
+            options.namespace = options.namespace or _namespace(kubeconfig)
+            code: int = options.command(client, options, out, errors)
     except GcuError as error:
         print(f"error: {error}", file=errors)
         return FAILED
-    nodes, missing = inventory(state)
+    return code
+
+
+def _inspect(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO) -> int:
+    nodes, missing = inventory(read_cluster(api, options.namespace))
     if options.node:
         nodes = [each for each in nodes if each.name == options.node]
     for sentence in missing:
         print(f"warning: {sentence}", file=errors)
     if not nodes and not missing:
-        where = f"the node {options.node} has" if options.node else "no node has"
-        print(f"error: {where} {'no ' if options.node else ''}GCUs of this driver", file=errors)
+        where = f"the node {options.node}" if options.node else "the cluster"
+        print(f"error: {where} has no GCUs of this driver", file=errors)
         return FAILED
     out.write(_render(options.output, nodes, missing, colour=out.isatty()))
     return PARTIAL if missing else 0
+
+
+def _explain(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO) -> int:
+    names = [options.name]
+    if options.kind == "claim":
+        names = pods_of_claim(api, options.namespace, options.name)
+        if not names:
+            print("no pod uses the claim; it is allocated for the first pod that does", file=out)
+            return 0
+    found = [explain_pod(api, options.namespace, name) for name in names]
+    match options.output:
+        case "json":
+            out.write(json.dumps([asdict(each) for each in found], indent=2) + "\n")
+        case "yaml":
+            out.write(yaml.safe_dump(json.loads(json.dumps([asdict(each) for each in found]))))
+        case _:
+            out.writelines(f"{line}\n" for each in found for line in lines(each))
+    for each in found:
+        if each.missing:
+            print(f"warning: {each.missing}", file=errors)
+    if any(each.step.who for each in found):
+        return WAITS
+    return PARTIAL if any(each.missing for each in found) else 0
 
 
 def inventory(state: ClusterState) -> tuple[list[NodeView], list[str]]:
@@ -106,14 +141,29 @@ def _parser() -> argparse.ArgumentParser:
         "holds it. Exit codes: 0, all is shown; 1, nothing can be; 2, wrong usage; 3, a part.",
     )
     inspect.add_argument("node", nargs="?", default="", help="show this node alone")
-    inspect.add_argument("--kubeconfig", type=Path, help="the kubeconfig file, as of kubectl")
-    inspect.add_argument(
-        "-n",
-        "--namespace",
-        default="",
-        help="where claims and pods are read if you may not read all namespaces",
-    )
     inspect.add_argument("-o", "--output", choices=_FORMATS, default="table")
+    inspect.set_defaults(command=_inspect)
+    explain = commands.add_parser(
+        "explain",
+        help="what a pod with GCUs waits for, and what would help",
+        description="Says in which step of its start a pod is, who acts next, and what would help. "
+        "With the right to list slices, claims, nodes and pods of the cluster the driver's own "
+        "allocator decides on what is there now. Exit codes: 0, nothing waits; 1, there is no such "
+        "object; 2, wrong usage; 4, it waits.",
+    )
+    explain.add_argument("kind", choices=("pod", "claim"), help="a claim stands for its pods")
+    explain.add_argument("name")
+    explain.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    explain.set_defaults(command=_explain)
+    for each in (inspect, explain):
+        each.add_argument("--kubeconfig", type=Path, help="the kubeconfig file, as of kubectl")
+        each.add_argument(
+            "-n",
+            "--namespace",
+            default="",
+            help="of pod or claim; for inspect where claims and pods are read if you may not read "
+            "all namespaces",
+        )
     return parser
 
 

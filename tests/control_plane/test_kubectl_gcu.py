@@ -10,12 +10,17 @@ import pytest
 
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.main import PARTIAL, run
+from kubectl_gcu.main import PARTIAL, WAITS, run
 from tests.cluster.cluster import Cluster
 from tests.cluster.pki import Authority, Identity
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import claim, shared, whole
+
+_READABLE = [
+    f"--resource={name}"
+    for name in ("pods", "resourceclaims.resource.k8s.io", "events.events.k8s.io")
+]
 
 pytestmark = pytest.mark.control_plane
 
@@ -26,7 +31,7 @@ def tenant(control_plane: Cluster, scene: Scene, tmp_path: Path) -> Path:
     user = f"tenant-of-{scene.namespace}"
     kubectl = control_plane.kubectl
     scope = f"--namespace={scene.namespace}"
-    kubectl("create", "role", "reader", scope, "--verb=list", "--resource=pods,resourceclaims")
+    kubectl("create", "role", "reader", scope, "--verb=get,list", *_READABLE)
     kubectl("create", "rolebinding", "reader", scope, "--role=reader", f"--user={user}")
     kubectl("create", "clusterrole", user, "--verb=list", "--resource=resourceslices")
     kubectl("create", "clusterrolebinding", user, f"--clusterrole={user}", f"--user={user}")
@@ -54,3 +59,23 @@ def test_a_tenant_sees_its_own_claims_and_no_other_ones(
     held = [holder for card in shown["cards"] for holder in card["holders"]]
     assert [each["claim"] for each in held] == [f"{scene.namespace}/mine"]
     assert [pod["name"] for pod in held[0]["pods"]] == ["mine"]
+
+
+def test_a_tenant_is_told_why_its_pod_waits_and_not_for_whom(
+    scene: Scene, controller: ControllerProcess, tenant: Path, control_plane: Cluster
+) -> None:
+    scene.machines.add([whole(0)])
+    scene.hands.start("holder")
+    scene.eyes.bound("holder")
+    scene.hands.start("waits")
+    scene.wait_for_event("waits", "1 requested")
+    explain = ["explain", "pod", "waits", f"--namespace={scene.namespace}"]
+    out, errors = io.StringIO(), io.StringIO()
+    assert run([*explain, f"--kubeconfig={tenant}"], {}, out, errors) == WAITS
+    assert "1 requested" in out.getvalue()
+    assert "holder" not in out.getvalue()
+    assert errors.getvalue().startswith("warning: you may not list ")
+    out = io.StringIO()
+    assert run([*explain, f"--kubeconfig={control_plane.kubeconfig}"], {}, out, errors) == WAITS
+    helps = f"it fits when any one of these claims ends: {scene.namespace}/holder"
+    assert helps in out.getvalue()

@@ -20,7 +20,7 @@ from dra_driver.model.claims.claim import results
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
-from kubectl_gcu.main import run
+from kubectl_gcu.main import WAITS, run
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -185,17 +185,29 @@ def slices_are_packed_and_modes_exclude_each_other(passage: Passage) -> None:
     passage.start("instance", Mode.DRS, 3)
     passage.start("third", Mode.SHARED, 1)
     passage.waits("instance", "third")
+    kubectl_gcu_explains_why_a_pod_waits(passage, "instance")
     passage.end("whole-0")
     passage.end("whole-1")
     freed = {card for [card] in others[:2]}
     assert {*passage.wait_for("instance"), *passage.wait_for("third")} == freed
 
 
+def kubectl_gcu_explains_why_a_pod_waits(passage: Passage, name: str) -> None:
+    explained = kubectl_gcu(passage.cluster, WAITS, "explain", "pod", name, _SCOPE)
+    print(explained)
+    if not passage.cluster.release.dra:
+        assert "next:   kube-scheduler, which asks the driver's scheduler extender" in explained
+        return
+    assert "next:   the allocator" in explained
+    assert "fits when any one of these claims ends: passage/" in explained
+    assert "held as a whole" in explained
+
+
 def kubectl_gcu_shows_who_holds_which_card(passage: Passage) -> None:
     """With an administrator's kubeconfig, and in the controller's pod with its rights."""
     names = ("first", "second", "third", "instance", "whole-2")
     has = {name: passage.wait_for(name) for name in names}
-    found = inspected(passage.cluster)
+    found = json.loads(kubectl_gcu(passage.cluster, 0, "inspect", "-o=json"))
     assert holders(found) == has
     assert found["missing"] == []
     deployment = ("deployment/gcu-dra-driver-controller", "--", "kubectl-gcu", "inspect")
@@ -203,13 +215,12 @@ def kubectl_gcu_shows_who_holds_which_card(passage: Passage) -> None:
     print(passage.cluster.kubectl("exec", _SYSTEM, *deployment))
 
 
-def inspected(cluster: Cluster) -> Object:
-    """What `kubectl gcu inspect` shows to an administrator."""
+def kubectl_gcu(cluster: Cluster, code: int, *arguments: str) -> str:
+    """What `kubectl gcu` prints for an administrator, with that exit code."""
     out, errors = io.StringIO(), io.StringIO()
-    code = run(["inspect", f"--kubeconfig={cluster.kubeconfig}", "-o=json"], {}, out, errors)
-    assert (code, errors.getvalue()) == (0, "")
-    found: Object = json.loads(out.getvalue())
-    return found
+    found = run([*arguments, f"--kubeconfig={cluster.kubeconfig}"], {}, out, errors)
+    assert (found, errors.getvalue()) == (code, "")
+    return out.getvalue()
 
 
 def holders(found: Object) -> dict[str, list[str]]:

@@ -261,7 +261,7 @@ def test_exit_codes(command: Any) -> None:
     assert (code, out) == (FAILED, "")
     assert errors == "error: the node z has no GCUs of this driver\n"
     code, _, errors = command(Server(ClusterState()))
-    assert (code, errors) == (FAILED, "error: no node has GCUs of this driver\n")
+    assert (code, errors) == (FAILED, "error: the cluster has no GCUs of this driver\n")
     code, out, errors = command(Server(BY_CLAIMS, (NODES, "")))
     assert (code, errors.startswith("warning: you may not list nodes")) == (PARTIAL, True)
     assert "0000:01:00.0" in out

@@ -1,0 +1,174 @@
+"""``kubectl gcu explain``: in which step a pod is, what it waits for, and what would help."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.cache import pods
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Forbidden, NotFound
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    EVENTS,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.errors import InvalidValue, Refused
+from kubectl_gcu.decision import LiveAllocator, Verdict
+from kubectl_gcu.steps import Step, has_gcus, step_of
+
+_READ_TO_DECIDE = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
+_MOST_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`verdict` is that of the allocator, where one was asked; `before` counts the waiting pods
+    that are more urgent, by priority, then age. `missing` says what could not be found out."""
+
+    pod: str
+    step: Step
+    verdict: Verdict | None = None
+    before: int = 0
+    missing: str = ""
+
+
+def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
+    """Raises NotFound, Forbidden and other KubeErrors of the pod itself."""
+    pod = api.get(PODS, name, namespace=namespace)
+    claims = {
+        reference: _get(api, namespace, claim) if claim else None
+        for reference, claim in pods.claim_names(pod).items()
+    }
+    full_name = f"{namespace}/{name}"
+    if not has_gcus(pod, claims):
+        return Explanation(full_name, Step("", "it asks for no GCU by claims or limits"))
+    step = step_of(pod, claims, _events(api, namespace, name, claims))
+    if not step.waits_for_devices:
+        return Explanation(full_name, step)
+    objects, missing = _objects(api)
+    if missing:
+        return Explanation(full_name, step, missing=missing)
+    present = {reference: claim for reference, claim in claims.items() if claim is not None}
+    try:
+        verdict = LiveAllocator(objects).decide(pod, present)
+    except (Refused, InvalidValue) as error:
+        verdict = Verdict("", str(error), never=True)
+    return Explanation(full_name, step, verdict, _before(pod, objects))
+
+
+def pods_of_claim(api: Api, namespace: str, name: str) -> list[str]:
+    """The names of the pods that use the claim, those that have ended left out. Raises NotFound if
+    there is no such claim."""
+    api.get(RESOURCE_CLAIMS, name, namespace=namespace)
+    return sorted(
+        str(pod["metadata"]["name"])
+        for pod in api.list(PODS, namespace=namespace).items
+        if name in pods.claim_names(pod).values() and not pods.is_done(pod)
+    )
+
+
+def _get(api: Api, namespace: str, claim: str) -> Object | None:
+    try:
+        return api.get(RESOURCE_CLAIMS, claim, namespace=namespace)
+    except NotFound:
+        return None
+
+
+def _events(
+    api: Api, namespace: str, pod: str, claims: Mapping[str, Object | None]
+) -> list[Object]:
+    """About the pod and its claims, the newest last; none where the user may not read events."""
+    names = {pod, *(each["metadata"]["name"] for each in claims.values() if each)}
+    try:
+        found = api.list(EVENTS, namespace=namespace).items
+    except Forbidden:
+        return []
+    about = [each for each in found if (each.get("regarding") or {}).get("name") in names]
+    return sorted(about, key=_time)
+
+
+def _time(event: Object) -> str:
+    series = event.get("series") or {}
+    return str(
+        series.get("lastObservedTime")
+        or event.get("deprecatedLastTimestamp")
+        or event.get("eventTime")
+        or ""
+    )
+
+
+def _objects(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str]:
+    """All that the allocator reads; or what the user may not read of it."""
+    found: dict[Resource, tuple[Object, ...]] = {}
+    for resource in _READ_TO_DECIDE:
+        try:
+            found[resource] = tuple(api.list(resource).items)
+        except Forbidden:
+            return {}, (
+                f"you may not list {resource.plural} in the whole cluster, so this is what the "
+                "controller said last, and not a decision of now"
+            )
+    return found, ""
+
+
+def _before(pod: Object, objects: Mapping[Resource, Sequence[Object]]) -> int:
+    allocated = {
+        (each["metadata"]["namespace"], each["metadata"]["name"])
+        for each in objects[RESOURCE_CLAIMS]
+        if allocation(each) is not None
+    }
+    return sum(
+        pods.urgency(each) < pods.urgency(pod)
+        for each in objects[PODS]
+        if not pods.node_name(each)
+        and not pods.is_aside(each)
+        and any(
+            name is not None and (each["metadata"]["namespace"], name) not in allocated
+            for name in pods.claim_names(each).values()
+        )
+    )
+
+
+def lines(explanation: Explanation) -> Iterator[str]:
+    """For people."""
+    step, verdict = explanation.step, explanation.verdict
+    yield f"pod {explanation.pod}"
+    yield f"  next:   {step.who or 'nobody has to do anything'}"
+    yield f"  why:    {verdict.reason if verdict and verdict.reason else step.text}"
+    if step.since:
+        yield f"  since:  {step.since}"
+    if verdict is not None:
+        yield from _verdict_lines(verdict)
+        if explanation.before:
+            yield f"  before: {explanation.before} waiting pods are more urgent"
+
+
+def _verdict_lines(verdict: Verdict) -> Iterator[str]:
+    if verdict.node:
+        yield f"  help:   none is needed: node {verdict.node} has what it asks for"
+        return
+    nodes: defaultdict[str, list[str]] = defaultdict(list)
+    for node, reason in (verdict.by_node or {}).items():
+        nodes[reason].append(node)
+    if len(nodes) > 1:
+        for reason, names in sorted(nodes.items())[:_MOST_LINES]:
+            yield f"  node:   {_some(names)}: {reason}"
+    if verdict.never:
+        yield "  help:   ask for less: it would wait even if all claims ended"
+    elif verdict.helps:
+        yield f"  help:   it fits when any one of these claims ends: {_some(verdict.helps)}"
+    else:
+        yield "  help:   it fits when several claims end; no single one is enough"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_LINES])
+    rest = len(names) - _MOST_LINES
+    return f"{shown} and {rest} more" if rest > 0 else shown

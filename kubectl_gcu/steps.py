@@ -1,0 +1,157 @@
+"""In which step of its start a pod with GCUs is, by the objects that the API server has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller.cache import pods
+from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.names import (
+    DRIVER,
+    RESOURCE_DRS,
+    RESOURCE_SHARED,
+    RESOURCE_WHOLE,
+    SCHEDULING_GATE,
+)
+
+_LIMITS = frozenset({RESOURCE_WHOLE, RESOURCE_SHARED, RESOURCE_DRS})
+_ALLOCATES = "GcuAllocationFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`who` has to act next, empty where nobody has; `text` says what is missing. `since` is when
+    the step began, as far as the API server knows (RFC 3339). `waits_for_devices` is whether the
+    allocator decides next."""
+
+    who: str
+    text: str
+    since: str = ""
+    waits_for_devices: bool = False
+
+
+def step_of(pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object]) -> Step:
+    """`claims` are the pod's by their names in the pod, None where there is no such claim (yet);
+    `events` are about the pod and its claims, the newest last."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    created = str(metadata.get("creationTimestamp", ""))
+    if pods.is_done(pod):
+        return Step("", f"it has ended ({status.get('phase')})")
+    if pods.is_deleting(pod):
+        who = "the kubelet" if pods.node_name(pod) else "the API server"
+        return Step(who, "it is being deleted", str(metadata["deletionTimestamp"]))
+    if pods.node_name(pod):
+        return _on_node(pod, claims, events)
+    return _without_node(pod, claims, events, created)
+
+
+def _without_node(
+    pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object], created: str
+) -> Step:
+    if pods.is_held_by_others(pod):
+        gates = ", ".join(sorted(pods.gates(pod) - {SCHEDULING_GATE}))
+        return Step("whoever set the scheduling gate", f"it is held back by {gates}", created)
+    absent = sorted(name for name, claim in claims.items() if claim is None)
+    if absent:
+        return _without_claim(pod, absent, events, created)
+    unallocated = [each for each in claims.values() if each and allocation(each) is None]
+    if unallocated:
+        why = _newest(events, {_ALLOCATES}) or "no event says why; one comes within seconds"
+        return Step("the allocator", why, created, waits_for_devices=True)
+    return _unbound(pod, created)
+
+
+def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], created: str) -> Step:
+    templates = {
+        each["name"]: each.get("resourceClaimTemplateName")
+        for each in pod["spec"].get("resourceClaims") or ()
+    }
+    template = templates.get(absent[0])
+    text = f"claim {absent[0]} of the pod does not exist"
+    if template:
+        text += f"; it is made from the ResourceClaimTemplate {template}"
+    said = _newest(events, {"FailedResourceClaimCreation", "GcuTemplateMissing"})
+    who = "kube-controller-manager" if template else "whoever creates the claim"
+    return Step(who, f"{text}: {said}" if said else text, created)
+
+
+def _unbound(pod: Object, created: str) -> Step:
+    condition = _condition(pod, "PodScheduled")
+    said = str(condition.get("message", "")) or "it has not tried the pod yet"
+    limits = sorted(_limits(pod))
+    who = "kube-scheduler"
+    if limits:
+        said = f"limits {', '.join(limits)}: {said}"
+        who = "kube-scheduler, which asks the driver's scheduler extender"
+    if pods.has_our_gate(pod):
+        who, said = "the controller", "its claims are allocated, and the scheduling gate goes next"
+    return Step(who, said, str(condition.get("lastTransitionTime") or created))
+
+
+def _on_node(pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object]) -> Step:
+    status, node = pod.get("status") or {}, pods.node_name(pod)
+    bound = str(_condition(pod, "PodScheduled").get("lastTransitionTime") or "")
+    if status.get("phase") == "Running":
+        return Step("", f"it runs on node {node}", str(status.get("startTime", "")))
+    if status.get("phase") == "Failed" or status.get("reason"):
+        return Step("the kubelet", f"{status.get('reason')}: {status.get('message', '')}", bound)
+    unprepared = [each for each in claims.values() if each and not _is_prepared(each)]
+    if unprepared:
+        said = _newest(events, {"FailedPrepareDynamicResources"}) or _not_ready(unprepared[0])
+        name = unprepared[0]["metadata"]["name"]
+        who = f"the agent of node {node}"
+        return Step(who, f"claim {name} is not prepared yet{': ' if said else ''}{said}", bound)
+    waiting = [
+        f"{each['name']}: {each['state']['waiting'].get('reason', '')}"
+        for each in status.get("containerStatuses") or ()
+        if "waiting" in (each.get("state") or {})
+    ]
+    return Step(
+        "the kubelet", f"it starts the containers ({', '.join(waiting) or 'none yet'})", bound
+    )
+
+
+def _is_prepared(claim: Object) -> bool:
+    ready = [
+        condition["status"] == "True"
+        for each in (claim.get("status") or {}).get("devices") or ()
+        if each["driver"] == DRIVER
+        for condition in each.get("conditions") or ()
+        if condition["type"] == "Ready"
+    ]
+    return not results(claim) or (bool(ready) and all(ready))
+
+
+def _not_ready(claim: Object) -> str:
+    for each in (claim.get("status") or {}).get("devices") or ():
+        for condition in each.get("conditions") or ():
+            if condition["status"] != "True":
+                return str(condition.get("message", ""))
+    return ""
+
+
+def _condition(pod: Object, kind: str) -> Mapping[str, Any]:
+    found = (pod.get("status") or {}).get("conditions") or ()
+    return next((each for each in found if each["type"] == kind), {})
+
+
+def _limits(pod: Object) -> set[str]:
+    containers = (*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ()))
+    return {
+        name
+        for container in containers
+        for name in (container.get("resources") or {}).get("limits") or ()
+        if name in _LIMITS
+    }
+
+
+def has_gcus(pod: Object, claims: Mapping[str, Object | None]) -> bool:
+    """Whether the pod names any claim, or has a limit of the vendor's."""
+    return bool(claims) or bool(_limits(pod)) or pods.has_our_gate(pod)
+
+
+def _newest(events: Iterable[Object], reasons: set[str]) -> str:
+    found = [each for each in events if each.get("reason") in reasons]
+    return str(found[-1].get("note", "")) if found else ""
