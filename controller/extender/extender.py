@@ -43,6 +43,7 @@ from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DRIVER
 from dra_driver.telemetry.program import Deadline
+from dra_driver.util.collection import no_collection
 
 logger = logging.getLogger(__name__)
 
@@ -217,6 +218,7 @@ class Extender:
         term = self._fence.term
         if term == self._term or not self._is_synced():
             return
+        no_collection.end_start()
         listed = self._api.list(PODS).items
         with self._lock:
             for pod in listed:

@@ -149,6 +149,8 @@ class Worker(Background):
             self._on_changes(each for each in changes if self._may_act() or each.old is not None)
             with no_collection():  # here, or the first pod would wait until all slices are read
                 self._cache.state().fleet.refresh()
+            if self.is_synced():
+                no_collection.end_start()
 
     def _may_act(self) -> bool:
         return self.is_synced() and self._fence.is_open()

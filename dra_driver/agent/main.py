@@ -17,6 +17,7 @@ from dra_driver.model.effects import Effects
 from dra_driver.telemetry import logs
 from dra_driver.telemetry.probes import ProbeServer
 from dra_driver.telemetry.program import run_program
+from dra_driver.util.collection import no_collection
 from dra_driver.version import VERSION
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ def run(
     # Modules and classes are never freed. Each full collection that visits them would delay every
     # call by tens of milliseconds.
     gc.freeze()
+    no_collection.end_start()
     agent.start()
     stop.wait()
     logger.info("stopping")

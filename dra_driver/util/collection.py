@@ -10,16 +10,24 @@ from typing import Final
 
 
 class CollectionPause:
-    """No cyclic collection while anything is inside, in any thread. What was made meanwhile is
-    exempt from later collections, too (`gc.freeze`): objects of the API server have no cycles, and
-    each full collection visits all of them.
+    """No cyclic collection while anything is inside, in any thread.
 
-    Reading the lists of 3,000 nodes takes half the processor time so (`make bench-memory`).
+    While a program starts, what exists when the last one leaves is exempt from later collections,
+    too (`gc.freeze`): objects of the API server have no cycles, and each full collection visits all
+    of them. Reading the lists of 3,000 nodes takes half the processor time so (`make
+    bench-memory`). Later nothing more is made exempt: what is in use then, such as a compiled
+    selector, may become cyclic garbage, and would never be freed.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
+        self._starting = True
+
+    def end_start(self) -> None:
+        """The program has its first lists, or will have no large ones."""
+        with self._lock:
+            self._starting = False
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -32,7 +40,8 @@ class CollectionPause:
             with self._lock:
                 self._inside -= 1
                 if not self._inside:
-                    gc.freeze()
+                    if self._starting:
+                        gc.freeze()
                     gc.enable()
 
 
