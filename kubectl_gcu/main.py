@@ -2,7 +2,7 @@
 
 Exit codes: 0, all is shown, and nothing waits; 1, the cluster cannot be read, or has no such
 object; 2, wrong usage; 3, something is not shown, because the user lacks a right or an annotation
-cannot be read; 4, the pod waits.
+cannot be read; 4, the pod waits, or something is wrong.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -29,10 +30,11 @@ from kubectl_gcu import output
 from kubectl_gcu.by_claims import nodes_by_claims
 from kubectl_gcu.by_limits import nodes_by_limits
 from kubectl_gcu.cluster_state import ClusterState, read_cluster
+from kubectl_gcu.doctor import findings, read_installation
 from kubectl_gcu.explain import explain_pod, lines, pods_of_claim
 from kubectl_gcu.inventory import NodeView
 
-FAILED, PARTIAL, WAITS = 1, 3, 4
+FAILED, PARTIAL, WAITS, WRONG = 1, 3, 4, 4
 _NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _FORMATS: Final = ("table", "wide", "json", "yaml", "gcushare")
 
@@ -91,6 +93,25 @@ def _explain(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO)
     if any(each.step.who for each in found):
         return WAITS
     return PARTIAL if any(each.missing for each in found) else 0
+
+
+def _doctor(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO) -> int:
+    installation = read_installation(api, options.namespace)
+    nodes, missing = inventory(installation.state)
+    found = list(findings(installation, nodes, datetime.now(UTC)))
+    for sentence in missing:
+        print(f"warning: {sentence}", file=errors)
+    match options.output:
+        case "json":
+            out.write(json.dumps([asdict(each) for each in found], indent=2) + "\n")
+        case "yaml":
+            out.write(yaml.safe_dump([asdict(each) for each in found]))
+        case _:
+            text = [str(each) for each in found] or ["nothing is wrong that can be seen"]
+            out.writelines(f"{line}\n" for line in text)
+    if found:
+        return WRONG
+    return PARTIAL if missing else 0
 
 
 def inventory(state: ClusterState) -> tuple[list[NodeView], list[str]]:
@@ -155,13 +176,22 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("name")
     explain.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
     explain.set_defaults(command=_explain)
-    for each in (inspect, explain):
+    doctor = commands.add_parser(
+        "doctor",
+        help="what is wrong with the driver and its cards",
+        description="One line for each thing that is wrong: where, what, remedy. Exit codes: 0, "
+        "nothing is; 1, the cluster cannot be read; 2, wrong usage; 3, something is not seen, for "
+        "want of a right; 4, something is wrong.",
+    )
+    doctor.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    doctor.set_defaults(command=_doctor)
+    for each in (inspect, explain, doctor):
         each.add_argument("--kubeconfig", type=Path, help="the kubeconfig file, as of kubectl")
         each.add_argument(
             "-n",
             "--namespace",
             default="",
-            help="of pod or claim; for inspect where claims and pods are read if you may not read "
+            help="of pod or claim; otherwise where claims and pods are read if you may not read "
             "all namespaces",
         )
     return parser

@@ -213,6 +213,7 @@ def kubectl_gcu_shows_who_holds_which_card(passage: Passage) -> None:
     deployment = ("deployment/gcu-dra-driver-controller", "--", "kubectl-gcu", "inspect")
     assert json.loads(passage.cluster.kubectl("exec", _SYSTEM, *deployment, "-o=json")) == found
     print(passage.cluster.kubectl("exec", _SYSTEM, *deployment))
+    assert kubectl_gcu(passage.cluster, 0, "doctor") == "nothing is wrong that can be seen\n"
 
 
 def kubectl_gcu(cluster: Cluster, code: int, *arguments: str) -> str:
