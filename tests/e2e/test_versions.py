@@ -6,10 +6,8 @@ default it is the newest one alone, as other tests use 1.36.3, 1.34.4 and 1.30.1
 
 from __future__ import annotations
 
-import io
 import json
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +18,7 @@ from dra_driver.model.claims.claim import results
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
-from kubectl_gcu.main import WAITS, run
+from kubectl_gcu.main import WAITS
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -31,6 +29,7 @@ from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import SHARED, assert_has, claimed, limits_of
 from tests.e2e.installation import Installation
+from tests.e2e.kubectl_gcu import holders, kubectl_gcu
 from tests.e2e.manifests import claim_in, pod_with, portable_claim_in
 from tests.e2e.seen import assert_sees_what_was_granted
 from tests.e2e.without_dra import OldInstallation, asking
@@ -170,6 +169,7 @@ def passage(
 
 def test_what_users_do(passage: Passage) -> None:
     slices_are_packed_and_modes_exclude_each_other(passage)
+    the_runtime_allows_the_devices_of_the_card_and_no_other(passage)
     kubectl_gcu_shows_who_holds_which_card(passage)
     agents_and_controllers_are_killed_under_running_pods(passage)
     two_pods_share_a_claim(passage)
@@ -192,6 +192,28 @@ def slices_are_packed_and_modes_exclude_each_other(passage: Passage) -> None:
     assert {*passage.wait_for("instance"), *passage.wait_for("third")} == freed
 
 
+def the_runtime_allows_the_devices_of_the_card_and_no_other(passage: Passage) -> None:
+    """By the OCI specification that containerd gives to runc, which makes rules of cgroup v1 or a
+    program of cgroup v2 from it."""
+    [container] = passage.cluster.get("pod", "whole-2", _SCOPE)["status"]["containerStatuses"]
+    identity = container["containerID"].removeprefix("containerd://")
+    info = json.loads(passage.cluster.nodes[1].ctr("containers", "info", identity))
+    linux = info["Spec"]["linux"]
+    rules = linux["resources"]["devices"]
+    assert rules[0] == {"allow": False, "access": "rwm"}  # what is not allowed below is refused
+    allowed = [
+        (each["type"], each["major"], each["minor"])
+        for each in rules[1:]
+        if each["allow"] and "w" in each["access"]
+    ]
+    nodes = {
+        each["path"]: (each["type"], each["major"], each["minor"]) for each in linux["devices"]
+    }
+    ours = {path: numbers for path, numbers in nodes.items() if path.startswith("/dev/gcu")}
+    assert len([path for path in ours if path.removeprefix("/dev/gcu").isdigit()]) == 1
+    assert sorted(allowed) == sorted(set(ours.values()))
+
+
 def kubectl_gcu_explains_why_a_pod_waits(passage: Passage, name: str) -> None:
     explained = kubectl_gcu(passage.cluster, WAITS, "explain", "pod", name, _SCOPE)
     print(explained)
@@ -208,31 +230,12 @@ def kubectl_gcu_shows_who_holds_which_card(passage: Passage) -> None:
     names = ("first", "second", "third", "instance", "whole-2")
     has = {name: passage.wait_for(name) for name in names}
     found = json.loads(kubectl_gcu(passage.cluster, 0, "inspect", "-o=json"))
-    assert holders(found) == has
+    assert holders(found, _NAMESPACE) == has
     assert found["missing"] == []
     deployment = ("deployment/gcu-dra-driver-controller", "--", "kubectl-gcu", "inspect")
     assert json.loads(passage.cluster.kubectl("exec", _SYSTEM, *deployment, "-o=json")) == found
     print(passage.cluster.kubectl("exec", _SYSTEM, *deployment))
     assert kubectl_gcu(passage.cluster, 0, "doctor") == "nothing is wrong that can be seen\n"
-
-
-def kubectl_gcu(cluster: Cluster, code: int, *arguments: str) -> str:
-    """What `kubectl gcu` prints for an administrator, with that exit code."""
-    out, errors = io.StringIO(), io.StringIO()
-    found = run([*arguments, f"--kubeconfig={cluster.kubeconfig}"], {}, out, errors)
-    assert (found, errors.getvalue()) == (code, "")
-    return out.getvalue()
-
-
-def holders(found: Object) -> dict[str, list[str]]:
-    """The cards of each pod of the passage."""
-    cards: defaultdict[str, list[str]] = defaultdict(list)
-    for card in (card for node in found["nodes"] for card in node["cards"]):
-        for holder in card["holders"]:
-            for pod in holder["pods"]:
-                assert (pod["namespace"], len(pod["containers"])) == (_NAMESPACE, 1)
-                cards[pod["name"]].append(card["address"])
-    return dict(cards)
 
 
 def agents_and_controllers_are_killed_under_running_pods(passage: Passage) -> None:
