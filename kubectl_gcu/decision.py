@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from uuid import uuid4
 
-from controller.allocator.allocate import Allocation, allocate
+from controller.allocator.allocate import Allocation, FitError, allocate
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.diagnosis import diagnose_nodes
 from controller.allocator.ownership import is_ours
+from controller.allocator.results import allocation_status
 from controller.allocator.state import State
 from controller.cache.cache import ClusterCache
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
@@ -25,6 +27,7 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.selector.selector import Selectors
 
+_NEWEST: Final = 2**63  # a version that no server has given yet
 _MOST_TRIED: Final = 500  # claims, each of which costs a decision
 
 
@@ -53,30 +56,23 @@ class LiveAllocator:
         self._cache = ClusterCache(selectors)
         for resource in (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])
-        self._claims = objects[RESOURCE_CLAIMS]
+        self._claims = {each["metadata"]["uid"]: each for each in objects[RESOURCE_CLAIMS]}
         state = self._cache.state()
         self._filter = NodeFilter(self._cache, state.numbers, selectors.allowance)
 
     def decide(self, pod: Object, claims: Mapping[str, Object]) -> Verdict | None:
         """About the pod's `claims`, by their names in the pod; None where nothing of them is to be
         allocated. Raises Refused and InvalidValue where a claim asks for what cannot be given."""
-        state = self._cache.state()
-        ours = [each for each in claims.values() if is_ours(each, state)]
-        wanted = [parse_claim(each, state.classes) for each in ours if allocation(each) is None]
+        wanted = self._wanted(claims)
         if not wanted:
             return None
-        selectors = [
-            (selector, "not where the pod's other claims are")
-            for each in claims.values()
-            if (selector := (allocation(each) or {}).get("nodeSelector"))
-        ]
-        nodes = self._filter.feasible_nodes(pod, selectors, {})
-        decision = allocate(state, wanted, nodes.feasible)
+        state, nodes = self._cache.state(), self._nodes(pod, claims)
+        decision = self._allocate(pod, wanted, nodes)
         if isinstance(decision, Allocation):
             return Verdict(decision.node)
         reason = nodes.explain(decision.explain)
         by_node = dict(self._by_node(state, wanted, nodes))
-        held = [each for each in self._claims if results(each)]
+        held = [each for each in self._claims.values() if results(each)]
         if not self._would_fit(wanted, nodes, without=held):
             return Verdict("", reason, by_node, never=True)
         helps = (
@@ -85,6 +81,55 @@ class LiveAllocator:
             if self._would_fit(wanted, nodes, without=[each])
         )
         return Verdict("", reason, by_node, tuple(helps))
+
+    def place(self, pod: Object, claims: Mapping[str, Object]) -> list[Object] | Verdict:
+        """Decide, and count the devices as allocated from now on. Returns the pod's claims as they
+        would be then; or why there are no devices for them. Raises as `decide`."""
+        wanted = self._wanted(claims)
+        if not wanted:
+            return list(claims.values())
+        nodes = self._nodes(pod, claims)
+        decision = self._allocate(pod, wanted, nodes)
+        if isinstance(decision, FitError):
+            return Verdict("", nodes.explain(decision.explain))
+        user = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+        for each, grants in zip(wanted, decision.assignments, strict=True):
+            status = allocation_status(
+                each,
+                grants,
+                decision.node,
+                self._cache.state().classes,
+                timestamp="",
+                new_share_id=lambda: str(uuid4()),
+            )
+            made = each.claim | {"status": {"allocation": status, "reservedFor": [user]}}
+            made["metadata"] = made["metadata"] | {"resourceVersion": str(_NEWEST)}
+            self._cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, made)
+            self._claims[made["metadata"]["uid"]] = made
+        return [self._claims.get(each["metadata"]["uid"], each) for each in claims.values()]
+
+    def claims(self) -> tuple[Object, ...]:
+        """All claims, with those that were placed."""
+        return tuple(self._claims.values())
+
+    def _wanted(self, claims: Mapping[str, Object]) -> list[ClaimRequest]:
+        state = self._cache.state()
+        ours = [each for each in claims.values() if is_ours(each, state)]
+        return [parse_claim(each, state.classes) for each in ours if allocation(each) is None]
+
+    def _nodes(self, pod: Object, claims: Mapping[str, Object]) -> FeasibleNodes:
+        selectors = [
+            (selector, "not where the pod's other claims are")
+            for each in claims.values()
+            if (selector := (allocation(each) or {}).get("nodeSelector"))
+        ]
+        return self._filter.feasible_nodes(pod, selectors, {})
+
+    def _allocate(
+        self, pod: Object, wanted: list[ClaimRequest], nodes: FeasibleNodes
+    ) -> Allocation | FitError:
+        roomy = self._cache.nodes_with_capacity(pod)
+        return allocate(self._cache.state(), wanted, nodes.feasible, with_capacity=roomy)
 
     def _by_node(
         self, state: State, wanted: list[ClaimRequest], nodes: FeasibleNodes

@@ -52,7 +52,7 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     step = step_of(pod, claims, _events(api, namespace, name, claims))
     if not step.waits_for_devices:
         return Explanation(full_name, step)
-    objects, missing = _objects(api)
+    objects, missing = objects_to_decide(api)
     if missing:
         return Explanation(full_name, step, missing=missing)
     present = {reference: claim for reference, claim in claims.items() if claim is not None}
@@ -104,7 +104,7 @@ def _time(event: Object) -> str:
     )
 
 
-def _objects(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str]:
+def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str]:
     """All that the allocator reads; or what the user may not read of it."""
     found: dict[Resource, tuple[Object, ...]] = {}
     for resource in _READ_TO_DECIDE:

@@ -7,10 +7,10 @@ cannot be read; 4, the pod waits, or something is wrong.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -24,19 +24,20 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.http.kubeconfig import current_namespace
 from dra_driver.model.effects import Effects
-from dra_driver.model.errors import GcuError
+from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.version import VERSION
 from kubectl_gcu import output
+from kubectl_gcu.arguments import parser
 from kubectl_gcu.by_claims import nodes_by_claims
 from kubectl_gcu.by_limits import nodes_by_limits
 from kubectl_gcu.cluster_state import ClusterState, read_cluster
 from kubectl_gcu.doctor import findings, read_installation
-from kubectl_gcu.explain import explain_pod, lines, pods_of_claim
-from kubectl_gcu.inventory import NodeView
+from kubectl_gcu.explain import explain_pod, lines, objects_to_decide, pods_of_claim
+from kubectl_gcu.inventory import NodeView, Totals
+from kubectl_gcu.plan import Planner
 
 FAILED, PARTIAL, WAITS, WRONG = 1, 3, 4, 4
 _NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_FORMATS: Final = ("table", "wide", "json", "yaml", "gcushare")
 
 
 def main() -> None:
@@ -45,20 +46,19 @@ def main() -> None:
 
 def run(arguments: Sequence[str], environ: Mapping[str, str], out: TextIO, errors: TextIO) -> int:
     """Run one command; returns the exit code. argparse exits by itself with 2."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         kubeconfig = options.kubeconfig or _kubeconfig(environ)
         client = connect(kubeconfig, effects=Effects(), user_agent=f"kubectl-gcu/{VERSION}")
         with closing(client):
             options.namespace = options.namespace or _namespace(kubeconfig)
-            code: int = options.command(client, options, out, errors)
+            return _COMMANDS[options.command](client, options, out, errors)
     except GcuError as error:
         print(f"error: {error}", file=errors)
         return FAILED
-    return code
 
 
-def _inspect(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO) -> int:
+def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     nodes, missing = inventory(read_cluster(api, options.namespace))
     if options.node:
         nodes = [each for each in nodes if each.name == options.node]
@@ -72,7 +72,7 @@ def _inspect(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO)
     return PARTIAL if missing else 0
 
 
-def _explain(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO) -> int:
+def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     names = [options.name]
     if options.kind == "claim":
         names = pods_of_claim(api, options.namespace, options.name)
@@ -95,7 +95,7 @@ def _explain(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO)
     return PARTIAL if any(each.missing for each in found) else 0
 
 
-def _doctor(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO) -> int:
+def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     installation = read_installation(api, options.namespace)
     nodes, missing = inventory(installation.state)
     found = list(findings(installation, nodes, datetime.now(UTC)))
@@ -112,6 +112,32 @@ def _doctor(api: Api, options: argparse.Namespace, out: TextIO, errors: TextIO) 
     if found:
         return WRONG
     return PARTIAL if missing else 0
+
+
+def _plan(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
+    objects, missing = objects_to_decide(api)
+    if missing:
+        print(f"error: {missing.partition(',')[0]}, and so nothing can be planned", file=errors)
+        return FAILED
+    try:
+        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text("utf-8")
+        manifests = list(yaml.safe_load_all(text))
+    except (OSError, yaml.YAMLError) as error:
+        raise InvalidValue(f"{options.file} cannot be read: {error}") from error
+    planner = Planner(api, objects, options.namespace)
+    pods = planner.plan(manifests)
+    left = planner.left()
+    data = {"pods": [asdict(each) for each in pods], "left": output.as_data(left, ())}
+    match options.output:
+        case "json":
+            out.write(json.dumps(data, indent=2) + "\n")
+        case "yaml":
+            out.write(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False))
+        case _:
+            out.writelines(f"{each}\n" for each in pods)
+            totals = Totals.of(card for node in left for card in node.cards)
+            out.write(f"then: {output.totals_text(totals)}\n")
+    return 0 if all(each.node for each in pods) else WAITS
 
 
 def inventory(state: ClusterState) -> tuple[list[NodeView], list[str]]:
@@ -149,53 +175,7 @@ def _namespace(kubeconfig: Path | None) -> str:
     return current_namespace(kubeconfig)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="kubectl gcu", description="Shows the GCUs of a cluster. It writes nothing."
-    )
-    parser.add_argument("--version", action="version", version=f"kubectl-gcu {VERSION}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    inspect = commands.add_parser(
-        "inspect",
-        help="every card: its mode, its health, and who holds it",
-        description="Shows every card: its mode, its health, and which claim, pod and container "
-        "holds it. Exit codes: 0, all is shown; 1, nothing can be; 2, wrong usage; 3, a part.",
-    )
-    inspect.add_argument("node", nargs="?", default="", help="show this node alone")
-    inspect.add_argument("-o", "--output", choices=_FORMATS, default="table")
-    inspect.set_defaults(command=_inspect)
-    explain = commands.add_parser(
-        "explain",
-        help="what a pod with GCUs waits for, and what would help",
-        description="Says in which step of its start a pod is, who acts next, and what would help. "
-        "With the right to list slices, claims, nodes and pods of the cluster the driver's own "
-        "allocator decides on what is there now. Exit codes: 0, nothing waits; 1, there is no such "
-        "object; 2, wrong usage; 4, it waits.",
-    )
-    explain.add_argument("kind", choices=("pod", "claim"), help="a claim stands for its pods")
-    explain.add_argument("name")
-    explain.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
-    explain.set_defaults(command=_explain)
-    doctor = commands.add_parser(
-        "doctor",
-        help="what is wrong with the driver and its cards",
-        description="One line for each thing that is wrong: where, what, remedy. Exit codes: 0, "
-        "nothing is; 1, the cluster cannot be read; 2, wrong usage; 3, something is not seen, for "
-        "want of a right; 4, something is wrong.",
-    )
-    doctor.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
-    doctor.set_defaults(command=_doctor)
-    for each in (inspect, explain, doctor):
-        each.add_argument("--kubeconfig", type=Path, help="the kubeconfig file, as of kubectl")
-        each.add_argument(
-            "-n",
-            "--namespace",
-            default="",
-            help="of pod or claim; otherwise where claims and pods are read if you may not read "
-            "all namespaces",
-        )
-    return parser
-
+_COMMANDS: Final = {"inspect": _inspect, "explain": _explain, "plan": _plan, "doctor": _doctor}
 
 if __name__ == "__main__":
     main()

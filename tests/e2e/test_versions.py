@@ -167,10 +167,11 @@ def passage(
         cluster.down()
 
 
-def test_what_users_do(passage: Passage) -> None:
+def test_what_users_do(passage: Passage, tmp_path: Path) -> None:
     slices_are_packed_and_modes_exclude_each_other(passage)
     the_runtime_allows_the_devices_of_the_card_and_no_other(passage)
     kubectl_gcu_shows_who_holds_which_card(passage)
+    a_pod_gets_the_card_that_kubectl_gcu_planned(passage, tmp_path)
     agents_and_controllers_are_killed_under_running_pods(passage)
     two_pods_share_a_claim(passage)
     the_vendors_limits_become_a_claim(passage)
@@ -236,6 +237,20 @@ def kubectl_gcu_shows_who_holds_which_card(passage: Passage) -> None:
     assert json.loads(passage.cluster.kubectl("exec", _SYSTEM, *deployment, "-o=json")) == found
     print(passage.cluster.kubectl("exec", _SYSTEM, *deployment))
     assert kubectl_gcu(passage.cluster, 0, "doctor") == "nothing is wrong that can be seen\n"
+
+
+def a_pod_gets_the_card_that_kubectl_gcu_planned(passage: Passage, folder: Path) -> None:
+    if not passage.cluster.release.dra:
+        return  # without ResourceSlices nothing can be planned
+    manifest = folder / "planned.json"
+    made = passage.workloads.make("planned", Mode.SHARED, 5)
+    manifest.write_text("\n---\n".join(map(json.dumps, made)))
+    plan = kubectl_gcu(passage.cluster, 0, "plan", f"--file={manifest}", "-o=json")
+    [pod] = json.loads(plan)["pods"]
+    [(device, _)] = pod["devices"]
+    assert passage.run("planned", Mode.SHARED, 5) == [str(parse_device_name(device)[1])]
+    print(kubectl_gcu(passage.cluster, 0, "plan", f"--file={manifest}"))
+    passage.end("planned")
 
 
 def agents_and_controllers_are_killed_under_running_pods(passage: Passage) -> None:

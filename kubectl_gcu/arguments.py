@@ -1,0 +1,83 @@
+"""The arguments of ``kubectl gcu``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from dra_driver.version import VERSION
+
+_FORMS: Final = ("table", "json", "yaml")
+
+
+def parser() -> argparse.ArgumentParser:
+    """`command` of what it parses is the name of the command."""
+    found = argparse.ArgumentParser(
+        prog="kubectl gcu",
+        description="Shows the GCUs of a cluster, and why pods wait for them. It writes nothing.",
+    )
+    found.add_argument("--version", action="version", version=f"kubectl-gcu {VERSION}")
+    commands = found.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    _inspect(commands)
+    _explain(commands)
+    _plan(commands)
+    _doctor(commands)
+    return found
+
+
+def _inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    made = commands.add_parser(
+        "inspect",
+        help="every card: its mode, its health, and who holds it",
+        description="Shows every card: its mode, its health, and which claim, pod and container "
+        "holds it. Exit codes: 0, all is shown; 1, nothing can be; 2, wrong usage; 3, a part.",
+    )
+    made.add_argument("node", nargs="?", default="", help="show this node alone")
+    _common(made, (*_FORMS, "wide", "gcushare"), "where claims and pods are read")
+
+
+def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    made = commands.add_parser(
+        "explain",
+        help="what a pod with GCUs waits for, and what would help",
+        description="Says in which step of its start a pod is, who acts next, and what would help. "
+        "With the right to list slices, claims, nodes and pods of the cluster the driver's own "
+        "allocator decides on what is there now. Exit codes: 0, nothing waits; 1, there is no such "
+        "object; 2, wrong usage; 4, it waits.",
+    )
+    made.add_argument("kind", choices=("pod", "claim"), help="a claim stands for its pods")
+    made.add_argument("name")
+    _common(made, _FORMS, "of the pod or claim")
+
+
+def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    made = commands.add_parser(
+        "plan",
+        help="whether the pods of a manifest would get their GCUs, and where",
+        description="Places the pods of a manifest one after the other on the cluster as it is, "
+        "and says what would be left; nothing is written. Pods, Deployments, ReplicaSets, "
+        "StatefulSets and Jobs, with their claims and claim templates. Exit codes: 0, all fit; 1, "
+        "nothing can be planned; 2, wrong usage; 4, a pod does not fit.",
+    )
+    made.add_argument("-f", "--file", required=True, help="the manifest; - is standard input")
+    _common(made, _FORMS, "of objects that name none")
+
+
+def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    made = commands.add_parser(
+        "doctor",
+        help="what is wrong with the driver and its cards",
+        description="One line for each thing that is wrong: where, what, remedy. Exit codes: 0, "
+        "nothing is; 1, the cluster cannot be read; 2, wrong usage; 3, something is not seen, for "
+        "want of a right; 4, something is wrong.",
+    )
+    _common(made, _FORMS, "where claims and pods are read")
+
+
+def _common(made: argparse.ArgumentParser, forms: tuple[str, ...], namespace: str) -> None:
+    if namespace.startswith("where"):
+        namespace += " if you may not read all namespaces"
+    made.add_argument("-o", "--output", choices=forms, default="table")
+    made.add_argument("-n", "--namespace", default="", help=namespace)
+    made.add_argument("--kubeconfig", type=Path, help="the kubeconfig file, as of kubectl")
