@@ -105,13 +105,12 @@ def findings(found: Installation, nodes: list[NodeView], now: datetime) -> Itera
 
 def _controllers(found: Installation, now: datetime) -> Iterator[Finding]:
     pods = found.pods("controller")
-    if not pods:
+    if not pods and not any("pods" in each for each in found.state.missing):
         yield Finding(
             "controller",
-            "no pod of it is seen, and without it nothing is allocated",
-            "Install the chart, or read the right to list pods in all namespaces.",
+            "it has no pod, and without it nothing is allocated",
+            "Install the chart, or scale its Deployment up.",
         )
-        return
     yield from (_not_ready(pod) for pod in pods if not _is_ready(pod))
     for namespace in sorted({pod["metadata"]["namespace"] for pod in pods}):
         lease = found.leases.get(namespace)

@@ -104,7 +104,7 @@ def reserved_for_nobody() -> Object:
 FAULTS: dict[str, tuple[Installation, str]] = {
     "no controller": (
         with_state(pods=(part("agent", "a"),)),
-        "controller: no pod of it is seen, and without it nothing is allocated. ",
+        "controller: it has no pod, and without it nothing is allocated. Install the chart, ",
     ),
     "a controller that is not ready": (
         with_state(pods=(part("agent", "a"), unready(part("controller", "b"), "ErrImagePull"))),
