@@ -1,4 +1,5 @@
-"""Nodes that serve limits by the device plugin: their agents tell of the cards in an annotation."""
+"""Nodes with the device plugin, which serves limits: their agents describe the cards in an
+annotation."""
 
 from __future__ import annotations
 

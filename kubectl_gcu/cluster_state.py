@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
@@ -21,14 +22,14 @@ _UNSEEN = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """Objects as the API server has them. `missing` has a sentence for each right that the user
-    lacks, with what is therefore not seen."""
+    """Objects as the API server has them. `missing` has a sentence for each kind that the user may
+    not read, with what is therefore not seen."""
 
     slices: tuple[Object, ...] = ()
     claims: tuple[Object, ...] = ()
     nodes: tuple[Object, ...] = ()
     pods: tuple[Object, ...] = ()
-    missing: tuple[str, ...] = ()
+    missing: Mapping[Resource, str] = field(default_factory=dict)
 
 
 def read_cluster(api: Api, namespace: str) -> ClusterState:
@@ -44,7 +45,7 @@ def read_cluster(api: Api, namespace: str) -> ClusterState:
         claims=reader.read(RESOURCE_CLAIMS) if has_dra else (),
         nodes=reader.read(NODES),
         pods=reader.read(PODS),
-        missing=tuple(reader.missing),
+        missing=reader.missing,
     )
 
 
@@ -52,7 +53,7 @@ class _Reader:
     def __init__(self, api: Api, namespace: str) -> None:
         self._api = api
         self._namespace = namespace
-        self.missing: list[str] = []
+        self.missing: dict[Resource, str] = {}
 
     def read(self, resource: Resource, *, field_selector: str = "") -> tuple[Object, ...]:
         try:
@@ -62,13 +63,13 @@ class _Reader:
         except Forbidden:
             pass
         where = " in all namespaces" if resource.namespaced else ""
-        self.missing.append(f"you may not list {resource.plural}{where}: {_UNSEEN[resource]}")
+        self.missing[resource] = f"you may not list {resource.plural}{where}: {_UNSEEN[resource]}"
         if not resource.namespaced:
             return ()
         try:
             return self._list(resource, namespace=self._namespace)
         except Forbidden:
-            self.missing[-1] = (
+            self.missing[resource] = (
                 f"you may not list {resource.plural}, not even in the namespace "
                 f"{self._namespace}: {_UNSEEN[resource]}"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import uuid4
 
@@ -25,24 +25,25 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.names import pool_name
 from dra_driver.selector.selector import Selectors
 
 _NEWEST: Final = 2**63  # a version that no server has given yet
-_MOST_TRIED: Final = 500  # claims, each of which costs a decision
+_MOST_TRIED: Final = 500  # claims; each costs a decision
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`node` is where the pod would be served now; empty where it cannot be, and then `reason` says
-    why, `by_node` the same of each node that fits the pod, and `helps` names claims (``namespace/
-    name``) of which the end of any one would be enough. `never` is whether it would not be served
-    even if all claims ended."""
+    """`node` is the node on which the pod would be served now, or empty. Then `reason` says why it
+    is not served, `by_node` says the same of each node that fits the pod, and `remedy` what would
+    help, if `reason` does not say so itself. `helps` names the claims (``namespace/name``) each of
+    which would make room for the pod if it ended."""
 
     node: str
     reason: str = ""
     by_node: Mapping[str, str] | None = None
     helps: tuple[str, ...] = ()
-    never: bool = False
+    remedy: str = ""
 
 
 class LiveAllocator:
@@ -71,16 +72,34 @@ class LiveAllocator:
         if isinstance(decision, Allocation):
             return Verdict(decision.node)
         reason = nodes.explain(decision.explain)
+        if not nodes.feasible:
+            remedy = "no claim's end helps: change what keeps the pod from every node"
+            return Verdict("", reason, remedy=remedy)
         by_node = dict(self._by_node(state, wanted, nodes))
-        held = [each for each in self._claims.values() if results(each)]
+        return self._with_remedy(Verdict("", reason, by_node), wanted, nodes)
+
+    def _with_remedy(
+        self, verdict: Verdict, wanted: list[ClaimRequest], nodes: FeasibleNodes
+    ) -> Verdict:
+        """Claims on nodes that do not fit the pod cannot help."""
+        pools = {pool_name(name) for name in self._cache.state().numbers.names(nodes.feasible)}
+        held = [
+            each
+            for each in self._claims.values()
+            if not pools.isdisjoint(result.pool for result in results(each))
+        ]
         if not self._would_fit(wanted, nodes, without=held):
-            return Verdict("", reason, by_node, never=True)
-        helps = (
+            return replace(verdict, remedy="ask for less: the end of all claims would not help")
+        tried, untried = held[:_MOST_TRIED], len(held[_MOST_TRIED:])
+        helps = tuple(
             f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-            for each in held[:_MOST_TRIED]
+            for each in tried
             if self._would_fit(wanted, nodes, without=[each])
         )
-        return Verdict("", reason, by_node, tuple(helps))
+        remedy = "" if helps else "it fits when several claims end; no single one is enough"
+        if untried:
+            remedy = f"{untried} of {len(held)} claims were not tried"
+        return replace(verdict, helps=helps, remedy=remedy)
 
     def place(self, pod: Object, claims: Mapping[str, Object]) -> list[Object] | Verdict:
         """Decide, and count the devices as allocated from now on. Returns the pod's claims as they

@@ -16,22 +16,18 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST
 from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
-from dra_driver.kube.resources import LEASES
+from dra_driver.kube.resources import LEASES, PODS
 from dra_driver.model.claims.claim import Object, reserved_for, results
-from dra_driver.model.names import (
-    DEVICE_CLASSES,
-    RESOURCE_COUNT,
-    RESOURCE_DRS,
-    RESOURCE_SHARED,
-    RESOURCE_WHOLE,
-)
+from dra_driver.model.devices.plugin_device import RESOURCES
+from dra_driver.model.names import DEVICE_CLASSES, RESOURCE_COUNT
 from kubectl_gcu.cluster_state import ClusterState, read_cluster
 from kubectl_gcu.inventory import CardView, NodeView, ServedBy
+from kubectl_gcu.steps import waiting_containers
 
 _NAME: Final = "gcu-dra-driver"  # app.kubernetes.io/name of the chart's pods
 _LEASE: Final = "gcu-dra-controller"
 _LATE: Final = 2  # lease durations
-_OWN_LIMITS: Final = {RESOURCE_WHOLE, RESOURCE_SHARED, RESOURCE_DRS, RESOURCE_COUNT}
+_OWN_LIMITS: Final = {RESOURCE_COUNT, *RESOURCES.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +42,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What there is of the driver beside its cards. `served` is whether the server is of a version
-    that has claims; `leases` are those of the controllers' namespaces."""
+    """What there is of the driver beside its cards. `missing_classes` are the names of
+    DeviceClasses that do not exist; `leases` are those of the controllers' namespaces, None where
+    there is none. `unread` has a sentence for each of these that the user may not read."""
 
     state: ClusterState
-    served: bool = True
-    classes: tuple[str, ...] = ()
-    leases: Mapping[str, Object] = field(default_factory=dict)
+    missing_classes: tuple[str, ...] = ()
+    leases: Mapping[str, Object | None] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
     def pods(self, component: str) -> list[Object]:
         """The driver's pods of that component, ``agent`` or ``controller``."""
@@ -68,20 +65,26 @@ def read_installation(api: Api, namespace: str) -> Installation:
     """Raises KubeError where the server does not answer."""
     state = read_cluster(api, namespace)
     version = api.server_version()
-    found = Installation(state, served=(version.major, version.minor) >= OLDEST)
-    leases: dict[str, Object] = {}
-    for where in {pod["metadata"]["namespace"] for pod in found.pods("controller")}:
+    found = Installation(state)
+    leases: dict[str, Object | None] = {}
+    missing: tuple[str, ...] = ()
+    unread = []
+    for where in sorted({pod["metadata"]["namespace"] for pod in found.pods("controller")}):
         try:
             leases[where] = api.get(LEASES, _LEASE, namespace=where)
-        except (NotFound, Forbidden):
-            continue  # the check says that it is not there, or cannot be read
-    classes: tuple[str, ...] = ()
-    if found.served:
+        except NotFound:
+            leases[where] = None
+        except Forbidden:
+            unread.append(f"you may not get the Lease {where}/{_LEASE}: a leader is not looked for")
+    if (version.major, version.minor) >= OLDEST:
         try:
-            classes = tuple(each["metadata"]["name"] for each in api.list(CLASSES_RESOURCE).items)
-        except (NotFound, Forbidden):
-            classes = DEVICE_CLASSES  # nothing is known: no finding
-    return Installation(state, found.served, classes, leases)
+            classes = {each["metadata"]["name"] for each in api.list(CLASSES_RESOURCE).items}
+            missing = tuple(each for each in DEVICE_CLASSES if each not in classes)
+        except NotFound:  # DRA can be switched off
+            pass
+        except Forbidden:
+            unread.append("you may not list deviceclasses: a missing one is not found")
+    return Installation(state, missing, leases, tuple(unread))
 
 
 def findings(found: Installation, nodes: list[NodeView], now: datetime) -> Iterator[Finding]:
@@ -89,13 +92,12 @@ def findings(found: Installation, nodes: list[NodeView], now: datetime) -> Itera
     yield from _controllers(found, now)
     yield from _agents(found, nodes)
     by_claims = any(node.served_by is ServedBy.CLAIMS for node in nodes)
-    for name in DEVICE_CLASSES if by_claims else ():
-        if name not in found.classes:
-            yield Finding(
-                f"DeviceClass {name}",
-                "it does not exist, so no claim can name it",
-                "Run helm upgrade again.",
-            )
+    for name in found.missing_classes if by_claims else ():
+        yield Finding(
+            f"DeviceClass {name}",
+            "it does not exist, so no claim can name it",
+            "Run helm upgrade again.",
+        )
     for node in nodes:
         for card in node.cards:
             yield from _card(f"node {node.name}, card {card.address}", card)
@@ -105,19 +107,18 @@ def findings(found: Installation, nodes: list[NodeView], now: datetime) -> Itera
 
 def _controllers(found: Installation, now: datetime) -> Iterator[Finding]:
     pods = found.pods("controller")
-    if not pods and not any("pods" in each for each in found.state.missing):
+    if not pods and PODS not in found.state.missing:
         yield Finding(
             "controller",
             "it has no pod, and without it nothing is allocated",
             "Install the chart, or scale its Deployment up.",
         )
     yield from (_not_ready(pod) for pod in pods if not _is_ready(pod))
-    for namespace in sorted({pod["metadata"]["namespace"] for pod in pods}):
-        lease = found.leases.get(namespace)
+    for namespace, lease in found.leases.items():
         where = f"Lease {namespace}/{_LEASE}"
         if lease is None:
             yield Finding(
-                where, "it is not there, or you may not read it", "See the controller's log."
+                where, "it is not there: no controller has ever led", "See the controllers' logs."
             )
         elif (late := _seconds_late(lease["spec"], now)) > 0:
             yield Finding(
@@ -138,7 +139,7 @@ def _seconds_late(spec: Mapping[str, Any], now: datetime) -> float:
 
 def _agents(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     pods = found.pods("agent")
-    if not pods and not any("pods" in each for each in found.state.missing):
+    if not pods and PODS not in found.state.missing:
         yield Finding(
             "agent",
             "no node runs one, so no card is offered",
@@ -171,12 +172,8 @@ def _not_ready(pod: Object) -> Finding:
     where = f"pod {metadata['namespace']}/{metadata['name']}"
     if node := pod["spec"].get("nodeName"):
         where += f" on node {node}"
-    reasons = [
-        each["state"]["waiting"].get("reason", "")
-        for each in status.get("containerStatuses") or ()
-        if "waiting" in (each.get("state") or {})
-    ]
-    why = ", ".join(filter(None, reasons)) or status.get("phase", "Unknown")
+    reasons = [reason for _, reason in waiting_containers(pod) if reason]
+    why = ", ".join(reasons) or status.get("phase", "Unknown")
     return Finding(where, f"it is not ready ({why})", _see_log(pod))
 
 
@@ -222,7 +219,7 @@ def _other_plugins(found: Installation, nodes: list[NodeView]) -> Iterator[Findi
 
 
 def _claims(found: Installation) -> Iterator[Finding]:
-    if any("pods" in each for each in found.state.missing):
+    if PODS in found.state.missing:
         return
     alive = {pod["metadata"]["uid"] for pod in found.state.pods}
     for claim in found.state.claims:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from controller.allocator.ownership import requested_classes
 from controller.cache import pods
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
@@ -59,8 +60,30 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     try:
         verdict = LiveAllocator(objects).decide(pod, present)
     except (Refused, InvalidValue) as error:
-        verdict = Verdict("", str(error), never=True)
+        verdict = Verdict("", str(error))
+    if verdict is None:
+        return Explanation(full_name, _of_other_driver(step, present, objects[DEVICE_CLASSES]))
     return Explanation(full_name, step, verdict, _before(pod, objects))
+
+
+def _of_other_driver(step: Step, claims: Mapping[str, Object], classes: Sequence[Object]) -> Step:
+    """The step of a pod none of whose unallocated claims is for this driver to allocate."""
+    known = {each["metadata"]["name"] for each in classes}
+    unknown = sorted(
+        name
+        for claim in claims.values()
+        if allocation(claim) is None
+        for name in requested_classes(claim)
+        if name not in known
+    )
+    if unknown:
+        text = f"the DeviceClass {unknown[0]} does not exist"
+        return Step("whoever creates DeviceClasses, or the pod's author", text, step.since)
+    return Step(
+        "the allocator of another driver",
+        "its unallocated claims ask for no device of this driver",
+        step.since,
+    )
 
 
 def pods_of_claim(api: Api, namespace: str, name: str) -> list[str]:
@@ -112,8 +135,8 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
             found[resource] = tuple(api.list(resource).items)
         except Forbidden:
             return {}, (
-                f"you may not list {resource.plural} in the whole cluster, so this is what the "
-                "controller said last, and not a decision of now"
+                f"you may not list {resource.plural} in the whole cluster, so the reason is that "
+                "of the controller's last event"
             )
     return found, ""
 
@@ -160,12 +183,10 @@ def _verdict_lines(verdict: Verdict) -> Iterator[str]:
     if len(nodes) > 1:
         for reason, names in sorted(nodes.items())[:_MOST_LINES]:
             yield f"  node:   {_some(names)}: {reason}"
-    if verdict.never:
-        yield "  help:   ask for less: it would wait even if all claims ended"
-    elif verdict.helps:
+    if verdict.helps:
         yield f"  help:   it fits when any one of these claims ends: {_some(verdict.helps)}"
-    else:
-        yield "  help:   it fits when several claims end; no single one is enough"
+    if verdict.remedy:
+        yield f"  help:   {verdict.remedy}"
 
 
 def _some(names: Sequence[str]) -> str:

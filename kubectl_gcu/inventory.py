@@ -39,7 +39,7 @@ class Holder:
     """What one claim, or one pod with limits, has of a card: `amount` slices, an instance of that
     size and `profile`, or 1 for the whole card.
 
-    `claim` is ``namespace/name``, and empty for limits. `admin` claims hold nothing: they look at a
+    `claim` is ``namespace/name``, and empty for limits. `admin` claims hold nothing: they use a
     card beside whoever holds it. `profile` is empty until the instance exists.
     """
 

@@ -7,7 +7,6 @@ cannot be read; 4, the pod waits, or something is wrong.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from argparse import Namespace
@@ -34,6 +33,7 @@ from kubectl_gcu.cluster_state import ClusterState, read_cluster
 from kubectl_gcu.doctor import findings, read_installation
 from kubectl_gcu.explain import explain_pod, lines, objects_to_decide, pods_of_claim
 from kubectl_gcu.inventory import NodeView, Totals
+from kubectl_gcu.manifest import parse_manifest
 from kubectl_gcu.plan import Planner
 
 FAILED, PARTIAL, WAITS, WRONG = 1, 3, 4, 4
@@ -80,13 +80,10 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
             print("no pod uses the claim; it is allocated for the first pod that does", file=out)
             return 0
     found = [explain_pod(api, options.namespace, name) for name in names]
-    match options.output:
-        case "json":
-            out.write(json.dumps([asdict(each) for each in found], indent=2) + "\n")
-        case "yaml":
-            out.write(yaml.safe_dump(json.loads(json.dumps([asdict(each) for each in found]))))
-        case _:
-            out.writelines(f"{line}\n" for each in found for line in lines(each))
+    if options.output == "table":
+        out.writelines(f"{line}\n" for each in found for line in lines(each))
+    else:
+        out.write(output.as_text(options.output, [asdict(each) for each in found]))
     for each in found:
         if each.missing:
             print(f"warning: {each.missing}", file=errors)
@@ -98,17 +95,15 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
 def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     installation = read_installation(api, options.namespace)
     nodes, missing = inventory(installation.state)
+    missing += installation.unread
     found = list(findings(installation, nodes, datetime.now(UTC)))
     for sentence in missing:
         print(f"warning: {sentence}", file=errors)
-    match options.output:
-        case "json":
-            out.write(json.dumps([asdict(each) for each in found], indent=2) + "\n")
-        case "yaml":
-            out.write(yaml.safe_dump([asdict(each) for each in found]))
-        case _:
-            text = [str(each) for each in found] or ["nothing is wrong that can be seen"]
-            out.writelines(f"{line}\n" for line in text)
+    if options.output == "table":
+        text = [str(each) for each in found] or ["nothing is wrong that can be seen"]
+        out.writelines(f"{line}\n" for line in text)
+    else:
+        out.write(output.as_text(options.output, [asdict(each) for each in found]))
     if found:
         return WRONG
     return PARTIAL if missing else 0
@@ -121,38 +116,33 @@ def _plan(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
         return FAILED
     try:
         text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text("utf-8")
-        manifests = list(yaml.safe_load_all(text))
-    except (OSError, yaml.YAMLError) as error:
+        documents = list(yaml.safe_load_all(text))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InvalidValue(f"{options.file} cannot be read: {error}") from error
-    planner = Planner(api, objects, options.namespace)
-    pods = planner.plan(manifests)
+    planner = Planner(api, objects, parse_manifest(documents, options.namespace))
+    pods = planner.plan()
     left = planner.left()
-    data = {"pods": [asdict(each) for each in pods], "left": output.as_data(left, ())}
-    match options.output:
-        case "json":
-            out.write(json.dumps(data, indent=2) + "\n")
-        case "yaml":
-            out.write(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False))
-        case _:
-            out.writelines(f"{each}\n" for each in pods)
-            totals = Totals.of(card for node in left for card in node.cards)
-            out.write(f"then: {output.totals_text(totals)}\n")
-    return 0 if all(each.node for each in pods) else WAITS
+    if options.output == "table":
+        out.writelines(f"{each}\n" for each in pods)
+        totals = Totals.of(card for node in left for card in node.cards)
+        out.write(f"then: {output.totals_text(totals)}\n")
+    else:
+        data = {"pods": [asdict(each) for each in pods], "left": output.as_data(left, ())}
+        out.write(output.as_text(options.output, data))
+    return 0 if all(each.fits for each in pods) else WAITS
 
 
 def inventory(state: ClusterState) -> tuple[list[NodeView], list[str]]:
     """All nodes with GCUs, and a sentence for each thing that is not shown."""
     by_limits, unreadable = nodes_by_limits(state)
     nodes = sorted([*nodes_by_claims(state), *by_limits], key=lambda each: each.name)
-    return nodes, [*state.missing, *unreadable]
+    return nodes, [*state.missing.values(), *unreadable]
 
 
 def _render(chosen: str, nodes: Sequence[NodeView], missing: Sequence[str], *, colour: bool) -> str:
     match chosen:
-        case "json":
-            return output.as_json(nodes, missing)
-        case "yaml":
-            return output.as_yaml(nodes, missing)
+        case "json" | "yaml":
+            return output.as_text(chosen, output.as_data(nodes, missing))
         case "gcushare":
             return output.as_gcushare(nodes)
         case _:

@@ -157,13 +157,10 @@ def _card_data(card: CardView) -> dict[str, Any]:
     }
 
 
-def as_json(nodes: Sequence[NodeView], missing: Sequence[str]) -> str:
-    return json.dumps(as_data(nodes, missing), indent=2) + "\n"
-
-
-def as_yaml(nodes: Sequence[NodeView], missing: Sequence[str]) -> str:
-    text: str = yaml.safe_dump(as_data(nodes, missing), sort_keys=False)
-    return text
+def as_text(form: str, data: Any) -> str:
+    """`data` of dictionaries, lists, texts and numbers, as ``json`` or ``yaml``."""
+    text = json.dumps(data, indent=2) + "\n"
+    return text if form == "json" else str(yaml.safe_dump(json.loads(text), sort_keys=False))
 
 
 def as_gcushare(nodes: Sequence[NodeView]) -> str:

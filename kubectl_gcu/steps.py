@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from controller.cache import pods
 from dra_driver.model.claims.claim import Object, allocation, results
-from dra_driver.model.names import (
-    DRIVER,
-    RESOURCE_DRS,
-    RESOURCE_SHARED,
-    RESOURCE_WHOLE,
-    SCHEDULING_GATE,
-)
+from dra_driver.model.devices.plugin_device import RESOURCES
+from dra_driver.model.names import DRIVER, SCHEDULING_GATE
 
-_LIMITS = frozenset({RESOURCE_WHOLE, RESOURCE_SHARED, RESOURCE_DRS})
-_ALLOCATES = "GcuAllocationFailed"
+_NOT_ALLOCATED = "GcuAllocationFailed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +52,7 @@ def _without_node(
         return _without_claim(pod, absent, events, created)
     unallocated = [each for each in claims.values() if each and allocation(each) is None]
     if unallocated:
-        why = _newest(events, {_ALLOCATES}) or "no event says why; one comes within seconds"
+        why = _newest(events, {_NOT_ALLOCATED}) or "no event says why; one comes within seconds"
         return Step("the allocator", why, created, waits_for_devices=True)
     return _unbound(pod, created)
 
@@ -72,22 +66,22 @@ def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], cre
     text = f"claim {absent[0]} of the pod does not exist"
     if template:
         text += f"; it is made from the ResourceClaimTemplate {template}"
-    said = _newest(events, {"FailedResourceClaimCreation", "GcuTemplateMissing"})
+    note = _newest(events, {"FailedResourceClaimCreation", "GcuTemplateMissing"})
     who = "kube-controller-manager" if template else "whoever creates the claim"
-    return Step(who, f"{text}: {said}" if said else text, created)
+    return Step(who, f"{text}: {note}" if note else text, created)
 
 
 def _unbound(pod: Object, created: str) -> Step:
     condition = _condition(pod, "PodScheduled")
-    said = str(condition.get("message", "")) or "it has not tried the pod yet"
-    limits = sorted(_limits(pod))
+    reason = str(condition.get("message", "")) or "it has not tried the pod yet"
+    limits = sorted(limits_of(pod))
     who = "kube-scheduler"
     if limits:
-        said = f"limits {', '.join(limits)}: {said}"
+        reason = f"limits {', '.join(limits)}: {reason}"
         who = "kube-scheduler, which asks the driver's scheduler extender"
     if pods.has_our_gate(pod):
-        who, said = "the controller", "its claims are allocated, and the scheduling gate goes next"
-    return Step(who, said, str(condition.get("lastTransitionTime") or created))
+        who, reason = "the controller", "its claims are allocated; the scheduling gate goes next"
+    return Step(who, reason, str(condition.get("lastTransitionTime") or created))
 
 
 def _on_node(pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object]) -> Step:
@@ -99,18 +93,12 @@ def _on_node(pod: Object, claims: Mapping[str, Object | None], events: Iterable[
         return Step("the kubelet", f"{status.get('reason')}: {status.get('message', '')}", bound)
     unprepared = [each for each in claims.values() if each and not _is_prepared(each)]
     if unprepared:
-        said = _newest(events, {"FailedPrepareDynamicResources"}) or _not_ready(unprepared[0])
+        reason = _newest(events, {"FailedPrepareDynamicResources"}) or _not_ready(unprepared[0])
         name = unprepared[0]["metadata"]["name"]
         who = f"the agent of node {node}"
-        return Step(who, f"claim {name} is not prepared yet{': ' if said else ''}{said}", bound)
-    waiting = [
-        f"{each['name']}: {each['state']['waiting'].get('reason', '')}"
-        for each in status.get("containerStatuses") or ()
-        if "waiting" in (each.get("state") or {})
-    ]
-    return Step(
-        "the kubelet", f"it starts the containers ({', '.join(waiting) or 'none yet'})", bound
-    )
+        return Step(who, f"claim {name} is not prepared yet{': ' if reason else ''}{reason}", bound)
+    waiting = ", ".join(f"{name}: {reason}" for name, reason in waiting_containers(pod))
+    return Step("the kubelet", f"it starts the containers ({waiting or 'none yet'})", bound)
 
 
 def _is_prepared(claim: Object) -> bool:
@@ -132,24 +120,33 @@ def _not_ready(claim: Object) -> str:
     return ""
 
 
+def waiting_containers(pod: Object) -> Iterator[tuple[str, str]]:
+    """Each container of the pod that waits, with the kubelet's reason."""
+    for each in (pod.get("status") or {}).get("containerStatuses") or ():
+        waiting = (each.get("state") or {}).get("waiting")
+        if waiting is not None:
+            yield each["name"], str(waiting.get("reason", ""))
+
+
 def _condition(pod: Object, kind: str) -> Mapping[str, Any]:
     found = (pod.get("status") or {}).get("conditions") or ()
     return next((each for each in found if each["type"] == kind), {})
 
 
-def _limits(pod: Object) -> set[str]:
+def limits_of(pod: Object, names: Collection[str] = tuple(RESOURCES.values())) -> set[str]:
+    """Those of the names of which a container of the pod has a limit."""
     containers = (*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ()))
     return {
         name
         for container in containers
         for name in (container.get("resources") or {}).get("limits") or ()
-        if name in _LIMITS
+        if name in names
     }
 
 
 def has_gcus(pod: Object, claims: Mapping[str, Object | None]) -> bool:
     """Whether the pod names any claim, or has a limit of the vendor's."""
-    return bool(claims) or bool(_limits(pod)) or pods.has_our_gate(pod)
+    return bool(claims) or bool(limits_of(pod)) or pods.has_our_gate(pod)
 
 
 def _newest(events: Iterable[Object], reasons: set[str]) -> str:

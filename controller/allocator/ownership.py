@@ -37,6 +37,11 @@ def serves_class(name: str, state: State) -> bool:
     return _serves({"deviceClassName": name}, state)
 
 
+def requested_classes(claim: Object) -> frozenset[str]:
+    """The names of the DeviceClasses that the claim asks for, alternatives included."""
+    return frozenset(entry.get("deviceClassName", "") for _, entry in _exact_requests(claim))
+
+
 def _exact_requests(claim: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for request in (claim["spec"].get("devices") or {}).get("requests") or ():
         if request.get("exactly"):

@@ -42,9 +42,11 @@ TEMPLATES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The limits that are translated, and the names of their claim templates without amounts."""
 
+NODE_LABEL: Final = "enflame.com/gcushare"
+"""The vendor's. No node has it but with the vendor's device plugin."""
+
 _PARTS: Final = frozenset({RESOURCE_SHARED, RESOURCE_DRS})
 """A limit of 2 is two slices, or an instance of size 2. Any other limit counts devices."""
-_NODE_LABEL: Final = "enflame.com/gcushare"  # no node has it but with the vendor's device plugin
 _MOST: Final = 999
 _MOST_IN_CLAIM: Final = 32  # resource.k8s.io/v1, DeviceRequestsMaxSize, AllocationResultsMaxSize
 
@@ -98,8 +100,8 @@ def _claims_for_limits(spec: Mapping[str, Any], rules: LimitRules) -> Iterator[O
     template = "-".join((TEMPLATES[resource], *map(str, amounts)))
     claims.append({"name": CLAIM, "resourceClaimTemplateName": template})
     yield {"op": "add", "path": "/spec/resourceClaims", "value": claims}
-    if rules.drop_node_selector and (spec.get("nodeSelector") or {}).get(_NODE_LABEL) == "true":
-        yield {"op": "remove", "path": f"/spec/nodeSelector/{_NODE_LABEL.replace('/', '~1')}"}
+    if rules.drop_node_selector and (spec.get("nodeSelector") or {}).get(NODE_LABEL) == "true":
+        yield {"op": "remove", "path": f"/spec/nodeSelector/{NODE_LABEL.replace('/', '~1')}"}
 
 
 def _users(asking: Sequence[_Container]) -> list[_Container]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.reconcile.templates import template_for
+from controller.cache.limit_templates import template_for
 from dra_driver.agent.slices.publisher import Publisher
 from dra_driver.agent.slices.slice_watcher import own_slices
 from dra_driver.kube.client import Client, connect

@@ -61,7 +61,7 @@ STATE = ClusterState(
     nodes=(node("a", gcu_count="1"), node("b")),
     pods=(part("agent", "a"), part("controller", "b")),
 )
-HEALTHY = Installation(STATE, classes=DEVICE_CLASSES, leases={"gcu": lease()})
+HEALTHY = Installation(STATE, leases={"gcu": lease()})
 
 
 def found_in(installation: Installation) -> list[str]:
@@ -111,8 +111,8 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         "pod gcu/controller-b on node b: it is not ready (ErrImagePull). See kubectl logs",
     ),
     "no lease": (
-        replace(HEALTHY, leases={}),
-        "Lease gcu/gcu-dra-controller: it is not there, or you may not read it. ",
+        replace(HEALTHY, leases={"gcu": None}),
+        "Lease gcu/gcu-dra-controller: it is not there: no controller has ever led. ",
     ),
     "nobody leads": (
         replace(HEALTHY, leases={"gcu": lease("2026-01-02T11:58:00.000000Z")}),
@@ -135,7 +135,7 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         "node a: its cards are offered, and no agent runs there: pods with GCUs neither start",
     ),
     "no class": (
-        replace(HEALTHY, classes=DEVICE_CLASSES[1:]),
+        replace(HEALTHY, missing_classes=DEVICE_CLASSES[:1]),
         "DeviceClass gcu.enflame.com: it does not exist, so no claim can name it. ",
     ),
     "an unhealthy card": (
@@ -175,10 +175,13 @@ def test_a_fault(installation: Installation, line: str) -> None:
 
 
 class Server:
-    """A healthy cluster; `refused` may not be read."""
+    """A healthy cluster; `refused` may not be read, and of `without` there is nothing."""
 
-    def __init__(self, *refused: Resource, minor: int = 36) -> None:
+    def __init__(
+        self, *refused: Resource, minor: int = 36, without: Resource | None = None
+    ) -> None:
         self._refused = refused
+        self._without = without
         self._minor = minor
 
     def server_version(self) -> ServerVersion:
@@ -193,10 +196,14 @@ class Server:
             PODS: STATE.pods,
             CLASSES_RESOURCE: tuple(CLASSES.values()),
         }
+        if resource == self._without:
+            return Listing((), "1")
         return Listing(objects.get(resource, ()), "1")
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         if (resource, name, namespace) != (LEASES, "gcu-dra-controller", "gcu"):
+            raise NotFound("no", status=404)
+        if resource == self._without:
             raise NotFound("no", status=404)
         if resource in self._refused:
             raise Forbidden("no", status=403)
@@ -211,12 +218,24 @@ def read(server: Any) -> Installation:
 
 
 def test_what_is_read() -> None:
-    assert read(Server()).leases == {"gcu": lease()}
-    assert set(read(Server()).classes) == set(DEVICE_CLASSES)
-    assert read(Server(CLASSES_RESOURCE)).classes == DEVICE_CLASSES
-    assert read(Server(LEASES)).leases == {}
-    old = read(Server(minor=30))
-    assert (old.served, old.classes, old.state.slices) == (False, (), ())
+    found = read(Server())
+    assert (found.leases, found.missing_classes, found.unread) == ({"gcu": lease()}, (), ())
+    assert read(Server(without=CLASSES_RESOURCE)).missing_classes == DEVICE_CLASSES
+    assert read(Server(without=LEASES)).leases == {"gcu": None}
+    old = read(Server(minor=30, without=CLASSES_RESOURCE))
+    assert (old.missing_classes, old.state.slices) == ((), ())
+
+
+def test_what_may_not_be_read_is_no_finding() -> None:
+    found = read(Server(CLASSES_RESOURCE, LEASES))
+    assert (found.leases, found.missing_classes) == ({}, ())
+    assert found.unread == (
+        "you may not get the Lease gcu/gcu-dra-controller: a leader is not looked for",
+        "you may not list deviceclasses: a missing one is not found",
+    )
+    assert found_in(found) == []
+    found = read(Server(PODS))
+    assert (found.leases, found_in(found)) == ({}, [])
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,3 +254,5 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main, "findings", lambda *_: ())
     assert run(Server())[:2] == (0, "nothing is wrong that can be seen\n")
     assert run(Server(NODES))[0] == PARTIAL
+    code, _, errors = run(Server(LEASES))
+    assert (code, errors.startswith("warning: you may not get the Lease")) == (PARTIAL, True)

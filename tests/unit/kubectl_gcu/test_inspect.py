@@ -134,8 +134,9 @@ def test_only_health_is_coloured_and_several_nodes_have_a_sum() -> None:
 
 def test_json_and_yaml_say_the_same() -> None:
     nodes, _ = inventory(BY_CLAIMS)
-    data = json.loads(output.as_json(nodes, ["a right"]))
-    assert data == yaml.safe_load(output.as_yaml(nodes, ["a right"]))
+    data = output.as_data(nodes, ["a right"])
+    assert data == json.loads(output.as_text("json", data))
+    assert data == yaml.safe_load(output.as_text("yaml", data))
     assert data["missing"] == ["a right"]
     assert data["totals"]["slices"] == {"used": 5, "total": 6}
     [node] = data["nodes"]
@@ -235,7 +236,7 @@ def test_a_user_of_one_namespace_sees_its_claims_and_what_is_missing() -> None:
     refused = [(RESOURCE_CLAIMS, ""), (PODS, ""), (PODS, "team"), (NODES, "")]
     found = read(Server(BY_CLAIMS, *refused))
     assert (found.claims, found.pods) == (BY_CLAIMS.claims, ())
-    claims, nodes, pods = found.missing
+    claims, nodes, pods = found.missing.values()
     assert claims.startswith("you may not list resourceclaims in all namespaces: cards may be")
     assert nodes == "you may not list nodes: cards of nodes that serve limits are not shown"
     assert pods.startswith("you may not list pods, not even in the namespace team: pods and")

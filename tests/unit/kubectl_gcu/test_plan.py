@@ -9,17 +9,32 @@ from typing import Any
 
 import pytest
 
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from dra_driver.kube.resources import (
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.names import RESOURCE_DRS, RESOURCE_SHARED, RESOURCE_WHOLE
+from dra_driver.model.names import (
+    CLASS_LIMIT_PREFIX,
+    CLASS_SHARED,
+    RESOURCE_DRS,
+    RESOURCE_SHARED,
+    RESOURCE_WHOLE,
+)
 from kubectl_gcu import main
 from kubectl_gcu.explain import objects_to_decide
 from kubectl_gcu.main import FAILED, WAITS
+from kubectl_gcu.manifest import parse_manifest
 from kubectl_gcu.plan import Planner
-from tests.unit.controller.allocator.build import claim, request
-from tests.unit.kubectl_gcu.test_explain import Server, cluster
+from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from tests.unit.controller.world import node
+from tests.unit.kubectl_gcu.server import Server, cluster
 
+FIVE = {"slices": "5"}
 TWO = request(cls="shared-gcu.enflame.com", capacity={"slices": "2"})
 
 
@@ -41,6 +56,10 @@ def limited(**limits: str) -> Object:
     return {"containers": [{"name": "main", "resources": {"limits": limits}}]}
 
 
+def single(of: Object) -> Object:
+    return {"kind": "Pod", "metadata": {"name": "p"}, "spec": of}
+
+
 def workload(kind: str, name: str, of: Object, **more: Any) -> Object:
     return {"kind": kind, "metadata": {"name": name}, "spec": {"template": {"spec": of}, **more}}
 
@@ -49,8 +68,8 @@ def plan(*manifests: Object, server: Any = None) -> tuple[list[str], Planner]:
     """On two nodes: the card of a is held as a whole, that of b has four free slices."""
     api = server or cluster()
     objects, _ = objects_to_decide(api)
-    planner = Planner(api, objects, "default")
-    return [str(each) for each in planner.plan(manifests)], planner
+    planner = Planner(api, objects, parse_manifest(manifests, "default"))
+    return [str(each) for each in planner.plan()], planner
 
 
 def test_replicas_get_what_is_there_one_after_the_other() -> None:
@@ -113,14 +132,61 @@ def test_claims_and_templates_of_the_cluster() -> None:
         ({RESOURCE_SHARED: "4"}, "node b: shared-0000-02-00-0 (slices 4)"),
         ({RESOURCE_WHOLE: "1"}, "does not fit: 2 cards: 1 held, 1 in shared mode"),
         ({RESOURCE_DRS: "3"}, "does not fit: 4 devices, none selected by DeviceClass drs-gcu"),
-        ({"cpu": "1"}, "does not fit: it asks for no GCU"),
+        ({f"{CLASS_LIMIT_PREFIX}{CLASS_SHARED}": "1"}, "node b: shared-0000-02-00-0"),
+        ({RESOURCE_SHARED: "two"}, "does not fit: no claim can be made of its limits enflame.com/"),
+        (
+            {RESOURCE_SHARED: "1", RESOURCE_DRS: "3"},
+            "does not fit: no claim can be made of its limits enflame.com/drs-gcu, enflame.com/sh",
+        ),
+        ({"cpu": "1"}, "asks for no GCU"),
     ],
-    ids=["slices", "a card", "an instance", "none"],
+    ids=["slices", "a card", "an instance", "a device of a class", "no number", "two", "none"],
 )
-def test_the_vendors_limits(limits: dict[str, str], words: str) -> None:
-    pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": limited(**limits)}
-    [found], _ = plan(pod)
+def test_limits(limits: dict[str, str], words: str) -> None:
+    [found], _ = plan(single(limited(**limits)))
     assert found.startswith(f"pod default/p: {words}")
+
+
+def test_an_init_container_and_the_vendors_label() -> None:
+    of = limited(**{RESOURCE_SHARED: "2"}) | {"nodeSelector": {"enflame.com/gcushare": "true"}}
+    of["initContainers"] = of.pop("containers")
+    of["containers"] = [{"name": "main"}]
+    assert plan(single(of))[0] == ["pod default/p: node b: shared-0000-02-00-0 (slices 2)"]
+
+
+def test_the_slices_of_a_pods_containers_are_on_one_card() -> None:
+    """Node b has four free slices on one card; node c one on each of two."""
+    of = limited(**{RESOURCE_SHARED: "1"})
+    of["containers"].append(of["containers"][0] | {"name": "second"})
+    more = [
+        (RESOURCE_SLICES, each) for each in pool("c", [device("shared", 3), device("shared", 4)])
+    ]
+    held = [
+        (RESOURCE_CLAIMS, allocated(f"five-{n}", "c", f"shared-0000-0{n}-00-0", consumed=FIVE))
+        for n in (3, 4)
+    ]
+    full = (
+        RESOURCE_CLAIMS,
+        allocated("four", "b", "shared-0000-02-00-0", consumed={"slices": "4"}),
+    )
+    server = cluster(*more, *held, full, (NODES, node("c")))
+    [found], _ = plan(single(of), server=server)
+    assert found.startswith("pod default/p: does not fit: ")
+
+
+def test_a_list() -> None:
+    items = [template("two", TWO), single(spec(resourceClaimTemplateName="two"))]
+    found, _ = plan({"kind": "List", "items": items})
+    assert found == ["pod default/p: node b: shared-0000-02-00-0 (slices 2)"]
+
+
+def test_replicas_that_are_not_given_are_one() -> None:
+    of = workload("Deployment", "d", limited(**{RESOURCE_SHARED: "1"}), replicas=None)
+    of["spec"]["template"]["metadata"] = {"labels": {"app": "d"}}
+    parsed = parse_manifest([of], "default")
+    [made] = parsed.pods
+    assert made["metadata"]["labels"] == {"app": "d"}
+    assert made["metadata"]["name"] == "d-0"
 
 
 @pytest.mark.parametrize(
@@ -128,8 +194,42 @@ def test_the_vendors_limits(limits: dict[str, str], words: str) -> None:
     [
         ("text", "a document that is no Kubernetes object"),
         (workload("DaemonSet", "d", limited()), "how many pods DaemonSet default/d makes"),
+        (
+            {
+                "kind": "CronJob",
+                "spec": {"jobTemplate": {"spec": {"template": {"spec": limited()}}}},
+            },
+            "how many pods CronJob default/unnamed makes",
+        ),
+        ({"kind": "ConfigMap", "metadata": {"name": "c"}}, "no pod to plan"),
+        (None, "no pod to plan"),
+        ({"kind": "Pod", "metadata": "p"}, "Pod without a name is malformed"),
+        ({"kind": "Pod", "metadata": {"name": "p"}}, "Pod p has no 'containers'"),
+        ({"kind": "Pod", "metadata": {"name": "p"}, "spec": []}, "Pod p has no 'containers'"),
+        (
+            {"kind": "Deployment", "metadata": {"name": "d"}, "spec": {}},
+            "Deployment d has no 'template'",
+        ),
+        (workload("Job", "j", limited(), parallelism="x"), "Job j is malformed: invalid literal"),
+        (single({"containers": [None]}), "Pod p is malformed"),
+        (single({"containers": {}}), "Pod p is malformed: containers are no list"),
+        (single({"containers": [], "resourceClaims": [{}]}), "Pod p has no 'name'"),
     ],
-    ids=["no object", "a kind without a number"],
+    ids=[
+        "no object",
+        "a kind without a number",
+        "a kind that nests pods",
+        "no pod",
+        "nothing",
+        "metadata",
+        "no containers",
+        "a list as specification",
+        "no template",
+        "a number",
+        "a container",
+        "containers",
+        "a claim without a name",
+    ],
 )
 def test_what_cannot_be_planned_is_refused(manifest: Any, words: str) -> None:
     with pytest.raises(InvalidValue, match=words):
@@ -157,6 +257,10 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             "then: 2 cards: 0 free, 1 whole, 1 shared (4 of 6 slices)",
         ],
     )
+    beside = "---\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main}]}\n"
+    manifest.write_text(manifest.read_text() + beside)
+    code, out, _ = run(cluster(), f"--file={manifest}")
+    assert (code, out.splitlines()[1]) == (0, "pod default/web: asks for no GCU")
     manifest.write_text(manifest.read_text().replace('"2"', '"5"'))
     code, out, _ = run(cluster(), f"--file={manifest}", "--output=json")
     assert (code, json.loads(out)["pods"][0]["node"]) == (WAITS, "")

@@ -19,9 +19,10 @@ from controller.cache import nodes, pods
 from controller.cache.cache import WATCHED
 from controller.cache.claims import allocated_by_us, is_releasable, writers_of_allocation
 from controller.cache.keys import uid_of
+from controller.cache.limit_templates import template_for
 from controller.cache.node_resources import Resources, pod_requests
 from controller.informers.decoders import decoders
-from controller.reconcile.templates import is_ours, template_for
+from controller.reconcile.templates import is_ours
 from controller.write.volumes import node_selectors
 from dra_driver.config.device_config import amount_entry
 from dra_driver.kube.api import Api

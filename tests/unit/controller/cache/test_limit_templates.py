@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.reconcile.templates import is_ours, template_for
+from controller.cache.limit_templates import template_for
+from controller.reconcile.templates import is_ours
 from dra_driver.model.claims.claim import Object
 
 WHOLE = {"deviceClassName": "gcu.enflame.com"}

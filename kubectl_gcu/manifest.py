@@ -1,0 +1,109 @@
+"""What a manifest has for ``kubectl gcu plan``: pods, also those that its workloads make, claims
+and claim templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.errors import InvalidValue
+
+_COUNTS: Final = {
+    "Deployment": "replicas",
+    "ReplicaSet": "replicas",
+    "StatefulSet": "replicas",
+    "Job": "parallelism",
+}
+_CLAIM, _TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Each object has namespace and name; pods have a UID."""
+
+    pods: tuple[Object, ...] = ()
+    claims: tuple[Object, ...] = ()
+    templates: tuple[Object, ...] = ()
+
+
+def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
+    """`namespace` is that of objects which name none. Raises InvalidValue for what is malformed,
+    for a kind whose pods cannot be counted, and where there is no pod at all."""
+    objects = [_named(each, namespace) for each in _flat(documents)]
+    pods: list[Object] = []
+    for each in objects:
+        with malformed(each):
+            pods.extend(_pods(each))
+    if not pods:
+        raise InvalidValue("the manifest has no pod to plan")
+    return Manifest(
+        tuple(pods),
+        tuple(each for each in objects if each["kind"] == _CLAIM),
+        tuple(each for each in objects if each["kind"] == _TEMPLATE),
+    )
+
+
+def _flat(documents: Iterable[Any]) -> Iterator[Object]:
+    """The documents without empty ones, and the items of lists."""
+    for each in documents:
+        if not each:
+            continue
+        if not isinstance(each, dict) or not isinstance(each.get("kind"), str):
+            raise InvalidValue("the manifest has a document that is no Kubernetes object")
+        if isinstance(each.get("items"), list):
+            yield from _flat(each["items"])
+        else:
+            yield each
+
+
+def _named(obj: Object, namespace: str) -> Object:
+    with malformed(obj):
+        metadata = {"namespace": namespace, "name": "unnamed"} | (obj.get("metadata") or {})
+        return obj | {"metadata": metadata, "spec": dict(obj.get("spec") or {})}
+
+
+@contextmanager
+def malformed(obj: Object) -> Iterator[None]:
+    """Reading what a user wrote fails in the ways of dict, list and int."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        metadata = obj.get("metadata")
+        name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+        what = f"has no {error}" if isinstance(error, KeyError) else f"is malformed: {error}"
+        raise InvalidValue(f"{obj['kind']} {name or 'without a name'} {what}") from error
+
+
+def _pods(obj: Object) -> list[Object]:
+    kind, spec, metadata = obj["kind"], obj["spec"], obj["metadata"]
+    if kind == "Pod":
+        return [_pod(obj, metadata["namespace"], metadata["name"])]
+    if kind in _COUNTS:
+        count = spec.get(_COUNTS[kind])
+        names = [f"{metadata['name']}-{i}" for i in range(1 if count is None else int(count))]
+        return [_pod(spec["template"], metadata["namespace"], name) for name in names]
+    if _has_containers(spec):
+        raise InvalidValue(
+            f"how many pods {kind} {metadata['namespace']}/{metadata['name']} makes is not known",
+            remedy="give a Pod of it, or a Deployment, StatefulSet, ReplicaSet or Job",
+        )
+    return []
+
+
+def _pod(template: Object, namespace: str, name: str) -> Object:
+    made = {"namespace": namespace, "name": name, "uid": f"planned {namespace}/{name}"}
+    spec = template["spec"]
+    if not isinstance(spec["containers"], list):
+        raise TypeError("containers are no list")
+    metadata = dict(template.get("metadata") or {}) | made
+    return {"kind": "Pod", "metadata": metadata, "spec": dict(spec)}
+
+
+def _has_containers(value: Any) -> bool:
+    """Whether there is a pod's specification somewhere in the value."""
+    if isinstance(value, dict):
+        return "containers" in value or any(map(_has_containers, value.values()))
+    return isinstance(value, list) and any(map(_has_containers, value))

@@ -1,0 +1,73 @@
+"""A stand-in for the API server, and a cluster of two cards on it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from dra_driver.kube.api import Listing
+from dra_driver.kube.errors import Forbidden, NotFound
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claims.claim import Object
+from tests.unit.controller.allocator.build import CLASSES, allocated, device, pool
+from tests.unit.controller.world import node, reserved
+
+HELD = allocated("held", "a", "whole-0000-01-00-0")
+
+
+class Server:
+    """What it has; `forbidden` may not be listed by this user."""
+
+    def __init__(self, *objects: tuple[Resource, Object], forbidden: Sequence[Resource] = ()):
+        self._forbidden = forbidden
+        self._objects: dict[Resource, list[Object]] = {}
+        for number, (resource, each) in enumerate(objects):
+            stored = copy.deepcopy(each)
+            stored["metadata"].setdefault("uid", f"uid-{stored['metadata']['name']}")
+            stored["metadata"]["resourceVersion"] = str(number + 1)
+            self._objects.setdefault(resource, []).append(stored)
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        for each in self.list(resource, forbids=False).items:
+            if (each["metadata"]["name"], each["metadata"].get("namespace", "")) == (
+                name,
+                namespace,
+            ):
+                return each
+        raise NotFound(f"no {resource.kind} {name}", status=404)
+
+    def list(self, resource: Resource, *, namespace: str = "", forbids: bool = True) -> Listing:
+        if forbids and resource in self._forbidden and not namespace:
+            raise Forbidden("no", status=403)
+        return Listing(tuple(self._objects.get(resource, ())), "1")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def cluster(*more: tuple[Resource, Object], forbidden: Sequence[Resource] = ()) -> Any:
+    """Two nodes with a card each; that of node a is held by claim `held`, that of b by `other`."""
+    slices = [
+        *pool("a", [device(mode, 1) for mode in ("whole", "shared")]),
+        *pool("b", [device(mode, 2) for mode in ("whole", "shared")]),
+    ]
+    return Server(
+        *((RESOURCE_SLICES, each) for each in slices),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        *((NODES, node(name)) for name in ("a", "b")),
+        (RESOURCE_CLAIMS, reserved(HELD, "holder")),
+        (RESOURCE_CLAIMS, allocated("other", "b", "shared-0000-02-00-0", consumed={"slices": "2"})),
+        *more,
+        forbidden=forbidden,
+    )
+
+
+def event(reason: str, note: str, about: str = "p") -> Object:
+    return {"reason": reason, "note": note, "regarding": {"name": about}}
