@@ -16,7 +16,7 @@ from itertools import chain, pairwise
 from bench.burst import Bursts, Rates, Scenario
 from bench.fleet import Object
 from bench.published import COUNTED, OURS, TWINS, add_nodes, published
-from bench.report import result, table
+from bench.report import percentile, result, table
 from dra_driver.kube.client import Client, connect
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
@@ -48,6 +48,7 @@ def main() -> None:
         "--curve", type=int, nargs="*", default=[25, 50, 100], help="nodes, ascending"
     )
     parser.add_argument("--curve-pods", type=int, default=10)
+    parser.add_argument("--single", type=int, default=0, help="pods, each alone, until bound")
     chosen = parser.parse_args()
     settings = Settings(
         f"bench-{os.getpid()}",
@@ -66,15 +67,25 @@ def main() -> None:
             if size in sizes and str(size) not in curve:
                 curve[str(size)] = _ms_per_pod(bursts, api, size, chosen.curve_pods)
         rates: dict[str, Rates] = {}
+        single: dict[str, Object] = {}
         for name in chosen.scenarios:
             scenario = SCENARIOS[name]
             with published(api, scenario.devices, range(chosen.nodes)):
                 _say(f"{name}: {chosen.pods} pods on {chosen.nodes} nodes")
                 rates[name] = bursts.run(scenario, chosen.pods)
                 _say(f"{name}: {rates[name].figures()}")
+                if chosen.single and scenario.scheduled:
+                    single[name] = _ms_alone(bursts, scenario, chosen.single)
+                    _say(f"{name}: {single[name]}")
     finally:
         cluster.down()
-    _print_tables(chosen, rates, curve)
+    _print_tables(chosen, rates, curve, single)
+
+
+def _ms_alone(bursts: Bursts, scenario: Scenario, count: int) -> Object:
+    """From when the programs go on until the one pod is bound."""
+    found = [1000 / bursts.run(scenario, 1).pods for _ in range(count)]
+    return {"p50": round(percentile(found, 0.5), 1), "p90": round(percentile(found, 0.9), 1)}
 
 
 def _ms_per_pod(bursts: Bursts, api: Client, size: int, pods: int) -> Object:
@@ -88,7 +99,10 @@ def _ms_per_pod(bursts: Bursts, api: Client, size: int, pods: int) -> Object:
 
 
 def _print_tables(
-    chosen: argparse.Namespace, rates: dict[str, Rates], curve: dict[str, Object]
+    chosen: argparse.Namespace,
+    rates: dict[str, Rates],
+    curve: dict[str, Object],
+    single: dict[str, Object],
 ) -> None:
     programs = sorted(set(chain.from_iterable(each.cpu for each in rates.values())))
     table(
@@ -104,8 +118,15 @@ def _print_tables(
         ("nodes", *CURVE),
         [(size, *each.values()) for size, each in curve.items()],
     )
+    if single:
+        rows = [(name, each["p50"], each["p90"]) for name, each in single.items()]
+        table("A pod alone until it is bound, ms", ("allocated by", "p50", "p90"), rows)
     sizes = {"nodes": chosen.nodes, "pods": chosen.pods, "writes": chosen.writes}
-    result(sizes | {name: each.figures() for name, each in rates.items()} | {"ms_per_pod": curve})
+    result(
+        sizes
+        | {name: each.figures() for name, each in rates.items()}
+        | {"ms_per_pod": curve, "alone": single}
+    )
 
 
 def _say(line: str) -> None:

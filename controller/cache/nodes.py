@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
+
+from dra_driver.kube.api import ServerVersion
+from dra_driver.kube.preflight import OLDEST
+from dra_driver.model.errors import InvalidValue
 
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_OLDEST: Final = ".".join(map(str, OLDEST))
 _PREVENTING = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -21,6 +27,8 @@ def filter_reason(pod: Mapping[str, Any], node: Node) -> str | None:
     spec = pod["spec"]
     if not _is_ready(node):
         return "not ready"
+    if not _serves_claims(_kubelet(node)):
+        return f"with a kubelet before {_OLDEST}, which serves no claims"
     if not _labels_match(spec.get("nodeSelector") or {}, node):
         return "excluded by the pod's nodeSelector"
     required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
@@ -52,6 +60,7 @@ def relevant(node: Node) -> tuple[Any, ...]:
         spec.get("taints"),
         spec.get("unschedulable"),
         _is_ready(node),
+        _kubelet(node),
     )
 
 
@@ -66,6 +75,20 @@ def check(node: Node) -> None:
 def _is_ready(node: Node) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _kubelet(node: Node) -> str:
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
+
+
+@cache
+def _serves_claims(kubelet: str) -> bool:
+    """Whether a kubelet of this version prepares claims; one of which it is not known may."""
+    try:
+        version = ServerVersion.of_git(kubelet)
+    except InvalidValue:
+        return True
+    return (version.major, version.minor) >= OLDEST
 
 
 def _labels_match(wanted: Mapping[str, str], node: Node) -> bool:

@@ -49,7 +49,10 @@ _ALIKE_CLAIMS: Final[Fields] = {
     "metadata": ("namespace", "managedFields"),
     "spec": ("devices",),
 }
-_ALIKE_NODES: Final[Fields] = {"spec": ("taints",), "status": ("allocatable", "conditions")}
+_ALIKE_NODES: Final[Fields] = {
+    "spec": ("taints",),
+    "status": ("allocatable", "conditions", "nodeInfo"),
+}
 _OTHER_META: Final = ("namespace", "name", "uid", "resourceVersion")
 _OTHER_SPEC: Final = ("containers", "initContainers", "nodeName", "overhead", "resources")
 

@@ -76,6 +76,7 @@ NODE: Final = _model(
         "status": {
             "allocatable": {"cpu": str, "memory": str, "pods": str},
             "conditions": [{"type": str, "status": str}],
+            "nodeInfo": {"kubeletVersion": str},
         },
     }
 )

@@ -16,6 +16,7 @@ from dra_driver.model.errors import InvalidValue
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
+_GIT: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:[.+-].*)?")
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
@@ -60,7 +61,7 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServerVersion:
-    """The server's minor version; `git` is the full text, such as ``v1.36.3``."""
+    """The minor version of a server or a kubelet; `git` is the full text, such as ``v1.36.3``."""
 
     major: int
     minor: int
@@ -74,6 +75,14 @@ class ServerVersion:
             raise InvalidValue(f"the API server's /version has no version number: {dict(answer)}")
         major, minor = (int(match.group()) for match in numbers if match)
         return cls(major, minor, str(answer.get("gitVersion", "")))
+
+    @classmethod
+    def of_git(cls, text: str) -> ServerVersion:
+        """From the full text, ``v1.36.3`` or ``v1.36.1+k3s1``. Raises InvalidValue."""
+        match = _GIT.fullmatch(text)
+        if match is None:
+            raise InvalidValue(f"{text!r} is no version of Kubernetes")
+        return cls(int(match[1]), int(match[2]), text)
 
     def __str__(self) -> str:
         return self.git or f"v{self.major}.{self.minor}"

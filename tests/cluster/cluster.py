@@ -48,9 +48,12 @@ class Cluster:
         self.programs = programs
         self.processes = found.processes()
         self._addresses = Addresses(found.slot)
-        context = Context(self.settings, self._addresses, self.directory, programs, self.processes)
-        self.control_plane = ControlPlane(context)
-        self.nodes = tuple(Node(number, context) for number in range(1, self.settings.nodes + 1))
+        self.context = Context(
+            self.settings, self._addresses, self.directory, programs, self.processes
+        )
+        self.control_plane = ControlPlane(self.context)
+        numbers = range(1, self.settings.nodes + 1)
+        self.nodes = tuple(Node(number, self.context) for number in numbers)
 
     @classmethod
     def up(cls, settings: Settings, *, owner: Process | None, report: Report = silent) -> Cluster:
@@ -87,52 +90,6 @@ class Cluster:
         if found is None:
             raise ClusterError(f"no cluster {name!r} is up; `python -m tests.cluster up` makes one")
         return cls(found, build_all(found.settings.kubernetes, silent))
-
-    def upgraded(self, kubernetes: str, report: Report = silent) -> Cluster:
-        """The same cluster at another version: all of Kubernetes is stopped and started anew, with
-        what etcd and the kubelets have on disk. containerd goes on, and with it all containers.
-
-        Returns when its nodes are ready; this object is of no use any more. Raises ClusterError.
-        """
-        for node in self.nodes:
-            node.stop_kubelet()
-            node.stop_proxy()
-        cluster = self.with_control_plane(kubernetes, report)
-        for node in cluster.nodes:
-            cluster.upgrade_node(node)
-        cluster.wait_ready()
-        report(f"{self.name}: all nodes are ready again")
-        return cluster
-
-    def with_control_plane(self, kubernetes: str, report: Report = silent) -> Cluster:
-        """The same cluster with a control plane of another version; its nodes go on as they are.
-
-        Returns when the control plane is ready; this object is of no use any more. Raises
-        ClusterError.
-        """
-        programs = build_all(kubernetes, report)
-        self.control_plane.stop()
-        found = state.load(self.name)
-        if found is None:
-            raise ClusterError(f"the cluster {self.name!r} is gone")
-        # It guards the cluster as it was told of it.
-        self.processes.stop(KEEPER)
-        found = replace(found, settings=replace(self.settings, kubernetes=kubernetes))
-        found.save()
-        cluster = Cluster(found, programs)
-        cluster._start_keeper()
-        cluster.control_plane.start(Authority(self.directory / "pki"))
-        report(f"{self.name}: control plane {kubernetes} is ready")
-        return cluster
-
-    def upgrade_node(self, node: Node) -> None:
-        """Give a node of this cluster the kubelet and the proxy of the cluster's version. Its pods
-        run on; it is not waited for."""
-        node.stop_kubelet()
-        node.stop_proxy()
-        node.write_files(Authority(self.directory / "pki"), self.control_plane)
-        node.start_kubelet()
-        node.start_proxy()
 
     def down(self) -> None:
         """Remove everything of the cluster; nothing happens when it is gone already."""
@@ -270,7 +227,7 @@ class Cluster:
         def tell(what: str) -> None:
             report(f"{self.name}: {what} ({time.monotonic() - started:.1f} s)")
 
-        self._start_keeper()
+        self.guard()
         cgroups.create(self.name, self.settings.node_names())
         network = hold_namespaces(self.processes, NETWORK)
         connect_machine(network, self._addresses)
@@ -300,7 +257,8 @@ class Cluster:
         self.wait_ready()
         tell("all nodes are ready")
 
-    def _start_keeper(self) -> None:
+    def guard(self) -> None:
+        """Start what removes the cluster when its owner dies."""
         keeper = [sys.executable, "-m", "tests.cluster.keeper", self.name]
         self.processes.start_outside(KEEPER, ["env", f"--chdir={_CHECKOUT}", *keeper])
 

@@ -27,7 +27,8 @@ from tests.cluster.waiting import PATIENCE, wait_until
 
 COMPONENTS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
 
-_PORT = 6443
+_OLDER = "older-kube-apiserver"  # during an upgrade
+_PORT, _OLDER_PORT = 6443, 6444
 _ETCD = "http://127.0.0.1:2379"
 _API_NAMES = (
     "kubernetes",
@@ -40,36 +41,53 @@ _API_NAMES = (
 class ControlPlane:
     """The control plane of one cluster."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(
+        self, context: Context, *, api_server: str = "kube-apiserver", port: int = _PORT
+    ) -> None:
+        """`api_server` is the name of its process."""
+        self._api_server = api_server
+        self._port = port
         self._settings = context.settings
         self._addresses = context.addresses
         self._etcd_directory = context.directory / "etcd"
         self._pki = context.pki
         self._programs = context.programs
         self._table = context.processes
-        self.server = f"https://{context.addresses.control_plane}:{_PORT}"
+        self.server = f"https://{context.addresses.control_plane}:{port}"
         self.kubeconfig = context.directory / "kubeconfig"
+
+    @classmethod
+    def behind(cls, context: Context) -> ControlPlane:
+        """One whose API server another one of the cluster takes over from: at another port, and
+        not an endpoint of the Service `kubernetes`."""
+        return cls(context, api_server=_OLDER, port=_OLDER_PORT)
 
     def start(self, authority: Authority) -> None:
         """Start everything; returns when the API server answers and the controllers have begun.
 
         Raises ClusterError with the end of a component's log.
         """
-        self.write_kubeconfig(authority, self.kubeconfig, "admin", ADMIN)
         self._start_etcd()
-        self._start_api_server(authority)
-        # Not earlier: the others give up when they are refused, and the API server writes what
-        # they are allowed only after it has begun to answer.
-        self._wait_for("/readyz", authority)
+        self.start_api_server(authority)
         self._start_scheduler(authority)
         self._start_controller_manager(authority)
         # The controllers make it, and every pod needs it.
         self._wait_for("/api/v1/namespaces/default/serviceaccounts/default", authority)
 
+    def start_api_server(self, authority: Authority) -> None:
+        """Start the API server, and give administrators its address; returns when it answers."""
+        self.write_kubeconfig(authority, self.kubeconfig, "admin", ADMIN)
+        self._start_api_server(authority)
+        # Not earlier: the others give up when they are refused, and the API server writes what
+        # they are allowed only after it has begun to answer.
+        self._wait_for("/readyz", authority)
+
     def stop(self) -> None:
         """Stop everything; what etcd has on disk stays."""
-        for name in reversed(COMPONENTS):
-            self._table.end(name)
+        running = self._table.names()
+        for name in reversed((COMPONENTS[0], _OLDER, *COMPONENTS[1:])):
+            if name in running:
+                self._table.end(name)
 
     def write_kubeconfig(
         self, authority: Authority, path: Path, file_name: str, identity: Identity
@@ -105,7 +123,7 @@ class ControlPlane:
         flags = [
             f"--etcd-servers={_ETCD}",
             f"--bind-address={addresses.control_plane}",
-            f"--secure-port={_PORT}",
+            f"--secure-port={self._port}",
             f"--advertise-address={addresses.control_plane}",
             f"--service-cluster-ip-range={SERVICE_SUBNET}",
             "--authorization-mode=Node,RBAC",
@@ -125,7 +143,9 @@ class ControlPlane:
             f"--service-account-key-file={public}",
             f"--service-account-signing-key-file={private}",
         ]
-        self._start("kube-apiserver", flags)
+        if self._api_server == _OLDER:
+            flags.append("--endpoint-reconciler-type=none")
+        self._start("kube-apiserver", flags, self._api_server)
 
     def _start_scheduler(self, authority: Authority) -> None:
         self._start("kube-scheduler", self._as_client(authority, "kube-scheduler", SCHEDULER))
@@ -156,23 +176,23 @@ class ControlPlane:
             "--leader-elect=false",
         ]
 
-    def _start(self, name: str, flags: Sequence[str]) -> None:
+    def _start(self, name: str, flags: Sequence[str], process: str = "") -> None:
         network = self._table.get(NETWORK)
         chosen = (
             self._settings.extra_flags_of(name) if name == "etcd" else self._settings.flags(name)
         )
         command = [*enter(network), str(self._programs / name), *flags, *chosen]
-        self._table.start(name, command)
+        self._table.start(process or name, command)
 
     def _wait_for(self, path: str, authority: Authority) -> None:
         trust = ssl.create_default_context(cafile=str(authority.certificate))
         trust.load_cert_chain(self._pki / "admin.crt", self._pki / "admin.key")
 
         def answers() -> bool:
-            for name in set(COMPONENTS) & set(self._table.names()):
+            for name in {*COMPONENTS, _OLDER} & set(self._table.names()):
                 self._table.check(name)
             host = str(self._addresses.control_plane)
-            connection = HTTPSConnection(host, _PORT, context=trust, timeout=5)
+            connection = HTTPSConnection(host, self._port, context=trust, timeout=5)
             with closing(connection):
                 connection.request("GET", path)
                 return connection.getresponse().status == HTTPStatus.OK

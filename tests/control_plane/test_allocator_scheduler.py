@@ -178,6 +178,21 @@ def test_a_claim_mixes_devices_of_two_drivers(scene: Scene, nic: Callable[[str],
     assert sorted(each["device"] for each in given) == ["nic-0", "whole-0000-00-00-0"]
 
 
+def test_a_copy_of_a_node_and_its_slices_serves_pods(scene: Scene) -> None:
+    """cluster-autoscaler asks kube-scheduler's framework about a node that would come: a copy of
+    one that is there, with its slices under other names of slice and pool
+    (autoscaler, `SanitizedNodeResourceSlices`)."""
+    node = scene.machines.add(in_all_modes(0, allocator=ALLOCATOR_SCHEDULER))
+    scene.hands.start("first")
+    assert scene.eyes.bound("first") == node
+    scene.hands.start("second")
+    waits(scene, "second")
+    copy = scene.machines.add_copy(node)
+    assert scene.eyes.bound("second") == copy
+    start_share(scene, "slices", CLASS_SHARED, slices=2)
+    waits(scene, "slices")
+
+
 def test_nobody_is_preempted_for_a_card(scene: Scene) -> None:
     """Upstream's plugin says of each node that preemption does not help (`statusUnschedulable`,
     1.34.4 to 1.37.1), and docs/user/which-allocator.md says so, too."""

@@ -15,7 +15,8 @@ from dra_driver.model.claims.claim import ClaimRef, Object, allocation, results
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from tests.cluster.cluster import Cluster
-from tests.control_plane.conftest import Eyes, Machines
+from tests.control_plane.conftest import Eyes
+from tests.control_plane.machines import Machines
 from tests.control_plane.objects import claim, pod_with, whole
 from tests.unit.node.world import CARDS
 

@@ -12,8 +12,9 @@ from dra_driver.model.claims.claim import allocation, reserved_for, results
 from dra_driver.model.names import FINALIZER
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.control_plane.conftest import Eyes, Machines, Scene, events_about
+from tests.control_plane.conftest import Eyes, Scene, events_about
 from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.machines import Machines
 from tests.control_plane.objects import TEMPLATES, claim, pod_with, template, whole, with_port
 
 pytestmark = pytest.mark.control_plane

@@ -22,9 +22,10 @@ from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_without_taints
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.control_plane.conftest import Eyes, Machines, Scene, Start
+from tests.control_plane.conftest import Eyes, Scene, Start
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
+from tests.control_plane.machines import Machines
 from tests.control_plane.objects import claim, pod_with, shared, whole
 from tests.control_plane.publishing import Rig
 

@@ -1,4 +1,5 @@
-"""A cluster without DRA is upgraded to one with it, its nodes drained, under the same release."""
+"""A cluster without DRA is upgraded to one with it, its nodes drained, under the same release. The
+newer version is the chosen one (``K8S``)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from dra_driver.model.names import DRIVER
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import DEFAULT_KUBERNETES, OLD_KUBERNETES
+from tests.cluster.upgrades import upgraded
+from tests.cluster.versions import OLD_KUBERNETES, chosen_with_dra
 from tests.cluster.waiting import PATIENCE
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import DRS, SHARED, assert_has, claimed, limits_of
@@ -62,7 +64,7 @@ def test_limits_become_claims(old: OldInstallation, cluster_report: Callable[[st
     old.wait_for_rest()
     journals = journals_of(old)
 
-    driver = Installation(old.cluster.upgraded(DEFAULT_KUBERNETES, cluster_report))
+    driver = Installation(upgraded(old.cluster, chosen_with_dra(), cluster_report))
     for node in driver.machines:
         driver.cluster.kubectl("uncordon", node)
     driver.install(report=cluster_report)

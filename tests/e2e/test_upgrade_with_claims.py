@@ -1,8 +1,9 @@
 """A cluster is upgraded under pods that hold GCUs in all three modes: ``make test-upgrade``.
 
-The control plane goes first. One node follows it from version to version; the other one keeps its
-old kubelet until the control plane is the newest: three minor versions, the most that Kubernetes
-supports. $GCU_DRA_UPGRADE names the versions, or is ``all``; by default they are the two newest.
+The control plane goes first, and of that one of two API servers, beside a kube-scheduler of the
+version before. One node follows from version to version; the other one keeps its old kubelet until
+the control plane is the newest: three minor versions, the most that Kubernetes supports.
+$GCU_DRA_UPGRADE names the versions, or is ``all``; by default they are the two newest.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.node import Node
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
+from tests.cluster.upgrades import upgrade_node, with_control_plane, with_newer_api_server
 from tests.cluster.versions import DEFAULT_KUBERNETES, NEXT_KUBERNETES, RELEASES
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
@@ -60,15 +62,20 @@ class Upgrade:
         wait_for_pods(self.cluster, _NAMESPACE, *names)
         self._before = {name: self._seen(name) for name in names}
 
+    def api_server(self, version: str) -> None:
+        """One of them: another one goes on, and with it kube-scheduler of the version before."""
+        self.cluster = with_newer_api_server(self.cluster, version, self._report)
+        self.cluster.wait_ready()
+
     def control_plane(self, version: str) -> None:
         """All of it; the nodes go on with their kubelets. `helm upgrade` then chooses anew how
         slices are published, as the page about upgrades says."""
-        self.cluster = self.cluster.with_control_plane(version, self._report)
+        self.cluster = with_control_plane(self.cluster, version, self._report)
         self.cluster.wait_ready()
         self.driver.install(report=self._report)
 
     def node(self, node: Node) -> None:
-        self.cluster.upgrade_node(self.cluster.node(node.name))
+        upgrade_node(self.cluster, self.cluster.node(node.name))
         version = f"v{self.cluster.settings.kubernetes}"
 
         def is_upgraded() -> bool:
@@ -152,6 +159,8 @@ def test_pods_keep_what_they_hold(upgrade: Upgrade) -> None:
     upgrade.check()
     following, last = upgrade.cluster.nodes
     for version in VERSIONS[1:]:
+        upgrade.api_server(version)
+        upgrade.check()
         upgrade.control_plane(version)
         upgrade.check()
         upgrade.node(following)

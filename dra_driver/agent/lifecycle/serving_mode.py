@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
@@ -14,8 +13,6 @@ from dra_driver.kube.resources import NODES, RESOURCE_SLICES
 from dra_driver.model.errors import InvalidValue
 
 ModeSetting = Literal["auto", "dra", "device-plugin"]
-
-_VERSION: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:[.+-].*)?")
 
 
 class ServingMode(StrEnum):
@@ -118,13 +115,13 @@ def kubelet_version(api: Api, node_name: str) -> ServerVersion:
     """The version of the kubelet in the Node's status; raises KubeError, InvalidValue."""
     node = api.get(NODES, node_name)
     text = str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
-    match = _VERSION.fullmatch(text)
-    if match is None:
+    try:
+        return ServerVersion.of_git(text)
+    except InvalidValue as error:
         raise InvalidValue(
             f"Node {node_name} does not say which kubelet it has: {text!r}",
             remedy="wait until the kubelet has registered the node, or set the chart's mode",
-        )
-    return ServerVersion(int(match[1]), int(match[2]), text)
+        ) from error
 
 
 def _text(version: tuple[int, int]) -> str:

@@ -15,11 +15,15 @@ def node(
     taints: list[Object] | None = None,
     ready: str = "True",
     unschedulable: bool = False,
+    kubelet: str = "v1.36.3",
 ) -> Object:
     return {
         "metadata": {"name": "n", "labels": labels or {"zone": "a", "size": "8"}},
         "spec": {"taints": taints or [], "unschedulable": unschedulable},
-        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        "status": {
+            "conditions": [{"type": "Ready", "status": ready}],
+            "nodeInfo": {"kubeletVersion": kubelet},
+        },
     }
 
 
@@ -44,6 +48,13 @@ CASES: dict[str, tuple[Object, Object, str | None]] = {
     "nothing asked": ({}, node(), None),
     "not ready": ({}, node(ready="False"), "not ready"),
     "unknown": ({}, node(ready="Unknown"), "not ready"),
+    "an old kubelet": (
+        {},
+        node(kubelet="v1.33.9"),
+        "with a kubelet before 1.34, which serves no claims",
+    ),
+    "the oldest kubelet": ({}, node(kubelet="v1.34.0+vendor"), None),
+    "a kubelet of no version": ({}, node(kubelet="devel"), None),
     "label": ({"nodeSelector": {"zone": "a"}}, node(), None),
     "other label": (
         {"nodeSelector": {"zone": "b"}},
@@ -108,6 +119,7 @@ def test_a_heartbeat_changes_nothing() -> None:
     after["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-01-01T00:00:00Z"
     assert nodes.relevant(before) == nodes.relevant(after)
     assert nodes.relevant(before) != nodes.relevant(node(ready="False"))
+    assert nodes.relevant(before) != nodes.relevant(node(kubelet="v1.37.1"))
 
 
 @pytest.mark.parametrize(
