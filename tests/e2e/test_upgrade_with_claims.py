@@ -47,6 +47,7 @@ class Upgrade:
         self.cluster = cluster
         self._report = report
         self._before: dict[str, tuple[object, ...]] = {}
+        self._scheduler = cluster.release
 
     @property
     def driver(self) -> Installation:
@@ -71,6 +72,7 @@ class Upgrade:
         """All of it; the nodes go on with their kubelets. `helm upgrade` then chooses anew how
         slices are published, as the page about upgrades says."""
         self.cluster = with_control_plane(self.cluster, version, self._report)
+        self._scheduler = self.cluster.release
         self.cluster.wait_ready()
         self.driver.install(report=self._report)
 
@@ -112,7 +114,7 @@ class Upgrade:
         name = f"slices-{node.number}"
         self.cluster.apply(pod_with(name, _NAMESPACE, name="joined", **_on(node)))
         held = self.cluster.get("resourceclaim", name, _SCOPE)["status"]["allocation"]
-        if "allocationTimestamp" in held or self.cluster.release.drops_taints:
+        if "allocationTimestamp" in held or self._scheduler.drops_taints:
             wait_for_pods(self.cluster, _NAMESPACE, "joined")
             assert self._cards("joined") == self._cards(name)
         else:
