@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
 
+from controller import metric_specs as specs
 from controller.allocator.order import Policy
 from controller.cache.cache import WATCHED, ClusterCache
 from controller.filter.node_filter import NodeFilter
@@ -155,6 +156,7 @@ class Controller:
             clock=clock,
             now=now,
         )
+        specs.LEADING.register(registry).set_function(lambda: float(fence.is_open()))
         self._worker, context = new_worker(
             settings,
             api,

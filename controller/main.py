@@ -20,6 +20,7 @@ from dra_driver.kube.client import connect
 from dra_driver.kube.preflight import check_server, serves_dra
 from dra_driver.model.effects import Effects
 from dra_driver.telemetry import logs
+from dra_driver.telemetry.metric_spec import register_build_info
 from dra_driver.telemetry.probes import ProbeServer
 from dra_driver.telemetry.program import run_program
 from dra_driver.version import VERSION
@@ -54,6 +55,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     )
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
+    register_build_info(registry)
     identity = settings.pod_name or socket.gethostname()
     controller = front_of(settings, api)(
         settings, api, registry, identity=identity, on_restored=stop.set

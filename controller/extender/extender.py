@@ -11,6 +11,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
+from controller import metric_specs as specs
 from controller.allocator.order import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.annotator import AssignmentAnnotator
@@ -89,6 +90,7 @@ class Extender:
         self._policy = Policy(settings.pack_nodes, settings.pack_cards)
         fenced_api = fenced(api, self._fence)
         self._metrics = Metrics(registry)
+        specs.LEADING.register(registry).set_function(lambda: float(self._fence.is_open()))
         self._admission_backoff = AdmissionBackoff(self._metrics.refused_by_node, clock)
         self._retry_queue = RetryQueue(fenced_api, fits=self._fits, clock=clock, now_ns=now_ns)
         self._metrics.waiting.set_function(lambda: len(self._retry_queue))

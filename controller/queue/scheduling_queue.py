@@ -198,6 +198,12 @@ class SchedulingQueue:
         """How many pods wait for devices."""
         return len(self._infos)
 
+    def longest_wait(self) -> float:
+        """For how many seconds the pod has waited that has waited longest; 0 if none waits. Safe
+        for any thread."""
+        now = self._clock()
+        return max((now - each.since for each in list(self._infos.values())), default=0.0)
+
     def entries(self, part: str) -> int:
         """How many keys are in the part; safe for any thread."""
         parts: tuple[Sized, ...] = (self._active, self._due_at, self._unschedulable)

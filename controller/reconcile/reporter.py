@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from functools import cache, partial
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 
+from controller import metric_specs as specs
 from controller.allocator.ownership import serves_class
 from controller.allocator.state import State
 from controller.cache import pods
@@ -30,55 +31,27 @@ _ALLOCATION_FAILED = "GcuAllocationFailed"
 _ALLOCATED_BY_OTHER = "GcuAllocatedByOther"
 _ALLOCATED_TWICE = "GcuAllocatedTwice"
 _FAULT = "GcuControllerFault"
-_SECONDS = (0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class Reporter:
     """Never raises, never waits. Public attributes are metrics that their users count in."""
 
     def __init__(self, recorder: Recorder, registry: CollectorRegistry) -> None:
-        counter = partial(Counter, registry=registry)
-        gauge = partial(Gauge, registry=registry)
-        seconds = partial(Histogram, buckets=_SECONDS, registry=registry)
-        self.allocations = counter("gcu_controller_allocations", "Claims allocated.")
-        self.releases = counter("gcu_controller_releases", "Allocations released.")
-        self.faults = counter(
-            "gcu_controller_faults", "Events and steps that failed by a fault of the controller."
-        )
-        self._faulty = gauge(
-            "gcu_controller_faulty_objects",
-            "Objects on which the controller failed, and which it does not handle for now.",
-        )
-        self._waiting = gauge("gcu_controller_waiting_pods", "Pods that wait for devices.")
-        self.steps = seconds(
-            "gcu_controller_step_seconds", "How long a step of the deciding thread took.", ["kind"]
-        )
-        self._entries = gauge(
-            "gcu_controller_queue_entries",
-            "Keys in the scheduling queue, by its parts.",
-            ["part"],
-        )
-        self.waits = seconds(
-            "gcu_controller_decision_wait_seconds",
-            "From when a pod was due for a decision until that was made.",
-        )
-        self._failures = counter(
-            "gcu_controller_unsatisfied", "Decisions that found no devices for a waiting pod."
-        )
-        self._errors = counter("gcu_controller_errors", "Calls to the API server that failed.")
-        self._foreign = gauge(
-            "gcu_controller_foreign_allocations",
-            "Claims that another allocator gave devices of this driver.",
-        )
-        self._conflicting = gauge(
-            "gcu_controller_conflicting_allocations",
-            "Claims that have devices that are allocated twice.",
-        )
-        self._stopped = counter(
-            "gcu_controller_stopped_decisions",
-            "Decisions that were stopped because they took too long, by what they were at.",
-            ["at"],
-        )
+        self.allocations = specs.ALLOCATIONS.register(registry)
+        self.allocation_seconds = specs.ALLOCATION_SECONDS.register(registry)
+        self.releases = specs.RELEASES.register(registry)
+        self.faults = specs.FAULTS.register(registry)
+        self.steps = specs.STEP_SECONDS.register(registry)
+        self.waits = specs.DECISION_WAIT_SECONDS.register(registry)
+        self._faulty = specs.FAULTY_OBJECTS.register(registry)
+        self._waiting = specs.WAITING_PODS.register(registry)
+        self._longest_wait = specs.LONGEST_WAIT.register(registry)
+        self._entries = specs.QUEUE_ENTRIES.register(registry)
+        self._failures = specs.UNSATISFIED.register(registry)
+        self._errors = specs.ERRORS.register(registry)
+        self._foreign = specs.FOREIGN_ALLOCATIONS.register(registry)
+        self._conflicting = specs.CONFLICTING_ALLOCATIONS.register(registry)
+        self._stopped = specs.STOPPED_DECISIONS.register(registry)
         self._recorder = recorder
         self._foreign_claims: set[Key] = set()
         self._conflicting_claims: set[Key] = set()
@@ -160,6 +133,7 @@ class Reporter:
         faulty: `faults` by their events, others by their steps."""
         self._faulty.set_function(lambda: len(faults) + queue.backoff.count(BackoffReason.FAULT))
         self._waiting.set_function(queue.waiting_pods)
+        self._longest_wait.set_function(queue.longest_wait)
         for part in PARTS:
             self._entries.labels(part).set_function(partial(queue.entries, part))
 

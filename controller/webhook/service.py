@@ -8,8 +8,9 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
+from controller import metric_specs as specs
 from controller.https.server import Answer
 from controller.webhook.amounts import move_amounts
 from controller.webhook.gate import set_gate
@@ -40,12 +41,7 @@ class WebhookService:
             LIMITS: partial(translate_limits, rules=rules),
             GATE: set_gate,
         }
-        self._reviews = Counter(
-            "gcu_webhook_reviews",
-            "Calls of API servers by path and result: patched, unchanged, denied or failed.",
-            ["path", "result"],
-            registry=registry,
-        )
+        self._reviews = specs.WEBHOOK_REVIEWS.register(registry)
 
     @property
     def answers(self) -> Mapping[str, Answer]:

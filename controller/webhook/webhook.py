@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 
+from controller import metric_specs as specs
 from controller.https.certificates import SERVER, CertificateFiles, Certificates
 from controller.https.expiry import RENEW, Expiry
 from controller.https.server import HttpsServer
@@ -65,12 +66,7 @@ class Webhook(Background):
         self._expiry = Expiry(
             certificates.ends,
             _CERTIFICATES,
-            Gauge(
-                "gcu_webhook_certificate_expiration_timestamp_seconds",
-                "When the certificate of the admission webhook expires.",
-                ["certificate"],
-                registry=registry,
-            ),
+            specs.WEBHOOK_CERTIFICATE_END.register(registry),
             self._recorder,
             api,
             namespace=settings.lease_namespace,

@@ -15,6 +15,7 @@ from dra_driver.config.loader import load
 from dra_driver.kube.client import connect
 from dra_driver.model.effects import Effects
 from dra_driver.telemetry import logs
+from dra_driver.telemetry.metric_spec import register_build_info
 from dra_driver.telemetry.probes import ProbeServer
 from dra_driver.telemetry.program import run_program
 from dra_driver.util.collection import no_collection
@@ -46,6 +47,7 @@ def run(
     api = connect(settings.kubeconfig, effects=effects, user_agent=f"gcu-dra-agent/{VERSION}")
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
+    register_build_info(registry)
     agent = Agent(settings, api, effects=effects, registry=registry, on_restart=stop.set)
     probes = ProbeServer(settings.probe_port, ready=agent.ready, live=agent.live, registry=registry)
     probes.start()

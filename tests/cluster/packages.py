@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.cluster.cache import build_once, cache_root
 from tests.cluster.errors import BuildError
 
 LIST = Path(__file__).parent / "debian-packages.txt"
@@ -59,10 +60,29 @@ def install_missing(report: Callable[[str], None]) -> None:
     report(f"Debian packages: installed in {time.monotonic() - started:.0f} s")
 
 
-def _apt(*arguments: str) -> None:
+def unpacked(name: str, report: Callable[[str], None]) -> Path:
+    """The folder with the files of a Debian package, in the machine's cache. Nothing is installed:
+    the package's scripts would start its service.
+
+    Raises BuildError with the command that failed.
+    """
+
+    def make(folder: Path) -> None:
+        report(f"Debian package {name}: unpacking it")
+        _apt("update")
+        # As root, apt would have another user write into the folder.
+        _apt("download", "-o", "APT::Sandbox::User=root", name, within=folder)
+        [archive] = folder.glob("*.deb")
+        subprocess.run(["dpkg-deb", "--extract", archive, folder], check=True)
+        archive.unlink()
+
+    return build_once(cache_root() / "packages" / name, make)
+
+
+def _apt(*arguments: str, within: Path | None = None) -> None:
     command = [*_APT, *arguments]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    status = subprocess.run(command, env=environment, check=False).returncode
+    status = subprocess.run(command, env=environment, cwd=within, check=False).returncode
     if status:
         raise BuildError(
             f"{' '.join(command)}: exit status {status}; it needs root and Debian's package "

@@ -81,8 +81,12 @@ class BringUp:
 
     def _export_ledger(self) -> None:
         """Add the metrics of the ledger, which could not be read before."""
-        ledger = self._context.journal.snapshot
-        self._registry.register(NodeCollector(devices=self._devices, ledger=ledger))
+        collector = NodeCollector(
+            cards=lambda: self._context.cards.latest,
+            devices=self._devices,
+            ledger=self._context.journal.snapshot,
+        )
+        self._registry.register(collector)
 
     def _serve(self) -> None:
         """Answer the kubelet in the serving mode, and for all devices that are in use. Raises

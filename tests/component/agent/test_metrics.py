@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
+from dra_driver.agent import metric_specs
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.metrics import Metrics, NodeCollector
 from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.handler import Prepared
@@ -26,8 +26,6 @@ from tests.unit.agent.node import Node
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Caller
 from tests.unit.node.world import hold
-
-DOCS = Path(__file__).parents[3] / "docs/user/health.md"
 
 
 def ref(name: str) -> ClaimRef:
@@ -124,6 +122,10 @@ ILL = {"key": "gcu.enflame.com/unhealthy", "value": "rma", "effect": "NoExecute"
 CHANGING = {"key": "gcu.enflame.com/changing", "effect": "NoSchedule"}
 
 
+def collector(devices: DevicesSource, ledger: LedgerSource) -> NodeCollector:
+    return NodeCollector(cards=lambda: (), devices=devices, ledger=ledger)
+
+
 def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
     ledger = Ledger()
     holds: list[tuple[Kind, str, tuple[PreparedDevice, ...]]] = [
@@ -138,7 +140,7 @@ def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
         device("shared-0000-0e-00-0", ILL, CHANGING),
         device("of-another-version"),
     ]
-    registry.register(NodeCollector(devices=lambda: devices, ledger=lambda: ledger))
+    registry.register(collector(lambda: devices, lambda: ledger))
     assert samples(registry) == {
         'gcu_agent_devices{health="healthy",mode="whole"} 1.0',
         'gcu_agent_devices{health="unhealthy",mode="whole"} 1.0',
@@ -149,6 +151,18 @@ def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
         'gcu_agent_claims{state="intent"} 1.0',
         'gcu_agent_claims{state="unpreparing"} 0.0',
         'gcu_agent_prepared_devices{mode="whole"} 2.0',
+        'gcu_card_problem{pci_bus_id="0000:0e:00.0",problem="changing",value=""} 1.0',
+        'gcu_card_problem{pci_bus_id="0000:0e:00.0",problem="unhealthy",value="rma"} 1.0',
+        'gcu_card_size{mode="shared",pci_bus_id="0000:0e:00.0"} 1.0',
+        'gcu_card_size{mode="whole",pci_bus_id="0000:0d:00.0"} 1.0',
+        'gcu_card_size{mode="whole",pci_bus_id="0000:0e:00.0"} 1.0',
+        *(
+            'gcu_card_allocated{UUID="",claim="a",claim_namespace="team",device="",holder="",mode="whole",modelName="",'
+            f'pci_bus_id="{card}",profile=""}} 1.0'
+            for card in ("0000:0d:00.0", "0000:0e:00.0")
+        ),
+        'gcu_node_largest_request{mode="shared"} 0.0',
+        'gcu_node_largest_request{mode="whole"} 0.0',
     }
 
 
@@ -164,15 +178,18 @@ def test_a_journal_that_cannot_be_read_hides_only_what_is_in_it(
     def ledger() -> Ledger:
         raise JournalError("the disk is gone")
 
-    registry.register(NodeCollector(devices=lambda: [device("drs-0000-0d-00-0")], ledger=ledger))
-    assert samples(registry) == {'gcu_agent_devices{health="healthy",mode="drs"} 1.0'}
+    registry.register(collector(lambda: [device("drs-0000-0d-00-0")], ledger))
+    assert samples(registry) == {
+        'gcu_agent_devices{health="healthy",mode="drs"} 1.0',
+        'gcu_card_size{mode="drs",pci_bus_id="0000:0d:00.0"} 1.0',
+    }
 
 
 def test_what_is_offered_can_depend_on_the_journal_too(registry: CollectorRegistry) -> None:
     def devices() -> Devices:
         raise JournalError("the disk is gone")
 
-    registry.register(NodeCollector(devices=devices, ledger=Ledger))
+    registry.register(collector(devices, Ledger))
     assert samples(registry) == {
         f'gcu_agent_claims{{state="{state.value}"}} 0.0' for state in State
     }
@@ -211,11 +228,11 @@ def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
     assert kept.exists()
 
 
-def test_the_docs_have_every_metric(node: Node) -> None:
+def test_a_whole_agent_describes_all_its_metrics(node: Node) -> None:
     families = {
-        line.split()[2]
+        line.split()[2].removesuffix("_total")
         for line in scraped(node.started()).splitlines()
         if line.startswith("# TYPE")
     }
-    documented = set(re.findall(r"^\| `(gcu_agent_\w+)", DOCS.read_text(), re.MULTILINE))
-    assert {each for each in families if not each.endswith("_created")} == documented
+    described = {each.name for each in metric_specs.ALL}
+    assert {each for each in families if not each.endswith("_created")} == described

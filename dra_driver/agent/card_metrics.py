@@ -1,0 +1,109 @@
+"""Metrics of the node's cards, and of what prepared claims have of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client.core import GaugeMetricFamily
+
+from dra_driver.agent import metric_specs as specs
+from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.model.card import Card
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
+from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.devices.device import parse_device_name
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import DRIVER, TAINT_ALLOCATED_BY
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.ledger import Ledger, State
+
+Sizes = Mapping[tuple[PciAddress, Mode], int]
+"""What a card has in each mode: slices, its size, or 1."""
+
+_WHOLE: Final = 1
+
+
+def about_cards(cards: Iterable[Card]) -> GaugeMetricFamily:
+    return specs.CARD_INFO.samples({(*_labels(each), str(each.index)): 1 for each in cards})
+
+
+def about_problems(devices: Devices) -> GaugeMetricFamily:
+    return specs.CARD_PROBLEM.samples(
+        {
+            (str(card), taint["key"].removeprefix(f"{DRIVER}/"), taint.get("value", "")): 1
+            for card, _, device in _parsed(devices)
+            for taint in device.get("taints") or ()
+            if taint["key"] != TAINT_ALLOCATED_BY
+        }
+    )
+
+
+def sizes_of(devices: Devices) -> Sizes:
+    """Of the devices that the node offers."""
+    found: dict[tuple[PciAddress, Mode], int] = {}
+    for card, mode, device in _parsed(devices):
+        name = CAPACITY_OF_MODE.get(mode)
+        value = (device.get("capacity") or {}).get(name) if name else None
+        found[card, mode] = int(value["value"]) if value else _WHOLE
+    return found
+
+
+def about_sizes(sizes: Sizes) -> GaugeMetricFamily:
+    return specs.CARD_SIZE.samples(
+        {(str(card), mode.value): float(size) for (card, mode), size in sizes.items()}
+    )
+
+
+def about_allocations(
+    ledger: Ledger, cards: Mapping[PciAddress, Card], sizes: Sizes
+) -> GaugeMetricFamily:
+    """A card that is not known any more is named by its address alone."""
+    found: dict[tuple[str, ...], float] = {}
+    for held in ledger.claims.values():
+        owner = held.owner
+        if isinstance(owner, ClaimRef):
+            whose = owner.namespace, owner.name, ""
+        else:
+            whose = "", "", str(owner)
+        for device in held.devices if held.state is State.PREPARE_COMPLETED else ():
+            if device.admin_access:
+                continue
+            card = cards.get(device.card)
+            labels = _labels(card) if card else (str(device.card), "", "", "")
+            profile = device.instance.profile if device.instance else ""
+            key = (*labels, device.mode.value, profile, *whose)
+            amount = device.amount or sizes.get((device.card, device.mode), _WHOLE)
+            found[key] = found.get(key, 0) + amount
+    return specs.CARD_ALLOCATED.samples(found)
+
+
+def about_largest_request(devices: Devices, ledger: Ledger, sizes: Sizes) -> GaugeMetricFamily:
+    """Of those cards that have no problem: what is left on one that is free, or in that mode."""
+    ill = {
+        card
+        for card, _, device in _parsed(devices)
+        if any(taint["key"] != TAINT_ALLOCATED_BY for taint in device.get("taints") or ())
+    }
+    largest: dict[tuple[str, ...], float] = {(mode.value,): 0 for _, mode in sizes}
+    for (card, mode), size in sizes.items():
+        holders = ledger.holders_of(card)
+        if card in ill or any(device.mode is not mode for _, device in holders):
+            continue
+        used = sum(device.amount or size for _, device in holders)
+        largest[mode.value,] = max(largest[mode.value,], size - used)
+    return specs.LARGEST_REQUEST.samples(largest)
+
+
+def _labels(card: Card) -> tuple[str, str, str, str]:
+    return str(card.address), card.uuid, f"gcu{card.minor}", card.model
+
+
+def _parsed(devices: Devices) -> Iterator[tuple[PciAddress, Mode, Object]]:
+    for each in devices:
+        try:
+            mode, card = parse_device_name(each["name"])
+        except InvalidValue:  # published by another version of the driver
+            continue
+        yield card, mode, each

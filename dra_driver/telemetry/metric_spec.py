@@ -1,0 +1,87 @@
+"""A metric described once: it is registered from its description, and docs/user/monitoring.md lists
+the same descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
+
+from dra_driver.version import VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """`name` is without the suffix that Prometheus' text format adds to a counter (``_total``)."""
+
+    kind: ClassVar[str]
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def exported_name(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSpec(MetricSpec):
+    kind: ClassVar[str] = "counter"
+
+    @property
+    def exported_name(self) -> str:
+        return f"{self.name}_total"
+
+    def register(self, registry: CollectorRegistry) -> Counter:
+        return Counter(self.name, self.help, self.labels, registry=registry)
+
+
+@dataclass(frozen=True, slots=True)
+class GaugeSpec(MetricSpec):
+    kind: ClassVar[str] = "gauge"
+
+    def register(self, registry: CollectorRegistry) -> Gauge:
+        return Gauge(self.name, self.help, self.labels, registry=registry)
+
+    def samples(self, values: Mapping[tuple[str, ...], float]) -> GaugeMetricFamily:
+        """For a collector; `values` by the values of the labels."""
+        family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
+        for key in sorted(values):
+            family.add_metric(key, values[key])
+        return family
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramSpec(MetricSpec):
+    """`buckets` are upper bounds, in the unit that ends the name."""
+
+    kind: ClassVar[str] = "histogram"
+    buckets: tuple[float, ...] = ()
+
+    def register(self, registry: CollectorRegistry) -> Histogram:
+        return Histogram(self.name, self.help, self.labels, buckets=self.buckets, registry=registry)
+
+
+BUILD_INFO: Final = GaugeSpec("gcu_build_info", "1, with the version of the driver.", ("version",))
+
+
+def register_build_info(registry: CollectorRegistry) -> None:
+    """For each program."""
+    BUILD_INFO.register(registry).labels(VERSION).set(1)
+
+
+def specs_in(module: Mapping[str, object]) -> tuple[MetricSpec, ...]:
+    """All of a module's variables that are descriptions, in their order."""
+    return tuple(each for each in module.values() if isinstance(each, MetricSpec))
+
+
+def markdown(specs: Iterable[MetricSpec]) -> str:
+    """The table of the docs page."""
+    lines = ["| metric | kind, labels | meaning |", "|---|---|---|"]
+    for each in specs:
+        labels = f": {', '.join(f'`{label}`' for label in each.labels)}" if each.labels else ""
+        lines.append(f"| `{each.exported_name}` | {each.kind}{labels} | {each.help} |")
+    return "\n".join(lines) + "\n"

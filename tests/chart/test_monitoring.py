@@ -1,0 +1,239 @@
+"""The objects for the Prometheus operator and Grafana. Each alert fires, by promtool."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+import yaml
+
+from controller import metric_specs as controller_specs
+from dra_driver.agent import metric_specs as agent_specs
+from dra_driver.model.claims.claim import Object
+from dra_driver.telemetry.metric_spec import BUILD_INFO, HistogramSpec
+from tests.chart.helm import CHECKOUT, Helm, Values
+from tests.cluster.packages import unpacked
+from tests.cluster.processes import run
+
+ON: Final[Values] = {
+    "monitoring": {
+        "podMonitor": {"enabled": True, "labels": {"team": "infra"}},
+        "prometheusRule": {"enabled": True, "waitingSeconds": 600},
+        "grafanaDashboard": {"enabled": True},
+    }
+}
+KINDS: Final = ("PodMonitor", "PrometheusRule")
+SPECS: Final = (*agent_specs.ALL, *controller_specs.ALL, BUILD_INFO)
+_LABEL: Final = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
+_METRIC: Final = re.compile(r"\bgcu_[a-z_]+")
+
+Series = Mapping[str, str]
+
+
+class Fires(NamedTuple):
+    """Series as promtool writes them, a value a minute. After 80 minutes the alert fires with these
+    labels (and the severity), and this summary."""
+
+    series: Series
+    labels: Mapping[str, str]
+    summary: str
+
+
+NODE: Final = {"node": "a"}
+FIRES: Final[Mapping[str, Fires]] = {
+    "GcuAgentGone": Fires(
+        {'gcu_card_info{node="a"}': "1x30 stale", 'gcu_card_info{node="b"}': "1x90"},
+        NODE,
+        "Node a had cards an hour ago, and no agent reports any now.",
+    ),
+    "GcuCardProblem": Fires(
+        {
+            f"gcu_card_problem{{{labels}}}": "1x90"
+            for labels in (
+                'node="a",pci_bus_id="0000:01:00.0",problem="unhealthy",value="lost"',
+                'node="a",pci_bus_id="0000:02:00.0",problem="changing",value=""',
+            )
+        },
+        NODE | {"pci_bus_id": "0000:01:00.0", "problem": "unhealthy", "value": "lost"},
+        "Card 0000:01:00.0 of node a: unhealthy lost.",
+    ),
+    "GcuEfsmiFails": Fires(
+        {
+            'gcu_agent_efsmi_duration_seconds_count{node="a",outcome="hung"}': "0+1x90",
+            'gcu_agent_efsmi_duration_seconds_count{node="b",outcome="ok"}': "0+9x90",
+        },
+        NODE,
+        "efsmi fails or hangs on node a.",
+    ),
+    "GcuJournalDamaged": Fires(
+        {'gcu_agent_journal_quarantines_total{node="a"}': "0x30 1x60"},
+        NODE,
+        "The agent of node a found its journal damaged, and rebuilt it.",
+    ),
+    "GcuClaimNotCleanedUp": Fires(
+        {'gcu_agent_claims{node="a",state="unpreparing"}': "2x90"},
+        NODE | {"state": "unpreparing"},
+        "Node a: 2 claims are neither prepared nor gone (unpreparing).",
+    ),
+    "GcuPodWaits": Fires(
+        {"gcu_controller_longest_wait_seconds": "0+60x90"},
+        {},
+        "A pod has waited for GCUs for 1h 20m 0s.",
+    ),
+    "GcuDecisionsLate": Fires(
+        {
+            f'gcu_controller_decision_wait_seconds_bucket{{le="{bound}"}}': f"0+{count}x90"
+            for bound, count in (("2.0", 98), ("6.0", 100), ("+Inf", 100))
+        },
+        {},
+        "One decision in a hundred comes 4s after it was due. The objective is two seconds.",
+    ),
+    "GcuNoLeader": Fires(
+        {'gcu_controller_leading{pod="a"}': "0x90", 'gcu_controller_leading{pod="b"}': "1x30 0x60"},
+        {},
+        "No controller leads, so no claim is allocated.",
+    ),
+    "GcuControllerFault": Fires(
+        {"gcu_controller_faulty_objects": "1x90"},
+        {},
+        "The controller failed on 1 objects, and leaves them alone.",
+    ),
+    "GcuForeignAllocation": Fires(
+        {
+            "gcu_controller_foreign_allocations": "1x90",
+            "gcu_controller_conflicting_allocations": "0x90",
+        },
+        {},
+        "1 claims have devices that another allocator gave them, or that are allocated twice.",
+    ),
+    "GcuCertificateExpires": Fires(
+        {'gcu_webhook_certificate_expiration_timestamp_seconds{certificate="server"}': "90000x90"},
+        {"certificate": "server"},
+        "The certificate server ends in 23h 40m 0s.",
+    ),
+}
+# Nothing is wrong: all alerts are silent.
+QUIET: Final[Series] = {
+    'gcu_card_info{node="a"}': "1x90",
+    'gcu_card_problem{node="a",pci_bus_id="0000:02:00.0",problem="changing",value=""}': "1x90",
+    'gcu_agent_efsmi_duration_seconds_count{node="a",outcome="ok"}': "0+9x90",
+    'gcu_agent_journal_quarantines_total{node="a"}': "1x90",  # seen an hour ago
+    'gcu_agent_claims{node="a",state="unpreparing"}': "0x90",
+    'gcu_agent_claims{node="a",state="prepared"}': "4x90",
+    "gcu_controller_longest_wait_seconds": "500x90",
+    'gcu_controller_decision_wait_seconds_bucket{le="2.0"}': "0+100x90",
+    'gcu_controller_decision_wait_seconds_bucket{le="+Inf"}': "0+100x90",
+    'gcu_controller_leading{pod="a"}': "0x90",
+    'gcu_controller_leading{pod="b"}': "1x90",
+    "gcu_controller_faulty_objects": "0x90",
+    "gcu_controller_foreign_allocations": "0x90",
+    "gcu_controller_conflicting_allocations": "0x90",
+    'gcu_webhook_certificate_expiration_timestamp_seconds{certificate="server"}': "9000000x90",
+}
+
+
+def test_nothing_by_default(helm: Helm) -> None:
+    found = helm.render()
+    assert not [each for each in found if each["kind"] in KINDS]
+    assert not [each for each in found.of("ConfigMap") if "dashboards" in each["metadata"]["name"]]
+
+
+def test_the_pod_monitor_selects_both_programs(helm: Helm) -> None:
+    found = helm.render(ON)
+    monitor = found.one("PodMonitor")
+    assert monitor["metadata"]["labels"]["team"] == "infra"
+    selected = monitor["spec"]["selector"]["matchLabels"].items()
+    for kind in ("DaemonSet", "Deployment"):
+        pod = found.one(kind)["spec"]["template"]
+        assert selected <= pod["metadata"]["labels"].items()
+        ports = [
+            port["name"] for each in pod["spec"]["containers"] for port in each.get("ports", ())
+        ]
+        assert monitor["spec"]["podMetricsEndpoints"][0]["port"] in ports
+
+
+def test_the_same_without_dra(helm: Helm) -> None:
+    kinds = [each["kind"] for each in helm.render(ON, "--kube-version=1.30.14")]
+    assert set(KINDS) <= set(kinds)
+
+
+@pytest.fixture(scope="module")
+def groups(helm: Helm) -> Any:
+    return helm.render(ON).one("PrometheusRule")["spec"]["groups"]
+
+
+def rules(groups: Any) -> dict[str, Any]:
+    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
+
+
+def test_each_alert_fires_and_else_is_silent(
+    groups: Any, tmp_path: Path, cluster_report: Callable[[str], None]
+) -> None:
+    known = rules(groups)
+    assert known.keys() == FIRES.keys()
+    cases = [case(each.series, "80m", [firing(known[name], each)]) for name, each in FIRES.items()]
+    cases.append(case(QUIET, "85m", [silent(name) for name in known]))
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    tests = {"rule_files": ["rules.yaml"], "tests": cases}
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(tests))
+    programs = unpacked("prometheus", cluster_report) / "usr/bin"
+    run([programs / "promtool", "test", "rules", tmp_path / "tests.yaml"])
+
+
+def case(series: Series, at: str, alerts: Sequence[Object]) -> Object:
+    """As promtool reads it."""
+    return {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": each} for name, each in series.items()],
+        "alert_rule_test": [{"eval_time": at, **each} for each in alerts],
+    }
+
+
+def silent(name: str) -> Object:
+    return {"alertname": name, "exp_alerts": []}
+
+
+def firing(rule: Object, fires: Fires) -> Object:
+    annotations = {
+        key: _LABEL.sub(lambda match: fires.labels[match[1]], text)
+        for key, text in rule["annotations"].items()
+    }
+    alert = {
+        "exp_labels": rule["labels"] | fires.labels,
+        "exp_annotations": annotations | {"summary": fires.summary},
+    }
+    return {"alertname": rule["alert"], "exp_alerts": [alert]}
+
+
+def test_alerts_name_pages_and_metrics_that_exist(groups: Any) -> None:
+    exported = names()
+    for rule in rules(groups).values():
+        assert (CHECKOUT / rule["annotations"]["page"]).is_file()
+        assert set(_METRIC.findall(rule["expr"])) - {"gcu_"} <= exported
+
+
+def test_dashboards_read_metrics_that_exist(helm: Helm) -> None:
+    data = helm.render(ON).one("ConfigMap", "dashboards")["data"]
+    assert sorted(data) == ["gcu-cluster.json", "gcu-node.json"]
+    for text in data.values():
+        queried = {
+            name
+            for panel in json.loads(text)["panels"]
+            for target in panel["targets"]
+            for name in _METRIC.findall(target["expr"])
+        }
+        assert queried
+        assert queried <= names()
+
+
+def names() -> set[str]:
+    """All that the programs export, with the series of histograms."""
+    found = {each.exported_name for each in SPECS}
+    for each in SPECS:
+        if isinstance(each, HistogramSpec):
+            found |= {f"{each.name}_{part}" for part in ("bucket", "count", "sum")}
+    return found

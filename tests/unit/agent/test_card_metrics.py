@@ -1,0 +1,96 @@
+"""What the metrics say of cards, and of what claims have of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prometheus_client.core import GaugeMetricFamily
+
+from dra_driver.agent import card_metrics
+from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.owner import ContainerAllocation, Owner
+from dra_driver.model.devices.device import device_name
+from dra_driver.model.devices.plugin_device import PluginDevice
+from dra_driver.model.instance import Instance
+from dra_driver.model.mode import Mode
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from tests.unit.node.world import CARDS, card, hold
+
+FIRST, SECOND, THIRD = CARDS[:3]
+CAPACITY = {Mode.WHOLE: {}, Mode.SHARED: {"slices": "6"}, Mode.DRS: {"size": "6"}}
+DEVICES: list[Object] = [
+    {
+        "name": device_name(mode, address),
+        "capacity": {name: {"value": value} for name, value in capacity.items()},
+    }
+    for address in (FIRST, SECOND, THIRD)
+    for mode, capacity in CAPACITY.items()
+]
+SIZES = card_metrics.sizes_of(DEVICES)
+KNOWN = {address: card(address, minor) for minor, address in enumerate(CARDS[:2])}
+
+
+def ledger(*owners: tuple[Owner, PreparedDevice]) -> Ledger:
+    found = Ledger()
+    for owner, device in owners:
+        found = found.apply(record(Kind.PREPARE_COMPLETED, owner, (device,)))
+    return found
+
+
+def claim(name: str) -> ClaimRef:
+    return ClaimRef("team", name, f"uid-{name}")
+
+
+def values(family: GaugeMetricFamily, *labels: str) -> Mapping[tuple[str, ...], float]:
+    return {tuple(each.labels[name] for name in labels): each.value for each in family.samples}
+
+
+SLICES = hold(0, mode=Mode.SHARED, consumed={"slices": "2"})
+INSTANCE = hold(1, mode=Mode.DRS, consumed={"size": "3"}, instance=Instance(0, "3g.23gb", "u"))
+
+
+def test_sizes() -> None:
+    assert values(card_metrics.about_sizes(SIZES), "mode", "pci_bus_id") == {
+        (mode, str(address)): size
+        for mode, size in (("whole", 1), ("shared", 6), ("drs", 6))
+        for address in (FIRST, SECOND, THIRD)
+    }
+
+
+def test_what_claims_and_containers_have() -> None:
+    plugin = ContainerAllocation((PluginDevice(THIRD, Mode.WHOLE, 0),), total=1, answer="a")
+    found = ledger((claim("slices"), SLICES), (claim("instance"), INSTANCE), (plugin, hold(2)))
+    family = card_metrics.about_allocations(found, KNOWN, SIZES)
+    assert values(family, "pci_bus_id", "device", "mode", "profile", "claim", "holder") == {
+        (str(FIRST), "gcu0", "shared", "", "slices", ""): 2,
+        (str(SECOND), "gcu1", "drs", "3g.23gb", "instance", ""): 3,
+        (str(THIRD), "", "whole", "", "", str(THIRD)): 1,  # a card that is not known any more
+    }
+
+
+def test_administrators_access_has_nothing() -> None:
+    found = ledger((claim("admin"), hold(0, admin_access=True)))
+    assert values(card_metrics.about_allocations(found, KNOWN, SIZES), "claim") == {}
+
+
+def test_the_largest_request() -> None:
+    found = ledger((claim("slices"), SLICES), (claim("instance"), INSTANCE))
+    largest = card_metrics.about_largest_request(DEVICES, found, SIZES)
+    assert values(largest, "mode") == {("whole",): 1, ("shared",): 6, ("drs",): 6}
+    found = ledger(
+        (claim("slices"), SLICES), (claim("instance"), INSTANCE), (claim("whole"), hold(2))
+    )
+    largest = card_metrics.about_largest_request(DEVICES, found, SIZES)
+    assert values(largest, "mode") == {("whole",): 0, ("shared",): 4, ("drs",): 3}
+
+
+def test_cards_with_a_problem_serve_no_request() -> None:
+    ill = {"key": "gcu.enflame.com/unhealthy", "value": "lost", "effect": "NoSchedule"}
+    devices = [each | {"taints": [ill]} for each in DEVICES]
+    largest = card_metrics.about_largest_request(devices, Ledger(), SIZES)
+    assert set(values(largest, "mode").values()) == {0}
+    problems = card_metrics.about_problems(devices)
+    assert values(problems, "problem", "value", "pci_bus_id") == {
+        ("unhealthy", "lost", str(address)): 1 for address in (FIRST, SECOND, THIRD)
+    }
