@@ -123,6 +123,10 @@ format: ## let ruff format and sort imports
 proto: ## generate the kubelet API's Python code from proto/
 	@PYTHON=$(PY) scripts/generate-proto
 
+.PHONY: docs
+docs: ## write the tables of docs/ whose source is code
+	@$(PY) -m tests.generated_docs
+
 .PHONY: image
 image: ## build the driver's image and print where its archive is [BASE=name@digest] [SNAPSHOTS=URL]
 	@$(PY) -m tests.cluster packages

@@ -1,0 +1,73 @@
+"""Tables of docs/ whose source is code: ``make docs`` writes them into their pages.
+
+On a page such a table is between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import yaml
+
+from controller import metric_specs as controller_specs
+from dra_driver.agent import metric_specs as agent_specs
+from dra_driver.telemetry.metric_spec import BUILD_INFO, markdown
+
+CHECKOUT: Final = Path(__file__).parents[1]
+_ALERTS: Final = CHECKOUT / "charts/gcu-dra-driver/files/alerts.yaml"
+_EXPRESSION: Final = re.compile(r"{{[^}]*}}")
+
+
+def _alerts() -> str:
+    lines = ["| alert | severity | fires when | what to do |", "|---|---|---|---|"]
+    for group in yaml.safe_load(_ALERTS.read_text(encoding="utf-8"))["groups"]:
+        for rule in group["rules"]:
+            expression = (
+                rule["expr"].replace("|", "\\|").replace("WAITING_SECONDS", "waitingSeconds")
+            )
+            after = f", for {rule['for']}" if "for" in rule else ""
+            note = rule["annotations"]
+            page = Path(note["page"]).name
+            what = _EXPRESSION.sub("…", note["description"])
+            lines.append(
+                f"| `{rule['alert']}` | {rule['labels']['severity']} | `{expression}`{after} | "
+                f"{what} [{page}]({page}) |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+TABLES: Final[Mapping[tuple[str, str], Callable[[], str]]] = MappingProxyType(
+    {
+        ("docs/user/monitoring.md", "agent metrics"): lambda: markdown(agent_specs.ALL),
+        ("docs/user/monitoring.md", "controller metrics"): lambda: markdown(
+            (*controller_specs.ALL, BUILD_INFO)
+        ),
+        ("docs/user/monitoring.md", "alerts"): _alerts,
+    }
+)
+"""By page and name."""
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """The page's text with that table. Raises ValueError where the page has no place for it."""
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"the page has no place for the table {name!r}")
+    return f"{before}{begin}{table}{end}{after}"
+
+
+def main() -> None:
+    for (name, table), make in TABLES.items():
+        page = CHECKOUT / name
+        text = page.read_text(encoding="utf-8")
+        page.write_text(with_table(text, table, make()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
