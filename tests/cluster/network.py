@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from tests.cluster.addresses import Addresses
+from tests.cluster.addresses import SERVICE_SUBNET, Addresses
 from tests.cluster.processes import Process, ProcessTable, run
 from tests.cluster.waiting import PATIENCE, wait_until
 
@@ -88,15 +88,18 @@ def connect_machine(holder: Process, addresses: Addresses) -> None:
 
 
 def connect_node(network: Process, holder: Process, number: int, addresses: Addresses) -> None:
-    """Give a node its eth0 on the bridge, and the control plane the way to its pods."""
+    """Give a node its eth0 on the bridge, and the control plane the way to its pods. By way of the
+    first node, API servers reach the Services of webhooks: its kube-proxy masquerades what comes
+    from no pod."""
     port = f"node{number}"
     pair = ["type", "veth", "peer", "name", "eth0", "netns", str(holder.pid)]
     node = addresses.node(number)
+    ways = [addresses.pods(number), *([SERVICE_SUBNET] if number == 1 else [])]
     _inside(
         network,
         ["link", "add", port, *pair],
         ["link", "set", port, "master", _BRIDGE, "up"],
-        ["route", "add", str(addresses.pods(number)), "via", str(node)],
+        *(["route", "add", str(way), "via", str(node)] for way in ways),
     )
     _inside(
         holder,

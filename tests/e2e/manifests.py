@@ -45,8 +45,7 @@ def claim_in(
 def portable_claim_in(
     mode: Mode, name: str, namespace: str, amount: int | None = None, *, card: str = ""
 ) -> Object:
-    """The same with the amount in the driver's configuration, which every API server keeps. The API
-    servers of the test clusters reach no Services, and so not the webhook that would move it."""
+    """The same with the amount in the driver's configuration, which every API server keeps."""
     made = claim_in(mode, name, namespace, card=card)
     if amount is not None:
         entry = amount_entry(["gcu"], {CAPACITY_OF_MODE[mode]: amount})

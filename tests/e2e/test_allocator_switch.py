@@ -9,9 +9,11 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING
 from tests.cluster.versions import DEFAULT_KUBERNETES
 from tests.cluster.workloads import pod, wait_for_pods
+from tests.e2e.by_limits import DRS, SHARED, assert_has, claimed, limits_of
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 from tests.e2e.seen import look
+from tests.e2e.without_dra import asking
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -44,6 +46,23 @@ def _run_by_a_limit_that_kube_scheduler_serves(driver: Installation, one: OneCar
     one.end("limited")
 
 
+def _run_by_limits_that_become_claims(driver: Installation, one: OneCard) -> None:
+    """Two containers with slices, and a pod with an instance: kube-scheduler allocates the claims
+    that admission makes of their limits."""
+    asked = {
+        "parts": asking("parts", one.namespace, {SHARED: 2}, {SHARED: 1}),
+        "instance": asking("instance", one.namespace, {DRS: 3}),
+    }
+    one.cluster.apply(*asked.values())
+    wait_for_pods(one.cluster, one.namespace, *asked)
+    for name, manifest in asked.items():
+        found = one.cluster.get("pod", name, one.scope)
+        assert_has(driver, found, limits_of(manifest["spec"]), claimed(driver, found))
+        [status] = found["status"]["resourceClaimStatuses"]
+        assert writers(one, status["resourceClaimName"]) == ["kube-scheduler"]
+    one.end(*asked)
+
+
 def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: OneCard) -> None:
     one.run("held", Mode.SHARED, 2)
     values = {
@@ -67,6 +86,7 @@ def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: O
         one.end("more")
         one.wait_for("whole")
         _run_by_a_limit_that_kube_scheduler_serves(driver, one)
+        _run_by_limits_that_become_claims(driver, one)
     one.wait_until(lambda: one.tainted(TAINT_CHANGING), "the card that kube-scheduler gave tainted")
     assert one.tainted(TAINT_ALLOCATED_BY)
     assert counted(driver, one)[one.card]

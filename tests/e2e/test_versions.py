@@ -31,7 +31,7 @@ from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import SHARED, assert_has, claimed, limits_of
 from tests.e2e.installation import Installation
 from tests.e2e.kubectl_gcu import holders, kubectl_gcu
-from tests.e2e.manifests import claim_in, pod_with, portable_claim_in
+from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.seen import assert_sees_what_was_granted
 from tests.e2e.without_dra import OldInstallation, asking
 
@@ -65,10 +65,9 @@ class ByClaims:
 
     def __init__(self, driver: Installation) -> None:
         self.driver = driver
-        self._claim_in = portable_claim_in if driver.cluster.release.drops_taints else claim_in
 
     def make(self, name: str, mode: Mode, amount: int | None) -> list[Object]:
-        wanted = self._claim_in(mode, name, _NAMESPACE, amount)
+        wanted = claim_in(mode, name, _NAMESPACE, amount)
         return [wanted, pod_with(name, _NAMESPACE, nodeSelector=_second_node(self.driver))]
 
     def cards(self, pod: Object) -> list[str]:
@@ -279,8 +278,7 @@ def two_pods_share_a_claim(passage: Passage) -> None:
 
 
 def the_vendors_limits_become_a_claim(passage: Passage) -> None:
-    """Before 1.36 the webhook does it, which the API server of this cluster does not reach."""
-    if not passage.cluster.release.dra or passage.cluster.release.drops_taints:
+    if not passage.cluster.release.dra:
         return
     pod = asking("limits", _NAMESPACE, {SHARED: 2})
     passage.cluster.apply(pod)
