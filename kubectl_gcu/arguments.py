@@ -61,6 +61,9 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "nothing can be planned; 2, wrong usage; 4, a pod does not fit.",
     )
     made.add_argument("-f", "--file", required=True, help="the manifest; - is standard input")
+    made.add_argument(
+        "--state", type=Path, help="plan on this saved state, and ask no server: see the page"
+    )
     _common(made, _FORMS, "of objects that name none")
 
 

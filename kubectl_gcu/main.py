@@ -10,20 +10,20 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
-import yaml
-
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.http.kubeconfig import current_namespace
+from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, Resource
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
-from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.model.errors import GcuError
 from dra_driver.version import VERSION
 from kubectl_gcu import output
 from kubectl_gcu.arguments import parser
@@ -33,8 +33,9 @@ from kubectl_gcu.cluster_state import ClusterState, read_cluster
 from kubectl_gcu.doctor import findings, read_installation
 from kubectl_gcu.explain import explain_pod, lines, objects_to_decide, pods_of_claim
 from kubectl_gcu.inventory import NodeView, Totals
-from kubectl_gcu.manifest import parse_manifest
+from kubectl_gcu.manifest import load_documents, parse_manifest
 from kubectl_gcu.plan import Planner
+from kubectl_gcu.saved_state import SavedState
 
 FAILED, PARTIAL, WAITS, WRONG = 1, 3, 4, 4
 _NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -48,6 +49,9 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], out: TextIO, error
     """Run one command; returns the exit code. argparse exits by itself with 2."""
     options = parser().parse_args(arguments)
     try:
+        if options.command == "plan" and options.state:
+            state = SavedState(options.state)
+            return _show_plan(state.objects, state.template, options, out)
         kubeconfig = options.kubeconfig or _kubeconfig(environ)
         client = connect(kubeconfig, effects=Effects(), user_agent=f"kubectl-gcu/{VERSION}")
         with closing(client):
@@ -114,12 +118,21 @@ def _plan(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     if missing:
         print(f"error: {missing.partition(',')[0]}, and so nothing can be planned", file=errors)
         return FAILED
-    try:
-        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text("utf-8")
-        documents = list(yaml.safe_load_all(text))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidValue(f"{options.file} cannot be read: {error}") from error
-    planner = Planner(api, objects, parse_manifest(documents, options.namespace))
+
+    def template(namespace: str, name: str) -> Object:
+        return api.get(RESOURCE_CLAIM_TEMPLATES, name, namespace=namespace)
+
+    return _show_plan(objects, template, options, out)
+
+
+def _show_plan(
+    objects: Mapping[Resource, tuple[Object, ...]],
+    template: Callable[[str, str], Object],
+    options: Namespace,
+    out: TextIO,
+) -> int:
+    manifest = parse_manifest(load_documents(options.file), options.namespace or "default")
+    planner = Planner(objects, manifest, template)
     pods = planner.plan()
     left = planner.left()
     if options.output == "table":

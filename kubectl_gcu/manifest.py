@@ -3,10 +3,15 @@ and claim templates."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
@@ -29,10 +34,21 @@ class Manifest:
     templates: tuple[Object, ...] = ()
 
 
+def load_documents(name: str) -> list[Any]:
+    """The documents of a file of JSON or YAML; ``-`` is standard input. Raises InvalidValue."""
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        with suppress(json.JSONDecodeError):  # a hundred times as quick as YAML
+            return [json.loads(text)]
+        return list(yaml.safe_load_all(text))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidValue(f"{name} cannot be read: {error}") from error
+
+
 def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
     """`namespace` is that of objects which name none. Raises InvalidValue for what is malformed,
     for a kind whose pods cannot be counted, and where there is no pod at all."""
-    objects = [_named(each, namespace) for each in _flat(documents)]
+    objects = [_named(each, namespace) for each in flat(documents)]
     pods: list[Object] = []
     for each in objects:
         with malformed(each):
@@ -46,7 +62,7 @@ def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
     )
 
 
-def _flat(documents: Iterable[Any]) -> Iterator[Object]:
+def flat(documents: Iterable[Any]) -> Iterator[Object]:
     """The documents without empty ones, and the items of lists."""
     for each in documents:
         if not each:
@@ -54,7 +70,7 @@ def _flat(documents: Iterable[Any]) -> Iterator[Object]:
         if not isinstance(each, dict) or not isinstance(each.get("kind"), str):
             raise InvalidValue("the manifest has a document that is no Kubernetes object")
         if isinstance(each.get("items"), list):
-            yield from _flat(each["items"])
+            yield from flat(each["items"])
         else:
             yield each
 

@@ -3,18 +3,16 @@ be left."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from controller.cache.limit_templates import template_for
 from controller.webhook.limits import NODE_LABEL, TEMPLATES, LimitRules, translate_limits
-from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
     NODES,
     PODS,
-    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
@@ -60,11 +58,15 @@ class Planner:
     """Places one pod after the other, in the order of the manifest, on the cluster as it is."""
 
     def __init__(
-        self, api: Api, objects: Mapping[Resource, tuple[Object, ...]], manifest: Manifest
+        self,
+        objects: Mapping[Resource, tuple[Object, ...]],
+        manifest: Manifest,
+        template: Callable[[str, str], Object],
     ) -> None:
-        """`objects` as for `LiveAllocator`."""
-        self._api = api
+        """`objects` as for `LiveAllocator`; `template` gives the claim template of a namespace with
+        that name, or raises NotFound."""
         self._objects = objects
+        self._template_of = template
         self._allocator = LiveAllocator(objects)
         self._pods = manifest.pods
         self._templates = {_key(each): each for each in manifest.templates}
@@ -119,7 +121,7 @@ class Planner:
         return (
             self._templates.get((namespace, name))
             or template_for(namespace, name)
-            or self._api.get(RESOURCE_CLAIM_TEMPLATES, name, namespace=namespace)
+            or self._template_of(namespace, name)
         )
 
     def _named(self, namespace: str, name: str) -> Object:

@@ -248,6 +248,11 @@ def a_pod_gets_the_card_that_kubectl_gcu_planned(passage: Passage, folder: Path)
     made = passage.workloads.make("planned", Mode.SHARED, 5)
     manifest.write_text("\n---\n".join(map(json.dumps, made)))
     plan = kubectl_gcu(passage.cluster, 0, "plan", f"--file={manifest}", "-o=json")
+    state = folder / "state.json"
+    kinds = "resourceslices,deviceclasses,nodes,pods,resourceclaims,resourceclaimtemplates"
+    state.write_text(passage.cluster.kubectl("get", kinds, "-A", "-o=json"))
+    saved = (f"--state={state}", "-o=json")
+    assert kubectl_gcu(passage.cluster, 0, "plan", f"--file={manifest}", *saved) == plan
     [pod] = json.loads(plan)["pods"]
     [(device, _)] = pod["devices"]
     assert passage.run("planned", Mode.SHARED, 5) == [str(parse_device_name(device)[1])]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
     NODES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
@@ -68,7 +69,11 @@ def plan(*manifests: Object, server: Any = None) -> tuple[list[str], Planner]:
     """On two nodes: the card of a is held as a whole, that of b has four free slices."""
     api = server or cluster()
     objects, _ = objects_to_decide(api)
-    planner = Planner(api, objects, parse_manifest(manifests, "default"))
+    planner = Planner(
+        objects,
+        parse_manifest(manifests, "default"),
+        lambda namespace, name: api.get(RESOURCE_CLAIM_TEMPLATES, name, namespace=namespace),
+    )
     return [str(each) for each in planner.plan()], planner
 
 
@@ -234,6 +239,40 @@ def test_replicas_that_are_not_given_are_one() -> None:
 def test_what_cannot_be_planned_is_refused(manifest: Any, words: str) -> None:
     with pytest.raises(InvalidValue, match=words):
         plan(manifest)
+
+
+def test_on_a_saved_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server is asked."""
+    server = cluster((RESOURCE_CLAIM_TEMPLATES, template("two", TWO)))
+    kinds = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
+    items = [
+        {"apiVersion": kind.api_version, "kind": kind.kind} | each
+        for kind in kinds
+        for each in server.list(kind).items
+    ]
+    state, manifest = tmp_path / "state.json", tmp_path / "pods.json"
+    state.write_text(json.dumps({"kind": "List", "items": items}))
+    pods = [single(spec(resourceClaimTemplateName=name)) for name in ("two", "nobody")]
+    manifest.write_text(json.dumps({"kind": "List", "items": pods}))
+    monkeypatch.setattr(main, "connect", pytest.fail)
+
+    def run(saved: Path) -> tuple[int, str, str]:
+        out, errors = io.StringIO(), io.StringIO()
+        code = main.run(["plan", f"--file={manifest}", f"--state={saved}"], {}, out, errors)
+        return code, out.getvalue(), errors.getvalue()
+
+    code, out, _ = run(state)
+    assert (code, out.splitlines()[:2]) == (
+        WAITS,
+        [
+            "pod default/p: node b: shared-0000-02-00-0 (slices 2)",
+            "pod default/p: does not fit: there is no ResourceClaimTemplate default/nobody",
+        ],
+    )
+    code, _, errors = run(manifest)
+    assert code == FAILED
+    assert "has no resourceslices, deviceclasses, nodes; save them with kubectl get" in errors
+    assert run(tmp_path / "nowhere")[0] == FAILED
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+"""A cluster's state that was saved before: the output of ``kubectl get -o json`` (or yaml)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.errors import InvalidValue
+from kubectl_gcu.manifest import flat, load_documents
+
+_READ = {
+    each.kind: each
+    for each in (
+        RESOURCE_SLICES,
+        DEVICE_CLASSES,
+        NODES,
+        RESOURCE_CLAIMS,
+        PODS,
+        RESOURCE_CLAIM_TEMPLATES,
+    )
+}
+_NEEDED = (RESOURCE_SLICES, DEVICE_CLASSES, NODES)
+
+
+class SavedState:
+    """The objects of the file."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises InvalidValue for a file that cannot be read, or lacks slices, classes or nodes."""
+        found: dict[Resource, list[Object]] = {each: [] for each in _READ.values()}
+        for each in flat(load_documents(str(path))):
+            if resource := _READ.get(each["kind"]):
+                if resource is RESOURCE_SLICES and each["apiVersion"] != resource.api_version:
+                    raise InvalidValue(f"{path} has ResourceSlices of {each['apiVersion']}")
+                found[resource].append(each)
+        if missing := [each.plural for each in _NEEDED if not found[each]]:
+            raise InvalidValue(
+                f"{path} has no {', '.join(missing)}",
+                remedy="save them with kubectl get "
+                f"{','.join(each.plural for each in _READ.values())} -A -o json",
+            )
+        self.objects: Mapping[Resource, tuple[Object, ...]] = {
+            resource: tuple(each) for resource, each in found.items()
+        }
+
+    def template(self, namespace: str, name: str) -> Object:
+        """The claim template; raises NotFound."""
+        for each in self.objects[RESOURCE_CLAIM_TEMPLATES]:
+            if (each["metadata"]["namespace"], each["metadata"]["name"]) == (namespace, name):
+                return each
+        raise NotFound(f"there is no ResourceClaimTemplate {namespace}/{name}", status=404)
