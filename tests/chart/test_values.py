@@ -76,7 +76,10 @@ def objects_of(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, di
 
 
 # Kubernetes owns these; its API server knows them better than a copy here would.
-KUBERNETES_OWN = {"nodeAffinity", "podAffinity", "podAntiAffinity"}
+KUBERNETES_OWN = {
+    *("nodeAffinity", "podAffinity", "podAntiAffinity"),
+    *("updateStrategy", "valueFrom"),
+}
 
 
 def test_no_object_of_the_schema_takes_any_key() -> None:
@@ -116,7 +119,7 @@ def test_the_defaults_are_all_that_the_schema_knows() -> None:
         for name in schema.get("properties", {})
     }
     of_items = {path for path in known if "/0/" in path}
-    assert keys(DEFAULTS) == known - of_items - {"/global"}
+    assert keys(DEFAULTS) == known - of_items
 
 
 def test_the_schema_knows_the_shipped_machines() -> None:

@@ -6,7 +6,7 @@ month, or one of them is not there. Takes (list $ secret…).
 {{- $root := first . -}}
 {{- $known := list -}}
 {{- range rest . -}}
-{{- $found := lookup "v1" "Secret" $root.Release.Namespace . -}}
+{{- $found := lookup "v1" "Secret" (include "gcu.namespace" $root) . -}}
 {{- $known = append $known (dig "metadata" "annotations" "gcu.enflame.com/issued" "" $found) -}}
 {{- end -}}
 {{- $issued := first $known -}}
@@ -27,7 +27,7 @@ starts. Whoever has the authority's Secret can issue such certificates, and no p
 */}}
 {{- define "gcu.certificates" -}}
 {{- $root := .root -}}
-{{- $namespace := $root.Release.Namespace -}}
+{{- $namespace := include "gcu.namespace" $root -}}
 {{- $issuer := printf "%s-authority" .server -}}
 {{- $names := without (list $issuer .server .client) "" -}}
 {{- $issued := include "gcu.certificates.issued" (prepend $names $root) -}}
@@ -68,7 +68,7 @@ kind: Secret
 type: kubernetes.io/tls
 metadata:
   name: {{ $secret }}
-  namespace: {{ $.root.Release.Namespace | quote }}
+  namespace: {{ include "gcu.namespace" $.root | quote }}
   labels:
     {{- include "gcu.componentLabels" (dict "root" $.root "component" "controller") | nindent 4 }}
   annotations:

@@ -3,12 +3,13 @@
 {{- $release := .Release.Name | replace "." "-" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
-{{- else if contains .Chart.Name $release -}}
-{{- $release | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" $release .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- $name := .Values.nameOverride | default .Chart.Name -}}
+{{- ternary $release (printf "%s-%s" $release $name) (contains $name $release) | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
+
+{{- define "gcu.namespace" -}}{{ .Values.namespaceOverride | default .Release.Namespace }}{{- end -}}
 
 {{/*
 Cluster-scoped names do not carry the release: the driver's name is in use once in a cluster, and
@@ -22,6 +23,9 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* Labels of one of the two programs; takes (dict "root" $ "component" "agent"). */}}
@@ -38,6 +42,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
 {{- define "gcu.agent.name" -}}{{ include "gcu.fullname" . }}-agent{{- end -}}
+{{- define "gcu.agent.account" -}}{{ .Values.agent.serviceAccount.name | default (include "gcu.agent.name" .) }}{{- end -}}
+{{- define "gcu.controller.account" -}}{{ .Values.controller.serviceAccount.name | default (include "gcu.controller.name" .) }}{{- end -}}
 {{- define "gcu.controller.name" -}}{{ include "gcu.fullname" . }}-controller{{- end -}}
 {{- define "gcu.uninstall.name" -}}{{ include "gcu.fullname" . }}-uninstall{{- end -}}
 {{- define "gcu.simulation.name" -}}{{ include "gcu.fullname" . }}-simulation{{- end -}}
@@ -105,8 +111,8 @@ that began before, too, so it is not what the server is now that decides.
 {{- end -}}
 
 {{/* The names by which the API server knows the accounts of the two programs. */}}
-{{- define "gcu.agent.user" -}}system:serviceaccount:{{ .Release.Namespace }}:{{ include "gcu.agent.name" . }}{{- end -}}
-{{- define "gcu.controller.user" -}}system:serviceaccount:{{ .Release.Namespace }}:{{ include "gcu.controller.name" . }}{{- end -}}
+{{- define "gcu.agent.user" -}}system:serviceaccount:{{ include "gcu.namespace" . }}:{{ include "gcu.agent.account" . }}{{- end -}}
+{{- define "gcu.controller.user" -}}system:serviceaccount:{{ include "gcu.namespace" . }}:{{ include "gcu.controller.account" . }}{{- end -}}
 
 {{/*
 Variables of a policy for agents: the node of the pod that the token is bound to, and its pool. A node's name
@@ -164,6 +170,7 @@ with the client's certificate.
 {{- end -}}
 
 {{- define "gcu.image" -}}
+{{- with .Values.global.imageRegistry | default .Values.image.registry }}{{ . }}/{{ end -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}
