@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from tests.cluster.versions import NEXT_KUBERNETES, RELEASES
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import SHARED, assert_has, claimed, limits_of
-from tests.e2e.installation import Installation
+from tests.e2e.installation import RELEASE, Installation
 from tests.e2e.kubectl_gcu import holders, kubectl_gcu
 from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.seen import assert_sees_what_was_granted
@@ -168,6 +169,7 @@ def passage(
 
 
 def test_what_users_do(passage: Passage, tmp_path: Path) -> None:
+    helm_test_says_what_a_pod_got(passage)
     slices_are_packed_and_modes_exclude_each_other(passage)
     the_runtime_allows_the_devices_of_the_card_and_no_other(passage)
     kubectl_gcu_shows_who_holds_which_card(passage)
@@ -176,6 +178,17 @@ def test_what_users_do(passage: Passage, tmp_path: Path) -> None:
     two_pods_share_a_claim(passage)
     the_vendors_limits_become_a_claim(passage)
     an_uninstall_waits_for_the_last_pod_and_leaves_nothing_in_use(passage)
+
+
+def helm_test_says_what_a_pod_got(passage: Passage) -> None:
+    told = passage.cluster.helm("test", RELEASE, _SYSTEM, both=True)
+    assert re.search(r"got ENFLAME_VISIBLE_DEVICES=\d+ and /dev/gcu\d+", told), told
+    passage.driver.wait_for_rest()
+    pods = passage.cluster.get("pods", _SYSTEM)["items"]
+    assert {each["metadata"]["labels"]["app.kubernetes.io/component"] for each in pods} == {
+        "agent",
+        "controller",
+    }
 
 
 def slices_are_packed_and_modes_exclude_each_other(passage: Passage) -> None:
