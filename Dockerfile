@@ -35,6 +35,8 @@ LABEL org.opencontainers.image.title="gcu-dra-driver" \
     org.opencontainers.image.licenses="Apache-2.0"
 # Of one more arena for each thread nothing ever comes back (glibc's mallopt(3)).
 ENV MALLOC_ARENA_MAX=2
+# Tables of some MiB grow into new ones now and then: so the old ones go back to the system, and leave no holes.
+ENV GLIBC_TUNABLES=glibc.malloc.mmap_threshold=131072
 # The agent alone needs root, and its DaemonSet says so.
 USER 65532:65532
 CMD ["gcu-dra-agent", "--help"]

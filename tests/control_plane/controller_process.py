@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from tests.control_plane.program_process import ProgramProcess
+
+MEMORY: Final = {
+    "MALLOC_ARENA_MAX": "2",
+    "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072",
+}
+"""Variables of the image, by which the controller takes less memory."""
 
 
 class ControllerProcess(ProgramProcess):
@@ -28,4 +35,5 @@ class ControllerProcess(ProgramProcess):
             f"--pod-name={name}",
             "--http-port=0",
             *flags,
+            environment=MEMORY,
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.cluster.processes import is_stopped
@@ -20,12 +22,15 @@ class ProgramProcess:
     """``python -m <module>``, started at once; it logs to the file, and to the end of it where
     there is one already."""
 
-    def __init__(self, module: str, log: Path, *flags: str) -> None:
+    def __init__(
+        self, module: str, log: Path, *flags: str, environment: Mapping[str, str] = {}
+    ) -> None:
         self._log = log
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, *flags],
                 cwd=_CHECKOUT,
+                env={**os.environ, **environment},
                 stdout=output,
                 stderr=output,
             )

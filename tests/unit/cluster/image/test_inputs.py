@@ -14,6 +14,7 @@ import pytest
 from tests.cluster.errors import BuildError
 from tests.cluster.image.base import SNAPSHOT, command
 from tests.cluster.image.inputs import Inputs, digest, latest
+from tests.control_plane.controller_process import MEMORY
 
 _CHECKOUT = Path(__file__).parents[4]
 
@@ -140,6 +141,12 @@ def test_every_package_is_compiled_in_the_image() -> None:
     dockerfile = (_CHECKOUT / "Dockerfile").read_text()
     for pattern in _pyproject()["tool"]["setuptools"]["packages"]["find"]["include"]:
         assert f"/site-packages/{pattern.rstrip('*')}" in dockerfile
+
+
+def test_the_controller_runs_as_its_memory_is_measured() -> None:
+    dockerfile = (_CHECKOUT / "Dockerfile").read_text()
+    for name, value in MEMORY.items():
+        assert f"\nENV {name}={value}\n" in dockerfile
 
 
 def test_a_checkout_without_the_script_is_named(tmp_path: Path) -> None:
