@@ -69,9 +69,13 @@ def unpacked(name: str, report: Callable[[str], None]) -> Path:
 
     def make(folder: Path) -> None:
         report(f"Debian package {name}: unpacking it")
-        _apt("update")
         # As root, apt would have another user write into the folder.
-        _apt("download", "-o", "APT::Sandbox::User=root", name, within=folder)
+        download = ("download", "-o", "APT::Sandbox::User=root", name)
+        try:
+            _apt(*download, within=folder)
+        except BuildError:  # the lists are old, or not there; to read them anew, root is needed
+            _apt("update")
+            _apt(*download, within=folder)
         [archive] = folder.glob("*.deb")
         subprocess.run(["dpkg-deb", "--extract", archive, folder], check=True)
         archive.unlink()
