@@ -20,14 +20,16 @@ from dra_driver.model.pci import PciAddress
 logger = logging.getLogger(__name__)
 
 _PATIENCE: Final = 0.25
-"""The part of a call's limit that a call of all cards has before each card is asked."""
+"""If the call for all cards has not ended after this part of its time limit, each card is also
+asked by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What one look at the machine found. `unusable` says, card by card, why a card that sysfs
-    or efsmi knows cannot be published at all, `silent` why efsmi does not answer for a card, while
-    it does for others, as the card has `hung` or otherwise; all are empty on a machine in order."""
+    """What one look at the machine found. `unusable`: cards that sysfs or efsmi knows and that
+    cannot be published at all, and why. `silent`: cards for which efsmi gave no answer although it
+    did for others, and why. `hung`: those of them whose call ran into its limit. All three are
+    empty if nothing is wrong."""
 
     cards: tuple[Card, ...]
     unusable: Mapping[PciAddress, str] = field(default_factory=dict)

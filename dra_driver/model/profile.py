@@ -58,8 +58,11 @@ class ProfileTable:
             if len(set(values)) != len(values):
                 names = ", ".join(row.name for row in profiles)
                 raise InvalidValue(f"two of the profiles {names} have the same {what}")
-        if any(row.count < 1 or row.memory_mib < 1 or row.sips < 0 for row in profiles):
-            raise InvalidValue("a profile table has a profile of which a card holds nothing")
+        for row in profiles:
+            if row.count < 1 or row.memory_mib < 1 or row.sips < 0:
+                raise InvalidValue(
+                    f"profile {row.name} has a count or memory below 1, or fewer than no SIPs"
+                )
         if any(max(row.id, row.count, row.sips) > _HIGHEST for row in profiles):
             raise InvalidValue(f"a profile table has a number above {_HIGHEST}")
         return cls(profiles)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
+from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.simulator.load import shipped_machines
 from tests.chart.helm import CHART, CHECKOUT, Helm, Values
 
@@ -120,6 +122,14 @@ def test_the_defaults_are_all_that_the_schema_knows() -> None:
     }
     of_items = {path for path in known if "/0/" in path}
     assert keys(DEFAULTS) == known - of_items
+
+
+def test_reasons_why_a_card_is_unhealthy_are_the_same_everywhere() -> None:
+    schema = SCHEMA["properties"]["agent"]["properties"]["evictOn"]["items"]["enum"]
+    assert tuple(schema) == UNHEALTHY_VALUES
+    page = (CHECKOUT / "docs/user/health.md").read_text()
+    table = page.partition("| taint value |")[2].partition("\n\n")[0]
+    assert tuple(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == UNHEALTHY_VALUES
 
 
 def test_the_schema_knows_the_shipped_machines() -> None:

@@ -158,5 +158,8 @@ def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    path.touch(mode=0o600)
-    path.write_bytes(content)
+    """Programs that run may read the file at any moment."""
+    new = path.with_name(f".{path.name}.new")
+    new.touch(mode=0o600)
+    new.write_bytes(content)
+    new.replace(path)

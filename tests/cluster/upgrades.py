@@ -48,8 +48,9 @@ def with_newer_api_server(cluster: Cluster, kubernetes: str, report: Report = si
     too. Returns when all are ready."""
     new = _at(cluster, kubernetes, report)
     older = ControlPlane.behind(cluster.context)
-    older.start(_authority(new))
-    new.control_plane.start_api_server(_authority(new))
+    authority = _authority(new)
+    older.start(authority)
+    new.control_plane.start_api_server(authority)
     report(f"{new.name}: an API server {kubernetes} is beside one {cluster.settings.kubernetes}")
     return new
 

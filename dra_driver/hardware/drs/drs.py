@@ -102,8 +102,9 @@ class Drs:
             ) from error
 
     def switch_off(self, address: PciAddress) -> None:
-        """DRS mode off; the caller has seen that no instance is listed. Whether the tool takes it
-        for a card that is not in DRS mode is not public, so it need not. Raises SwitchRefused."""
+        """DRS mode off; the caller has seen that no instance is listed. Whether efsmi accepts that
+        for a card whose DRS mode is off already is not public: if it does not, that is a success.
+        Raises SwitchRefused."""
         try:
             self._change(address, "off")
         except EfsmiFailed as error:
@@ -150,8 +151,8 @@ class Drs:
         if failure is not None:
             raise CreateRefused(f"{what} was not made: {failure}") from failure
         if not new and len(appeared) == 1:
-            # Success was reported, and this alone appeared: nobody else's create made it. A later
-            # look knows no more than the size that was asked for, and would leave it.
+            # Success was reported, and only this instance is new, so this create made it. It is
+            # destroyed now: recovery looks for the size that was asked for, and would leave it.
             self.destroy(address, appeared[0])
             raise CreateMadeOther(
                 f"`efsmi` made DRS instance {appeared[0]} where {what} was asked for by profile id "
@@ -214,10 +215,10 @@ class Drs:
         return text
 
     def _older_instances(self, address: PciAddress) -> Instances:
-        """As a tool lists them that prints no uuid. No row is no proof, since nothing else in the
-        output tells that it was read right; and whether it works with DRS off is not public. Where
-        the summary, which proves it, hangs with another card, it must do: who lists otherwise than
-        here has listed before."""
+        """As a tool lists them that prints no uuid. An empty list proves nothing by itself, since
+        nothing else in the output tells that it was read right, and whether the call works with DRS
+        off is not public. So the summary confirms it. If the summary hangs because of another card,
+        the empty list is accepted."""
         index = self._index(address)
         try:
             text = self._read(address, "--drs", "--list-instance")

@@ -2,7 +2,7 @@
 
 A killed agent's call may still be running, and take effect after its successor has looked. So each
 call inherits an flock(2) on a file of its card, which the kernel gives up when the last process
-that has it ends: whoever can take it knows that what it lists stays so.
+that has it ends: once the lock is taken, no older call can still change what is listed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which profiles a kind of card offers, kept over restarts.
 
 A card lists its profiles only in DRS mode, so what was read once is kept for all cards of the same
-model, ECC state and memory under the same driver: those four tell one table from another, but for
-a firmware that changes it. So the table says what cards are published with, and an empty card is
-asked again before anything is made on it (`dra_driver.node.modes.drs`).
+model, ECC state and memory under the same driver: these four identify a table, unless new firmware
+changes it. So what was kept is for publishing only, and an empty card is asked again before
+anything is made on it (`dra_driver.node.modes.drs`).
 """
 
 from __future__ import annotations

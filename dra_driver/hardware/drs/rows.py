@@ -70,8 +70,8 @@ def _rows(text: str) -> Iterator[list[str]]:
 
 
 def _is_of(row: list[str], index: int) -> bool:
-    """Whether the row is card `index`'s. A row of a form that is not known is taken for it: it
-    is refused by who reads it, rather than passed over."""
+    """Whether the row is card `index`'s. A row without a readable index counts as this card's, so
+    that parsing it raises an error, and it is not passed over."""
     return _INDEX.fullmatch(row[0]) is None or int(row[0]) == index
 
 

@@ -28,8 +28,8 @@ Row = TypeVar("Row")
 
 
 def at_most(rows: Iterable[Row], where: str) -> tuple[Row, ...]:
-    """The rows, of which no machine has as many as are refused here: each is compared with each
-    later on. Raises HardwareError."""
+    """The rows. More than any machine has are refused, because each row is compared with every
+    other later on. Raises HardwareError."""
     found = tuple(islice(rows, _MOST_ROWS + 1))
     if len(found) > _MOST_ROWS:
         raise HardwareError(

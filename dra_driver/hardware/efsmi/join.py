@@ -1,4 +1,5 @@
-"""What efsmi says of each PCI address. Pure; what two cards claim belongs to neither."""
+"""What efsmi says of each PCI address. Pure. An address or index that two cards claim is given to
+neither."""
 
 from __future__ import annotations
 

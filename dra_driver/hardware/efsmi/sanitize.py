@@ -6,8 +6,8 @@ _LONGEST = 120  # characters; enough for any line of efsmi, short enough for an 
 
 
 def printable(text: str) -> str:
-    """`text` in one line, and without what a terminal or a log would act upon, or no encoding
-    takes: half a character, which an escape in JSON can bring in."""
+    """`text` in one line, its control characters and lone surrogates (which an escape in JSON can
+    bring in) replaced."""
     return "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
 
 

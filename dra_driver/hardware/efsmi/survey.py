@@ -1,9 +1,9 @@
 """What efsmi says of the node's cards: of all at once, or of each by itself.
 
 A call of all cards does not end when one of them hangs, and may fail when one is broken. Then each
-card is asked by its index, beside the others, and only those that do not answer are not known. They
-are asked before the call of all has taken its whole limit, as nothing is served by an agent that
-starts before it has looked once, and the kubelet deletes its slices after 30 s.
+card is asked by its index, beside the others, and only those that do not answer are not known.
+These calls start before the call of all has timed out: an agent that starts serves nothing until
+its first look, and the kubelet deletes its slices after 30 s.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class Surveyor:
     def survey(self, cards: Collection[PciAddress]) -> Survey:
         """Ask for `cards`, those on the PCI bus; there is at least one.
 
-        Raises HardwareError where efsmi answers for none of them, or for each but not for all.
+        Raises HardwareError if efsmi answers for no card, or answers for every card by itself while
+        the call for all of them fails.
         """
         failures: list[HardwareError] = []
         beside = _DelayedFallback(self._patience, partial(self._ask_each, self._probable(cards)))
@@ -127,7 +128,7 @@ class Surveyor:
     def _one_by_one(
         self, cards: Collection[PciAddress], answers: Answers
     ) -> tuple[Survey, Collection[HardwareError]]:
-        """Also the errors, of cards or of indexes that are none's."""
+        """Also returns all errors, with those of indexes that no card has."""
         errors = {at: each for at, each in answers.items() if isinstance(each, HardwareError)}
         found = [each for each in answers.values() if not isinstance(each, HardwareError)]
         joined = by_address(
@@ -195,13 +196,14 @@ class Surveyor:
         try:
             return parse_list(self._efsmi.list_cards(index))
         except HardwareError as error:
-            # It can only add to what is known: the other cards are told already.
+            # It only adds addresses that are missing: all other cards are known already.
             logger.warning("cards without an address in `efsmi -q` stay unknown: %s", error)
             return ()
 
 
 def _errors_of(errors: Mapping[int, HardwareError], index: int | None) -> Collection[HardwareError]:
-    """Those for the card that had this index; None where that is unknown, and all may be its."""
+    """Those for the card that had this index. If its index is not known (None), all errors: each
+    may be this card's."""
     return [errors[index]] if index is not None and index in errors else errors.values()
 
 

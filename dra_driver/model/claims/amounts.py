@@ -33,8 +33,9 @@ def requested_amount(quantity: str) -> int:
 
 
 def config_applies(entry: Mapping[str, Any], request: str) -> bool:
-    """Whether an entry of a claim's ``config`` is for the request; one of ``firstAvailable`` is
-    meant by ``request/sub`` and by ``request``. An entry that names none is for all."""
+    """Whether an entry of a claim's ``config`` is for the request. A subrequest of
+    ``firstAvailable`` is named as ``request/sub``, or by its ``request``. An entry that names no
+    request is for all."""
     named = entry.get("requests")
     return not named or request in named or request.partition("/")[0] in named
 

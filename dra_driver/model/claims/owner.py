@@ -22,8 +22,8 @@ class ContainerAllocation:
 
     `devices` are ascending and of one mode; but for whole cards they are of one card. `total` is
     how many devices of that mode the card had then, which holds for as long as one is held.
-    `answer` is another text at each Allocate: by it who looked at the grant before notices that
-    it was given out again meanwhile. Raises InvalidValue for devices that are not like that.
+    `answer` is another text at each Allocate: if it has changed since the grant was read, the
+    devices were given out again. Raises InvalidValue for devices that are not like that.
     """
 
     devices: tuple[PluginDevice, ...]
@@ -75,7 +75,7 @@ class ContainerAllocation:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """What a claim left on cards that failed when it ended, or that it was not meant for. Its pod
+    """Devices of an ended claim that could not be destroyed, because their card failed. Its pod
     does not wait for them, and the claim itself may have been allocated anew meanwhile: so this has
     a `uid` of its own. Of a grant, `namespace` is empty and `name` its UID."""
 

@@ -17,7 +17,8 @@ from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.pci import PciAddress
 
 UNNUMBERED: Final = -1
-"""Index and minor of a card that was gone when its agent started: both are of the bus's present."""
+"""Index and minor of a card that was gone when its agent started: both can be read only while the
+card is on the bus."""
 
 _VERSION: Final = 1
 # The last two: Python reads Infinity in JSON, and brackets to any depth.

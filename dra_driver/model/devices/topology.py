@@ -217,8 +217,8 @@ class _Search:
         return best
 
     def _broken_at(self, level: int) -> int:
-        """The lowest bit of the field for the broken pairs of the level; above that for level 0
-        is the sum of distances."""
+        """The lowest bit of the field for the broken pairs of the level. The field above that of
+        level 0 has the sum of distances."""
         width = (self.size * self.size).bit_length()
         return self.size + (self.levels - 1 - level) * width
 

@@ -84,8 +84,8 @@ def _next_frame(data: bytes, position: int, used: int) -> int:
 
 
 def _is_torn(data: bytes, position: int, used: int, start: int) -> bool:
-    """Whether what is at `position`, with no whole frame behind it, is what a write leaves that
-    did not come to its end: part of a frame, and zeros where the rest of it is missing.
+    """Whether what is at `position`, with no whole frame behind it, looks like an interrupted
+    write: part of a frame, and zeros where the rest of it is missing.
 
     Where the process was killed, the rest is missing from some byte on. Where the power was lost,
     whole sectors are missing, and the disk writes them in any order. A payload has no zero bytes.

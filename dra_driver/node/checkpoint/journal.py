@@ -168,8 +168,7 @@ class Journal:
         return self._losses
 
     def mark_rebuilt(self, losses: int) -> None:
-        """Record that all records have been rebuilt that were lost up to so many `losses`. Does
-        nothing if more was lost since."""
+        """Mark the journal as complete, if no further loss was found since `losses` was read."""
         with self._mutex, self._locked():
             self._refresh()
             if self._losses != losses:

@@ -150,7 +150,8 @@ class DeviceOps:
         self.disable_drs(card)
         if card in self._journal.snapshot().switched:
             raise ForeignCard(
-                f"card {card} is still in DRS mode", remedy="it is switched out of it before use"
+                f"card {card} is still in DRS mode, and efsmi did not switch it off",
+                remedy="the agent tries again at the next call",
             )
 
     def _verify(self, device: PreparedDevice) -> PreparedDevice | None:
