@@ -41,8 +41,8 @@ class SavedState:
         found: dict[Resource, list[Object]] = {each: [] for each in _READ.values()}
         for each in flat(load_documents(str(path))):
             if resource := _READ.get(each["kind"]):
-                if resource is RESOURCE_SLICES and each["apiVersion"] != resource.api_version:
-                    raise InvalidValue(f"{path} has ResourceSlices of {each['apiVersion']}")
+                if resource is RESOURCE_SLICES and each.get("apiVersion") != resource.api_version:
+                    raise InvalidValue(f"{path} has ResourceSlices of {each.get('apiVersion')}")
                 found[resource].append(each)
         if missing := [each.plural for each in _NEEDED if not found[each]]:
             raise InvalidValue(

@@ -134,7 +134,7 @@ def _condition(pod: Object, kind: str) -> Mapping[str, Any]:
 
 
 def limits_of(pod: Object, names: Collection[str] = tuple(RESOURCES.values())) -> set[str]:
-    """Those of the names of which a container of the pod has a limit."""
+    """Which of `names` the limits of the pod's containers have."""
     containers = (*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ()))
     return {
         name

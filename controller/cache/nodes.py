@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from dra_driver.model.errors import InvalidValue
 
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _OLDEST: Final = ".".join(map(str, OLDEST))
+_MOST_VERSIONS: Final = 256  # a node may write any text as its version
 _PREVENTING = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -81,9 +82,9 @@ def _kubelet(node: Node) -> str:
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
 
 
-@cache
+@lru_cache(_MOST_VERSIONS)
 def _serves_claims(kubelet: str) -> bool:
-    """Whether a kubelet of this version prepares claims; one of which it is not known may."""
+    """Whether a kubelet of this version prepares claims. True if the version cannot be read."""
     try:
         version = ServerVersion.of_git(kubelet)
     except InvalidValue:

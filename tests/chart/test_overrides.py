@@ -96,9 +96,9 @@ def test_an_account_of_another_name(helm: Helm, program: str, create: bool) -> N
     subjects = {each["name"] for binding in bindings for each in binding["subjects"]}
     assert "mine" in subjects
     assert f"gcu-dra-driver-{program}" not in subjects
-    told = [text for each in found for text in texts(each)]
-    assert not [text for text in told if text.endswith(f":gcu-dra-driver-{program}")]
-    assert [text for text in told if f"system:serviceaccount:{NAMESPACE}:mine" in text]
+    rendered = [text for each in found for text in texts(each)]
+    assert not [text for text in rendered if text.endswith(f":gcu-dra-driver-{program}")]
+    assert [text for text in rendered if f"system:serviceaccount:{NAMESPACE}:mine" in text]
 
 
 @EVERYWHERE

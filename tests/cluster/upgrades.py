@@ -72,7 +72,7 @@ def _at(cluster: Cluster, kubernetes: str, report: Report) -> Cluster:
     found = state.load(cluster.name)
     if found is None:
         raise ClusterError(f"the cluster {cluster.name!r} is gone")
-    # It guards the cluster as it was told of it.
+    # It guards the cluster as it was recorded when the keeper started.
     cluster.processes.stop(KEEPER)
     found = replace(found, settings=replace(cluster.settings, kubernetes=kubernetes))
     found.save()

@@ -181,8 +181,8 @@ def test_what_users_do(passage: Passage, tmp_path: Path) -> None:
 
 
 def helm_test_says_what_a_pod_got(passage: Passage) -> None:
-    told = passage.cluster.helm("test", RELEASE, _SYSTEM, both=True)
-    assert re.search(r"got ENFLAME_VISIBLE_DEVICES=\d+ and /dev/gcu\d+", told), told
+    output = passage.cluster.helm("test", RELEASE, _SYSTEM, both=True)
+    assert re.search(r"got ENFLAME_VISIBLE_DEVICES=\d+ and /dev/gcu\d+", output), output
     passage.driver.wait_for_rest()
     pods = passage.cluster.get("pods", _SYSTEM)["items"]
     assert {each["metadata"]["labels"]["app.kubernetes.io/component"] for each in pods} == {

@@ -215,10 +215,9 @@ class Drs:
         return text
 
     def _older_instances(self, address: PciAddress) -> Instances:
-        """As a tool lists them that prints no uuid. An empty list proves nothing by itself, since
-        nothing else in the output tells that it was read right, and whether the call works with DRS
-        off is not public. So the summary confirms it. If the summary hangs because of another card,
-        the empty list is accepted."""
+        """As a tool lists them that prints no uuid. An empty list proves nothing: it may have been
+        read wrongly, and it is not public whether the call works with DRS off. So the summary
+        confirms it. If the summary hangs because of another card, the empty list is accepted."""
         index = self._index(address)
         try:
             text = self._read(address, "--drs", "--list-instance")

@@ -226,6 +226,7 @@ def _ends(process: subprocess.Popen[bytes]) -> bool:
             os.killpg(process.pid, signal.SIGKILL)
         if time.monotonic() >= end:
             return False
+        # Only children can be waited for, and what is left may be a grandchild's.
         time.sleep(_LOOK_EVERY)
     return True
 

@@ -12,18 +12,15 @@ from dra_driver.kube.resources import (
     NODES,
     PODS,
     RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
 )
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import FINALIZER
 from tests.unit.controller.allocator.build import (
-    UNHEALTHY,
     allocated,
     claim,
     device,
     pool,
     request,
-    resource_slice,
 )
 from tests.unit.controller.world import World, node, pod
 
@@ -244,135 +241,3 @@ def test_no_card_is_allocated_twice_before_the_watch_delivers() -> None:
     ]
     assert len(set(results)) == 3
     assert "Pod four: 3 cards: 3 held; 1 requested" in world.recorder.notes
-
-
-TOLD = {
-    "unhealthy": (
-        [*pool("a", [device("whole", 0, taints=[UNHEALTHY])])],
-        [request()],
-        "1 card: 1 unhealthy; 1 requested",
-    ),
-    "mixed drivers": (
-        [],
-        [request("ours"), request("theirs", cls="gpu.example.com")],
-        (
-            "claim default/c mixes devices of gcu.enflame.com with another driver's "
-            "(request theirs); split it into one claim for each driver"
-        ),
-    ),
-    "unsupported form": (
-        [],
-        [request(selectors=[{"jsonPath": "x"}])],
-        (
-            "claim default/c, request gcu: a selector that is not CEL is not supported; "
-            "use exactly or firstAvailable, with CEL selectors and a mode that is documented"
-        ),
-    ),
-    "incomplete pool": (
-        [resource_slice("a", [], count=2)],
-        [request()],
-        "pool gcu.enflame.com/a is incomplete: 1 of 2 slices of generation 1",
-    ),
-}
-
-
-@pytest.mark.parametrize(("slices", "requests", "words"), TOLD.values(), ids=TOLD)
-def test_events_on_pod_and_claim(slices: list[Object], requests: list[Object], words: str) -> None:
-    world = World(slices)
-    world.put(RESOURCE_CLAIMS, claim("c", requests))
-    world.put(PODS, pod("p", "c"))
-    assert world.run_until_idle() == []
-    assert world.recorder.notes == [f"Pod p: {words}", f"ResourceClaim c: {words}"]
-
-
-def test_an_event_that_came_too_soon_is_sent_later() -> None:
-    world = World([])
-    world.recorder.blocked_for = 20.0
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.run_until_idle()
-    assert world.recorder.notes == []
-    world.recorder.blocked_for = 0.0
-    world.after(20.0)
-    assert world.recorder.notes[0] == "Pod p: no ResourceSlice of gcu.enflame.com is published"
-
-
-def test_the_event_says_why_no_node_fits() -> None:
-    world = World()
-    world.put(NODES, node("b") | {"status": {}})
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", nodeSelector={"zone": "x"}))
-    world.run_until_idle()
-    assert world.recorder.notes[0] == (
-        "Pod p: no node fits the pod: 2 nodes: 1 excluded by the pod's nodeSelector, 1 not ready"
-    )
-
-
-def test_containers_that_share_some_requests_are_refused() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c", [request("x"), request("y")]))
-    overlapping = pod("p", "c")
-    overlapping["spec"]["containers"] = [
-        {"name": "all", "resources": {"claims": [{"name": "c"}]}},
-        {"name": "part", "resources": {"claims": [{"name": "c", "request": "x"}]}},
-    ]
-    world.put(PODS, overlapping)
-    assert world.run_until_idle() == []
-    assert "containers 'all' and 'part'" in world.recorder.notes[0]
-
-
-def test_a_new_slice_brings_waiting_pods_up_by_urgency() -> None:
-    world = World([])
-    for name, priority in (("low", 1), ("high", 9)):
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(name, name, priority=priority))
-    world.run_until_idle()
-    [published] = pool("a", [device("whole", 0)])
-    world.put(RESOURCE_SLICES, published)
-    world.run_until_idle()
-    assert world.node_of("high") == "a"
-    assert world.node_of("low") is None
-
-
-def test_a_freed_card_goes_to_the_next() -> None:
-    world = World(pool("a", [device("whole", 0)]))
-    world.put(RESOURCE_CLAIMS, allocated("x", "a", "whole-0000-00-00-0"))
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.run_until_idle()
-    world.remove(RESOURCE_CLAIMS, "x")
-    assert world.run_until_idle() == ["c", "c status"]
-
-
-def test_a_heartbeat_makes_no_pod_active() -> None:
-    world = World([])
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.run_until_idle()
-    told = len(world.recorder.notes)
-    beating = node("a")
-    beating["status"]["conditions"][0]["lastHeartbeatTime"] = "later"
-    world.put(NODES, beating)
-    world.run_until_idle()
-    assert len(world.recorder.notes) == told
-
-
-def test_labels_and_annotations_bring_no_waiting_pod_up() -> None:
-    """A tenant may change them all the time, and of a claim that many pods name."""
-    world = World(pool("a", [device("whole", 0)]))
-    asked = claim("c", [request(count=2)])
-    world.put(RESOURCE_CLAIMS, asked)
-    for number in range(5):
-        world.put(PODS, pod(f"p{number}", "c"))
-    world.run_until_idle()
-    before = world.metric("gcu_controller_unsatisfied_total")
-    for number in range(5):
-        noted = {"annotations": {"note": str(number)}, "labels": {"nth": str(number)}}
-        world.put(RESOURCE_CLAIMS, asked | {"metadata": asked["metadata"] | noted})
-        user = pod("p1", "c")
-        world.put(PODS, user | {"metadata": user["metadata"] | noted})
-        world.run_until_idle()
-    assert world.metric("gcu_controller_unsatisfied_total") == before == 5
-    world.put(RESOURCE_CLAIMS, asked | {"spec": claim("c")["spec"]})
-    world.run_until_idle()
-    assert world.node_of("c") == "a"

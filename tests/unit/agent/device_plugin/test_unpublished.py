@@ -20,7 +20,7 @@ from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from dra_driver.node.claims.failures import TRIES
 from dra_driver.node.claims.orphans import orphan_records
 from tests.unit.agent.slices.test_desired_devices import FIRST, Offering
-from tests.unit.node.claims.test_failures import Counted, ref
+from tests.unit.node.claims.counted import Counted, ref
 from tests.unit.node.world import CARDS, POOL, hold
 
 Told = dict[str, list[tuple[str, str, str]]]

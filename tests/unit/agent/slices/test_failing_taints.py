@@ -15,7 +15,7 @@ from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
 from dra_driver.node.claims.orphans import orphan_records
-from tests.unit.node.claims.test_failures import Counted
+from tests.unit.node.claims.counted import Counted
 from tests.unit.node.world import CARDS, hold
 
 DRS = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})

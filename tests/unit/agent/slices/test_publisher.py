@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from dra_driver.agent.slices.publish_lock import PublishLock
-from dra_driver.agent.slices.publisher import Publisher
-from dra_driver.agent.slices.slices import MAX_DEVICES, SliceForm
-from dra_driver.kube.api import Api, Change, ServerVersion
+from dra_driver.agent.slices.slices import SliceForm
+from dra_driver.kube.api import Change, ServerVersion
 from dra_driver.kube.errors import (
     AlreadyExists,
     Conflict,
@@ -21,78 +18,11 @@ from dra_driver.kube.errors import (
     NotFound,
     Unavailable,
 )
-from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.device import parse_device_name, taint
-from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.errors import GcuError, JournalError
-from dra_driver.model.names import (
-    ALLOCATOR_CONTROLLER,
-    TAINT_ALLOCATED_BY,
-    TAINT_CHANGING,
-    TAINT_UNHEALTHY,
-)
 from dra_driver.model.pci import PciAddress
-from dra_driver.util.backoff import Backoff
 from tests.unit.agent.objects import device, published
 from tests.unit.agent.scripted_api import ScriptedApi
-
-ALLOCATED_BY = taint(TAINT_ALLOCATED_BY, ALLOCATOR_CONTROLLER)
-FIRST = ["version", "list", "get nodes", "dry run", "create"]
-UNPUBLISHED = "the cards have not been published yet"
-
-
-class Rig:
-    """A publisher whose thread is the test's own, and which stops when `waits` are over."""
-
-    def __init__(
-        self,
-        api: ScriptedApi,
-        *,
-        waits: int = 0,
-        publish_lock: PublishLock | None = None,
-        form: SliceForm = SliceForm.VISIBLE,
-    ) -> None:
-        self.api = api
-        self.devices: Sequence[Object] | None = [device(1)]
-        self.held: frozenset[PciAddress] | GcuError = frozenset()
-        self.waits: list[float] = []
-        self.on_wait: Callable[[], None] = lambda: None
-        self._waits_left = waits
-        self.publisher = Publisher(
-            cast("Api", api),
-            "n1",
-            devices=self._devices,
-            held=self._held,
-            form=form,
-            publish_lock=publish_lock,
-            backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
-            wait=self._wait,
-        )
-
-    def listed(self, *slices: Object) -> Rig:
-        """The reflector has listed these."""
-        self.publisher.published.on_replace(slices)
-        return self
-
-    def run(self) -> list[float]:
-        """Let the thread's work run until its waits are over; gives the delays."""
-        self.publisher.run()
-        return self.waits
-
-    def _devices(self) -> dict[PciAddress, list[Object]] | None:
-        if self.devices is None:
-            return None
-        return {parse_device_name(each["name"])[1]: [each] for each in self.devices}
-
-    def _held(self) -> frozenset[PciAddress]:
-        if isinstance(self.held, GcuError):
-            raise self.held
-        return self.held
-
-    def _wait(self, seconds: float) -> bool:
-        self.waits.append(seconds)
-        self.on_wait()
-        return len(self.waits) >= self._waits_left
+from tests.unit.agent.slices.publisher_rig import FIRST, UNPUBLISHED, Rig
 
 
 def test_the_first_publication_and_nothing_after_it() -> None:
@@ -280,92 +210,3 @@ def test_a_lock_that_cannot_be_taken_is_told_and_tried_again(tmp_path: Path) -> 
     (tmp_path / "locks").unlink()
     assert rig.publisher._attempt()
     assert rig.api.calls == FIRST
-
-
-CARD = PciAddress.parse("0000:01:00.0")
-HIDDEN = hidden_name("n1", 0)
-
-
-def hidden_rig(api: ScriptedApi) -> Rig:
-    """A publisher of hidden slices, which are all watched, and of which there are none yet."""
-    rig = Rig(api, form=SliceForm.HIDDEN)
-    rig.publisher.published.on_listed(HIDDEN, [])
-    return rig
-
-
-def names(slices: Sequence[Object]) -> list[str]:
-    return [each["metadata"]["name"] for each in slices]
-
-
-def test_hidden_slices_are_written_once() -> None:
-    """Nothing is written that a server of 1.34 drops, so that nothing is to be written again."""
-    rig = hidden_rig(ScriptedApi())
-    rig.devices = [device(1, taints=[{"key": TAINT_CHANGING, "effect": "NoSchedule"}])]
-    first = rig.publisher.publish()
-    assert first is not None
-    [written] = first.create
-    assert "nodeName" not in written["spec"]
-    assert written["spec"]["nodeSelector"] == {"nodeSelectorTerms": [{}]}
-    assert written["spec"]["devices"] == [
-        {"name": "whole-0000-01-00-0", "attributes": {"changing": {"bool": True}}}
-    ]
-    assert not rig.publisher.publish()
-    assert rig.api.calls == ["version", "list", "list", "get nodes", "dry run", "create"]
-
-
-def test_more_cards_are_written_once_more_slices_are_watched() -> None:
-    rig = hidden_rig(ScriptedApi())
-    rig.devices = [device(bus) for bus in range(MAX_DEVICES + 1)]
-    assert rig.publisher.publish() is None
-    rig.publisher.published.on_listed(hidden_name("n1", 1), [])
-    changes = rig.publisher.publish()
-    assert changes is not None
-    assert names(changes.create) == [hidden_name("n1", 0), hidden_name("n1", 1)]
-
-
-def test_from_hidden_to_visible_nothing_is_missing_and_no_card_changes() -> None:
-    """The visible slice is there before the hidden one goes; a held card is not tainted."""
-    before = hidden_rig(ScriptedApi())
-    before.devices = [device(1, taints=[ALLOCATED_BY])]
-    before.publisher.publish()
-    [old] = before.publisher.published.slices or ()
-    api = ScriptedApi()
-    api.objects[HIDDEN] = old
-    rig = Rig(api).listed()
-    rig.devices, rig.held = before.devices, frozenset({CARD})
-    changes = rig.publisher.publish()
-    assert changes is not None
-    assert api.calls == ["version", "list", "list", "get nodes", "dry run", "create", "delete"]
-    assert names(changes.superseded) == [HIDDEN]
-    [new] = rig.publisher.published.slices or ()
-    assert new["spec"]["devices"] == before.devices
-    assert new["spec"]["pool"]["name"] == old["spec"]["pool"]["name"]
-    assert new["spec"]["pool"]["generation"] > old["spec"]["pool"]["generation"]
-    assert not rig.publisher.publish()
-
-
-def test_from_visible_to_hidden_the_visible_one_goes_first() -> None:
-    api = ScriptedApi()
-    [old] = published(device(1, taints=[ALLOCATED_BY]))
-    api.objects[old["metadata"]["name"]] = old
-    rig = hidden_rig(api)
-    rig.devices = [device(1, taints=[ALLOCATED_BY])]
-    rig.publisher.publish()
-    assert api.calls[-3:] == ["delete", "dry run", "create"]
-
-
-def test_devices_of_the_other_form_count_as_published() -> None:
-    """A held card that is lost keeps its device, in whichever form it was published."""
-    api = ScriptedApi()
-    before = hidden_rig(ScriptedApi())
-    before.devices = [device(1), device(2)]
-    before.publisher.publish()
-    [api.objects[HIDDEN]] = before.publisher.published.slices or ()
-    rig = Rig(api).listed()
-    rig.held = frozenset({PciAddress.parse("0000:02:00.0")})
-    rig.publisher.publish()
-    found = {each["name"]: each["taints"] for each in rig.publisher.published.devices}
-    assert {"key": TAINT_UNHEALTHY, "value": "lost", "effect": "NoSchedule"} in found[
-        "whole-0000-02-00-0"
-    ]
-    assert ALLOCATED_BY in found["whole-0000-02-00-0"]

@@ -1,4 +1,4 @@
-"""When a device on which nothing can be made is closed, and when it is open again."""
+"""A card that fails in some step closes its device; others and other reasons do not."""
 
 from __future__ import annotations
 
@@ -8,154 +8,18 @@ from pathlib import Path
 import pytest
 
 from dra_driver.model.card import Problem
-from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.model.errors import (
-    ForeignCard,
-    GcuError,
-    HardwareError,
-    InvalidValue,
-    JournalError,
-    Refused,
-)
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
-from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker, attribute_to
+from dra_driver.node.claims.failures import TRIES
 from dra_driver.simulator.state import Instance
+from tests.unit.node.claims.counted import DEVICE
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, whole
 from tests.unit.node.world import CARDS, World, claim, hold, pod
 
-DRS = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
-DEVICE, OTHER = DRS.device_name, hold(1, mode=Mode.DRS).device_name
 ONE = str(CARDS[0])
 FOREIGN = Instance(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
 
 Change = Callable[[DrsWorld], None]
-
-
-def ref(name: str) -> ClaimRef:
-    return ClaimRef("team", name, f"uid-{name}")
-
-
-class Counted:
-    """Failures at a clock of their own."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.told: list[str] = []
-        self.failures = DeviceCircuitBreaker(
-            on_tripped=lambda device, _: self.told.append(device), clock=lambda: self.now
-        )
-
-    def fail(
-        self, name: str, times: int = 1, error: GcuError | None = None, device: str | None = DEVICE
-    ) -> None:
-        for _ in range(times):
-            with (
-                pytest.raises(GcuError),
-                self.failures.attempt(ref(name), (DRS,)),
-                attribute_to(device),
-            ):
-                raise error or HardwareError("efsmi said no")
-
-    def succeed(self, name: str) -> None:
-        self.failures.on_prepared(ref(name), [DEVICE])
-
-    def closed_for(self) -> float:
-        """Seconds, to the minute."""
-        start, minutes = self.now, 0
-        while DEVICE in self.failures.tripped():
-            minutes += 1
-            self.now = start + 60 * minutes
-        self.now = start
-        return 60 * minutes
-
-
-@pytest.fixture
-def counted() -> Counted:
-    return Counted()
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        HardwareError("efsmi said no"),
-        InvalidValue("the card has no such size"),
-        ForeignCard("somebody else has divided it"),
-    ],
-    ids=["the card", "what is asked of it", "who else divides it"],
-)
-def test_a_device_closes_after_some_tries_for_one_claim(counted: Counted, error: GcuError) -> None:
-    counted.fail("a", TRIES - 1, error)
-    assert (counted.failures.tripped(), dict(counted.failures.waiting())) == (frozenset(), {})
-    counted.fail("a", error=error)
-    assert counted.failures.tripped() == {DEVICE}
-    waiting = counted.failures.waiting()["uid-a"]
-    assert (waiting.owner, waiting.devices, waiting.reason) == (ref("a"), (DRS,), str(error))
-    counted.fail("a", 5, error)
-    assert counted.told == [DEVICE]
-
-
-@pytest.mark.parametrize("step", [DEVICE, None], ids=["a step on it", "a step on none of its own"])
-@pytest.mark.parametrize(
-    "error",
-    [JournalError("disk full"), Refused("another claim holds it")],
-    ids=["a record that cannot be written", "another holder"],
-)
-def test_what_says_nothing_of_the_device(
-    counted: Counted, error: GcuError, step: str | None
-) -> None:
-    counted.fail("a", 9, error, device=step)
-    assert (counted.failures.tripped(), dict(counted.failures.waiting())) == (frozenset(), {})
-
-
-def test_a_claim_that_is_unprepared_begins_anew(counted: Counted) -> None:
-    counted.fail("a", TRIES - 1)
-    counted.failures.on_unprepared(ref("a"), ())
-    counted.fail("a", TRIES - 1)
-    assert counted.failures.tripped() == frozenset()
-
-
-def test_the_device_stays_closed_when_the_claim_has_gone(counted: Counted) -> None:
-    counted.fail("a", TRIES)
-    counted.failures.on_unprepared(ref("a"), (DRS,))
-    assert counted.failures.tripped() == {DEVICE}
-    assert dict(counted.failures.waiting()) == {}
-
-
-def test_it_opens_by_itself_and_closes_again_at_the_first_failure(counted: Counted) -> None:
-    for name in "abc":
-        counted.fail(name, TRIES if name == "a" else 1)
-        assert counted.closed_for() == 600
-        counted.now += 600
-    assert counted.told == [DEVICE] * 3
-
-
-def test_a_success_opens_it_and_is_no_half_measure(counted: Counted) -> None:
-    counted.fail("a", TRIES)
-    counted.succeed("a")
-    assert (counted.failures.tripped(), dict(counted.failures.waiting())) == (frozenset(), {})
-    counted.fail("b", TRIES - 1)
-    assert counted.failures.tripped() == frozenset()
-
-
-def test_what_another_claim_gives_back_may_be_what_was_missing(counted: Counted) -> None:
-    counted.fail("a", TRIES)
-    counted.failures.on_unprepared(ref("elsewhere"), (hold(1, mode=Mode.DRS),))
-    assert counted.failures.tripped() == {DEVICE}
-    counted.failures.on_unprepared(ref("neighbour"), (DRS,))
-    assert counted.failures.tripped() == frozenset()
-    counted.fail("a")
-    assert counted.failures.tripped() == {DEVICE}
-    counted.failures.on_unprepared(ref("a"), ())
-    counted.failures.on_unprepared(ref("another neighbour"), (DRS,))
-    assert counted.failures.tripped() == frozenset()
-
-
-def test_a_claim_that_nobody_asks_for_any_more_is_forgotten(counted: Counted) -> None:
-    counted.fail("a", TRIES)
-    counted.now = 4000.0
-    counted.fail("b", TRIES, device=OTHER)
-    assert set(counted.failures.waiting()) == {"uid-b"}
 
 
 @pytest.fixture
