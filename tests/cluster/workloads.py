@@ -38,14 +38,23 @@ def wait_for_pods(cluster: Cluster, namespace: str, *names: str) -> None:
             found = [cluster.get("pod", name, *scope) for name in names]
             failed = [each for each in found if each["status"]["phase"] == "Failed"]
             if failed or time.monotonic() >= end:
-                raise WaitTimeout(_told(failed or found)) from None  # kubectl says less
+                raise WaitTimeout(_told(cluster, failed or found)) from None  # kubectl says less
         else:
             return
 
 
-def _told(found: Iterable[dict[str, Any]]) -> str:
-    """A line for each pod that is not ready: short, as logs are cut."""
-    return "\n".join(filter(None, map(_why_not_ready, found)))
+def _told(cluster: Cluster, found: Iterable[dict[str, Any]]) -> str:
+    """Two lines for each pod that is not ready, why and its last warning: short, as logs are
+    cut."""
+    said = ((why, _last_warning(cluster, each)) for each in found if (why := _why_not_ready(each)))
+    return "\n".join(line for lines in said for line in lines if line)
+
+
+def _last_warning(cluster: Cluster, pod: dict[str, Any]) -> str:
+    selector = f"--field-selector=type=Warning,involvedObject.uid={pod['metadata']['uid']}"
+    scope = f"--namespace={pod['metadata']['namespace']}"
+    events = cluster.get("events", scope, selector)["items"]
+    return f"  {events[-1]['reason']}: {events[-1]['message']}" if events else ""
 
 
 def _why_not_ready(pod: dict[str, Any]) -> str:

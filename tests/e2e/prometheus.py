@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
-from urllib.request import ProxyHandler, build_opener
 
+import urllib3
 import yaml
 
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -24,11 +23,10 @@ _INTERVAL = "1s"
 
 
 class Prometheus:
-    """A server at the address."""
+    """A server at the address. Connections are not kept: each would outlive the test."""
 
     def __init__(self, address: str) -> None:
         self._url = f"http://{address}"
-        self._open = build_opener(ProxyHandler({})).open
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """Labels and value of each series, as of now."""
@@ -44,12 +42,13 @@ class Prometheus:
         return {rule["name"]: rule for group in groups for rule in group["rules"]}
 
     def is_ready(self) -> bool:
-        with self._open(f"{self._url}/-/ready", timeout=5) as answer:
-            return bool(answer.status == 200)
+        with urllib3.PoolManager(timeout=5, retries=False) as pool:
+            return pool.request("GET", f"{self._url}/-/ready").status == 200
 
     def _get(self, path: str, **query: str) -> dict[str, Any]:
-        with self._open(f"{self._url}/api/v1/{path}?{urlencode(query)}", timeout=10) as answer:
-            found: dict[str, Any] = json.load(answer)["data"]
+        with urllib3.PoolManager(timeout=10, retries=False) as pool:
+            answer = pool.request("GET", f"{self._url}/api/v1/{path}", fields=query)
+        found: dict[str, Any] = json.loads(answer.data)["data"]
         return found
 
 
@@ -85,7 +84,13 @@ def scraping(
     try:
         found = Prometheus(address)
         log = partial(context.processes.tail, _NAME)
-        wait_until(found.is_ready, PATIENCE, "Prometheus", seen=log, retry_on=(OSError,))
+        wait_until(
+            found.is_ready,
+            PATIENCE,
+            "Prometheus",
+            seen=log,
+            retry_on=(urllib3.exceptions.HTTPError,),
+        )
         yield found
     finally:
         context.processes.end(_NAME)
