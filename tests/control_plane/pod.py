@@ -19,7 +19,10 @@ _ENTER: Final = (
 )
 
 
-MEMORY: Final = {"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+MEMORY: Final = {
+    "MALLOC_ARENA_MAX": "1",
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.mmap_threshold=131072",
+}
 """Variables of the agent's container, by which it takes less memory."""
 
 
