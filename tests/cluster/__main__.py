@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster import state
-from tests.cluster.build import build_all
+from tests.cluster.build import build, build_all
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
 from tests.cluster.image.build import IMAGE_NAME, driver_archive
@@ -20,7 +20,12 @@ from tests.cluster.reuse import up_or_attach
 from tests.cluster.settings import Settings
 from tests.cluster.shell import run_shell
 from tests.cluster.teardown import sweep, tear_down
-from tests.cluster.versions import RELEASES, chosen_kubernetes, needed_for_tests
+from tests.cluster.versions import (
+    RELEASES,
+    SCHEDULER_THAT_FORGETS,
+    chosen_kubernetes,
+    needed_for_tests,
+)
 
 _NEXT = """
 Next:
@@ -87,6 +92,8 @@ def _build(options: argparse.Namespace, report: _Progress) -> int:
         versions = tuple(RELEASES) if options.all else needed_for_tests()
     for version in versions:
         report(f"programs of Kubernetes {version}: {build_all(version, report)}")
+    if not options.kubernetes:
+        report(f"one more kube-scheduler: {build(SCHEDULER_THAT_FORGETS, report)}")
     return 0
 
 

@@ -35,8 +35,23 @@ def away(cluster: Cluster, name: str = SCHEDULER, *flags: str) -> Iterator[None]
     process.send(signal.SIGKILL)
     process.stop()
     yield
-    network = cluster.processes.get(NETWORK)
-    cluster.processes.start(name, [*enter(network), *line, *flags])
+    _start(cluster, name, *line, *flags)
+
+
+@contextmanager
+def replaced(cluster: Cluster, program: Path, name: str = SCHEDULER) -> Iterator[None]:
+    """Until the end another program runs in its place, with the same flags."""
+    line = Path(f"/proc/{cluster.processes.get(name).pid}/cmdline").read_text().rstrip("\0")
+    with away(cluster, name):
+        _start(cluster, name, str(program), *line.split("\0")[1:])
+        try:
+            yield
+        finally:
+            cluster.processes.end(name)
+
+
+def _start(cluster: Cluster, name: str, *line: str) -> None:
+    cluster.processes.start(name, [*enter(cluster.processes.get(NETWORK)), *line])
 
 
 def restart(cluster: Cluster, name: str = SCHEDULER, *flags: str) -> None:

@@ -19,9 +19,13 @@ from dra_driver.model.names import (
     CLASS_DRS,
     CLASS_SHARED,
 )
+from tests.cluster.build import build
+from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.versions import SCHEDULER_THAT_FORGETS
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.cards import in_all_modes
+from tests.control_plane.components import replaced
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import claim, pod_with, resource_slice
@@ -79,6 +83,28 @@ def test_a_card_is_in_one_mode_at_a_time(scene: Scene, start_controller: Start) 
     scene.eyes.bound("instance")
     assert devices(scene, "instance") == ["drs"]
     assert "write.writer" not in controller.log()
+
+
+@pytest.fixture
+def scheduler_that_forgets(
+    control_plane: Cluster, cluster_report: Callable[[str], None]
+) -> Iterator[None]:
+    program = build(SCHEDULER_THAT_FORGETS, cluster_report) / SCHEDULER_THAT_FORGETS.name
+    with replaced(control_plane, program):
+        yield
+
+
+@pytest.mark.usefixtures("scheduler_that_forgets")
+def test_why_an_older_kube_scheduler_is_refused(scene: Scene, start_controller: Start) -> None:
+    """It forgets shares that it has allocated (kubernetes#139034). The controller reports it."""
+    start_controller(SCHEDULER).wait_for_log("begins")
+    scene.machines.add(in_all_modes(0, allocator=ALLOCATOR_SCHEDULER))
+    start_share(scene, "slices", CLASS_SHARED, slices=2)
+    scene.eyes.bound("slices")
+    scene.hands.start("whole")
+    scene.eyes.bound("whole")
+    assert devices(scene, "slices", "whole") == ["shared", "whole"]
+    scene.wait_for_event("whole", "Delete this claim and its pod")
 
 
 def handover(scene: Scene) -> AllocatorHandover:
