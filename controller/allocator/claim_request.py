@@ -13,9 +13,18 @@ from dra_driver.model.claims.amounts import config_applies, requested_amount
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import Refused
+from dra_driver.model.names import (
+    ATTR_TYPE,
+    CLASS_DRS,
+    CLASS_PART,
+    CLASS_SHARED,
+    CLASS_WHOLE,
+    DRIVER,
+)
 
 MOST_RESULTS = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
 _SUPPORTED = "use exactly or firstAvailable, with CEL selectors and a mode that is documented"
+_OF_TYPE = f'device.attributes["{DRIVER}"].{ATTR_TYPE} == "{{}}"'
 _MOST_CONFIGS = 64  # 2 × DeviceConfigMaxSize: the API's limit for an allocation
 
 
@@ -105,17 +114,27 @@ class _Parser:
         selectors = [*(found["spec"].get("selectors") or ()), *(entry.get("selectors") or ())]
         config = self._config(name, class_name)
         capacity = self._capacity(name, entry, config)
+        if config.measures is not None and class_name == CLASS_WHOLE:
+            raise Refused(
+                f"claim {self.ref}, request {name}: its GcuConfig asks for "
+                f"{', '.join(config.measures.texts)}, and {class_name} is of whole cards",
+                remedy=f"request {CLASS_PART}, {CLASS_SHARED} or {CLASS_DRS}",
+            )
+        expressions = [self._expression(name, selector) for selector in selectors]
+        if config.part is not None:
+            expressions.append(_OF_TYPE.format(config.part))
         tolerations = tuple(entry.get("tolerations") or ())
         return ExactRequest(
             name=name,
             class_name=class_name,
             device_request=device_request(
-                tuple(self._expression(name, selector) for selector in selectors),
+                tuple(expressions),
                 self._count(name, entry),
                 tuple(sorted(capacity.items())),
                 json.dumps(tolerations, sort_keys=True) if tolerations else "[]",
                 admin_access=bool(entry.get("adminAccess")),
                 packing=config.packing,
+                measures=config.measures,
             ),
             tolerations=tolerations,
         )
@@ -128,9 +147,9 @@ class _Parser:
         owner = f"the DeviceClass {class_name}"
         for entry in self.classes[class_name]["spec"].get("config") or ():
             said = read_config(entry, owner)
-            if said is not None and said.amounts:
+            if said is not None and (asked := said.asked):
                 raise Refused(
-                    f"{owner} asks for {', '.join(said.amounts)} in its configuration",
+                    f"{owner} asks for {', '.join(asked)} in its configuration",
                     remedy="write amounts in claims and claim templates",
                 )
             config = config if said is None else said.over(config)
@@ -144,7 +163,8 @@ class _Parser:
         self, request: str, entry: Mapping[str, Any], config: RequestConfig
     ) -> Mapping[str, str]:
         """The amounts of both forms, ``capacity.requests`` and GcuConfig. Raises Refused if they
-        differ: the two allocators would each grant another one."""
+        differ: the two allocators would each grant another one; and where measures are asked for,
+        too."""
         written = (entry.get("capacity") or {}).get("requests") or {}
         capacity = {name: str(quantity) for name, quantity in written.items()}
         for name, amount in config.amounts.items():
@@ -155,6 +175,12 @@ class _Parser:
                     f"and its capacity.requests for {other}",
                     remedy="ask for the same amount in both, or leave one of them out",
                 )
+        if config.measures is not None and capacity:
+            raise Refused(
+                f"claim {self.ref}, request {request}: it asks for {', '.join(sorted(capacity))}, "
+                f"and its GcuConfig for {', '.join(config.measures.texts)}",
+                remedy="leave one of them out",
+            )
         return capacity
 
     def _count(self, request: str, entry: Mapping[str, Any]) -> int | None:

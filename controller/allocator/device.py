@@ -15,10 +15,13 @@ from typing import Any, Final, NamedTuple
 from controller.allocator.capacity import Capacity
 from controller.allocator.taints import Taint
 from dra_driver.model import names
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
+from dra_driver.model.claims.measures import Share, instance_shares, slice_shares
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.devices.device_shares import is_stripped, with_shares
 from dra_driver.model.devices.topology import CardPlace
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.profile import profile_numbers
 from dra_driver.selector.device import SelectorInput, Shape
 from dra_driver.selector.values import Value
 
@@ -126,6 +129,24 @@ class DeviceKind:
         """An attribute of the kind as text; empty if there is none."""
         found = self.attribute(name)
         return "" if found is None else str(next(iter(found.values)))
+
+    @property
+    def shared_capacity(self) -> str:
+        """The capacity that claims share; empty for a whole card."""
+        return next((name for name in CAPACITY_OF_MODE.values() if name in self.capacity), "")
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """What the device is given out in, ascending, with memory and compute; nothing for a whole
+        card, or where the device says too little."""
+        total = self.capacity[self.shared_capacity].total.units if self.shared_capacity else 0
+        memory = self.text(names.ATTR_MEMORY_PER_SLICE_MIB)
+        if memory:
+            return slice_shares(total, int(memory))
+        profiles = self.text(names.ATTR_PROFILES)
+        return (
+            instance_shares([*map(profile_numbers, profiles.split(","))], total) if profiles else ()
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

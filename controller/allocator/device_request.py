@@ -12,6 +12,7 @@ from typing import NamedTuple
 from controller.allocator.capacity import Amount
 from controller.allocator.device import Attribute, Device, DeviceKind
 from controller.allocator.taints import Taint, untolerated
+from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import PackingChoice
 
 WHOLE = 1000  # a device, or all of one of its capacities, where parts are compared
@@ -32,8 +33,8 @@ class CapacityFit:
 
 
 class Shortfall(NamedTuple):
-    """A device gives less of this capacity than is requested: at most `most`, or None if it does
-    not have that capacity."""
+    """A device gives less of this capacity, or measure, than is requested: at most `most`, or None
+    if it does not have it."""
 
     name: str
     most: Amount | None
@@ -43,7 +44,8 @@ class Shortfall(NamedTuple):
 class DeviceRequest:
     """One object for all requests that ask the same (see `device_request`), so that what is
     computed for one serves the others. `selectors` are the class's and then the request's own.
-    `count` is None if all devices that match are requested; `packing` is what the claim says."""
+    `count` is None if all devices that match are requested; `packing` is what the claim says, and
+    `measures` what it asks for in place of a capacity."""
 
     selectors: tuple[str, ...]
     count: int | None
@@ -51,6 +53,7 @@ class DeviceRequest:
     tolerations: str  # JSON
     admin_access: bool
     packing: PackingChoice
+    measures: Measures | None
     _capacity_fits: dict[DeviceKind, CapacityFit | None] = field(default_factory=dict, repr=False)
 
     def capacity_fit(self, kind: DeviceKind) -> CapacityFit | None:
@@ -60,7 +63,13 @@ class DeviceRequest:
         return self._capacity_fits[kind]
 
     def shortfalls(self, kind: DeviceKind) -> Iterator[Shortfall]:
-        """The capacities whose requested amount no device of the kind ever gives."""
+        """The capacities and measures of which no device of the kind ever gives as much."""
+        if self.measures is not None:
+            shares = kind.shares
+            for name in self.measures.texts if not shares else ():
+                yield Shortfall(name, None)
+            for name, most in self.measures.missing(shares[-1]).items() if shares else ():
+                yield Shortfall(name, Amount.parse(most))
         for name, asked in self.capacity.items():
             capacity = kind.capacity.get(name)
             if capacity is None:
@@ -71,12 +80,13 @@ class DeviceRequest:
                 yield Shortfall(name, capacity.most)
 
     def _capacity_fit(self, kind: DeviceKind) -> CapacityFit | None:
-        if self.capacity.keys() - kind.capacity.keys():
+        asks = self._asks(kind)
+        if asks is None or asks.keys() - kind.capacity.keys():
             return None
         consumed: dict[str, Amount] = {}
         amounts: list[tuple[str, int, int]] = []
         for name, capacity in kind.capacity.items():
-            amount = capacity.consumed(self.capacity.get(name))
+            amount = capacity.consumed(asks.get(name))
             if amount is None or amount.value > capacity.total.value:
                 return None
             consumed[name] = amount
@@ -85,6 +95,20 @@ class DeviceRequest:
         share = frozenset((name, amount) for name, amount, _ in amounts)
         left = sum((total - amount) * WHOLE // total for _, amount, total in amounts if total)
         return CapacityFit(consumed, tuple(amounts), share, left, taints)
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """What is asked for of capacities and measures, by name, as people write it."""
+        measures = {} if self.measures is None else self.measures.texts
+        return {name: each.text for name, each in self.capacity.items()} | dict(measures)
+
+    def _asks(self, kind: DeviceKind) -> Mapping[str, Amount] | None:
+        """The capacities to consume of a device of the kind; None if it does not cover the
+        measures."""
+        if self.measures is None:
+            return self.capacity
+        units = self.measures.covering(kind.shares)
+        return None if units is None else {kind.shared_capacity: Amount.whole(units)}
 
 
 @lru_cache(1024)
@@ -96,11 +120,12 @@ def device_request(
     *,
     admin_access: bool,
     packing: PackingChoice,
+    measures: Measures | None = None,
 ) -> DeviceRequest:
     """The one DeviceRequest for these; `capacity` has names and quantities as written. Raises
     InvalidValue if a quantity is none."""
     amounts = {name: Amount.parse(text) for name, text in capacity}
-    return DeviceRequest(selectors, count, amounts, tolerations, admin_access, packing)
+    return DeviceRequest(selectors, count, amounts, tolerations, admin_access, packing, measures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from controller.allocator.device_request import DeviceRequest, Shortfall
 from controller.allocator.node_set import NodeCounter, NodeSet, numbers
 from controller.allocator.signature import CardFit, CardSignature, Verdict
 from controller.allocator.state import SignatureIndex, State
+from dra_driver.model.claims.measures import CORES
 from dra_driver.model.names import (
     ATTR_PROFILES,
     ATTR_TYPE,
@@ -215,8 +216,9 @@ def _why_not_free(
 def _shortfalls(exact: ExactRequest, found: Diagnosis) -> Iterator[str]:
     """What was asked, and the most that the cards that are too small could give."""
     noun = _noun(found.types)
+    texts = exact.device_request.texts
     for name in sorted({each.name for each in found.shortfalls}):
-        asked = f"; asks for {_amount(name, exact.device_request.capacity[name].text)}, "
+        asked = f"; asks for {_amount(name, texts[name])}, "
         known = [
             each.most for each in found.shortfalls if each.name == name and each.most is not None
         ]
@@ -233,7 +235,7 @@ def _shortfalls(exact: ExactRequest, found: Diagnosis) -> Iterator[str]:
 def _amount(name: str, text: str) -> str:
     if name == CAPACITY_SLICES:
         return "1 slice" if text == "1" else f"{text} slices"
-    return f"{text} of {name}"
+    return f"{text} % of the cores" if name == CORES else f"{text} of {name}"
 
 
 def _asked(exact: ExactRequest) -> str:

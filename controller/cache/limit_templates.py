@@ -21,6 +21,7 @@ from dra_driver.model.names import (
     CAPACITY_SIZE,
     CAPACITY_SLICES,
     CLASS_DRS,
+    CLASS_PART,
     CLASS_SHARED,
     CLASS_WHOLE,
     DRIVER,
@@ -28,12 +29,21 @@ from dra_driver.model.names import (
 )
 
 _MOST_DEVICES: Final = 32  # resource.k8s.io/v1, AllocationResultsMaxSize
-_NAME: Final = re.compile(
-    r"enflame-(?:(gcu)|(shared-gcu|drs-gcu)(-devices)?)((?:-[1-9][0-9]{0,2}){1,32})"
-)
 _CLASSES: Final[Mapping[str, str]] = MappingProxyType(
-    {"gcu": CLASS_WHOLE, "shared-gcu": CLASS_SHARED, "drs-gcu": CLASS_DRS}
+    {
+        "gcu": CLASS_WHOLE,
+        "shared-gcu": CLASS_SHARED,
+        "drs-gcu": CLASS_DRS,
+        "shared-gcu-devices": CLASS_SHARED,
+        "drs-gcu-devices": CLASS_DRS,
+        "part-gcu-devices": CLASS_PART,
+    }
 )
+"""By the middle of the template's name. Its numbers are slices, or sizes, of the second and the
+third one, and counts of devices of all others."""
+
+_PARTS: Final = frozenset({"shared-gcu", "drs-gcu"})
+_NAME: Final = re.compile(rf"enflame-({'|'.join(_CLASSES)})((?:-[1-9][0-9]{{0,2}}){{1,32}})")
 
 
 def template_for(namespace: str, name: str) -> Object | None:
@@ -41,9 +51,9 @@ def template_for(namespace: str, name: str) -> Object | None:
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    amounts = [int(each) for each in match[4][1:].split("-")]
-    device_class = _CLASSES[match[1] or match[2]]
-    counts_devices = bool(match[1] or match[3])
+    amounts = [int(each) for each in match[2][1:].split("-")]
+    device_class = _CLASSES[match[1]]
+    counts_devices = match[1] not in _PARTS
     if counts_devices and sum(amounts) > _MOST_DEVICES:
         return None
     exactly = _devices if counts_devices else _part

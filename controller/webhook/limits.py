@@ -18,6 +18,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import (
     CLASS_DRS,
     CLASS_LIMIT_PREFIX,
+    CLASS_PART,
     CLASS_SHARED,
     CLASS_WHOLE,
     LIMITS_TEMPLATE_PREFIX,
@@ -38,6 +39,7 @@ TEMPLATES: Final[Mapping[str, str]] = MappingProxyType(
         f"{CLASS_LIMIT_PREFIX}{CLASS_WHOLE}": f"{LIMITS_TEMPLATE_PREFIX}gcu",
         f"{CLASS_LIMIT_PREFIX}{CLASS_SHARED}": f"{LIMITS_TEMPLATE_PREFIX}shared-gcu-devices",
         f"{CLASS_LIMIT_PREFIX}{CLASS_DRS}": f"{LIMITS_TEMPLATE_PREFIX}drs-gcu-devices",
+        f"{CLASS_LIMIT_PREFIX}{CLASS_PART}": f"{LIMITS_TEMPLATE_PREFIX}part-gcu-devices",
     }
 )
 """The limits that are translated, and the names of their claim templates without amounts."""

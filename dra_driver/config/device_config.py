@@ -8,7 +8,10 @@ a DeviceClass::
         parameters:
           apiVersion: gcu.enflame.com/v1alpha1
           kind: GcuConfig
-          slices: 2                    # of a shared card; or size: 3, of a DRS instance
+          slices: 2                    # of a shared card; or size: 3, of a DRS instance;
+          memory: 14Gi                 # or by what is needed of a card
+          cores: 30                    # percent of its compute
+          isolation: fixed-share       # a DRS instance; best-effort: shared slices
           packing: {nodes: spread, cards: binpack}
 
 The API server stores any object, so it is checked here, for the controller
@@ -17,16 +20,27 @@ before it allocates and for the node when it prepares.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
+from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import Packing, PackingChoice
 from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.names import DRIVER
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import CLASS_WHOLE, DRIVER
+from dra_driver.model.quantity import parse_quantity
 
 API_VERSION: Final = "gcu.enflame.com/v1alpha1"
 KIND: Final = "GcuConfig"
@@ -44,17 +58,61 @@ class PackingConfig(_Part):
 
 
 _Amount = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+_ISOLATION: Final = {"best-effort": Mode.SHARED, "fixed-share": Mode.DRS}
+
+
+def _memory_mib(text: object) -> int:
+    if not isinstance(text, str):
+        # Not TypeError, which pydantic does not take for the user's fault.
+        raise ValueError("a quantity in quotes is needed, such as 14Gi")  # noqa: TRY004
+    try:
+        mib = math.ceil(parse_quantity(text) / 2**20)
+    except InvalidValue as error:
+        raise ValueError(str(error)) from error
+    if mib < 1:
+        raise ValueError("more than nothing is needed")
+    return mib
+
+
+def _cores(percent: object) -> int:
+    if type(percent) is not int or percent < 1:
+        raise ValueError("a whole percentage from 1 to 99 is needed")
+    if percent >= 100:
+        raise ValueError(f"{percent} percent is a whole card: request {CLASS_WHOLE}")
+    return percent
+
+
+def _isolation(word: object) -> Mode:
+    if word == "burst-share":
+        raise ValueError(
+            "GCUs have no burst-share, where compute that others leave idle is lent: no isolation "
+            "of theirs measures compute; write best-effort or fixed-share"
+        )
+    if word not in _ISOLATION:
+        raise ValueError(f"write {' or '.join(_ISOLATION)}")
+    return _ISOLATION[str(word)]
 
 
 class GcuConfig(_Part):
     """The whole object. `slices` and `size` mean the same as in ``capacity.requests``, for API
-    servers that drop that field (before Kubernetes 1.36)."""
+    servers that drop that field (before Kubernetes 1.36). `memory`, in MiB once it is read, and
+    `cores` are in their place; `isolation` is the mode that it stands for."""
 
     api_version: Literal["gcu.enflame.com/v1alpha1"]
     kind: Literal["GcuConfig"]
     slices: _Amount | None = None
     size: _Amount | None = None
+    memory: Annotated[int, BeforeValidator(_memory_mib)] | None = None
+    cores: Annotated[int, BeforeValidator(_cores)] | None = None
+    isolation: Annotated[Mode, BeforeValidator(_isolation)] | None = None
     packing: PackingConfig = Field(default_factory=PackingConfig)
+
+    @model_validator(mode="after")
+    def _asks_in_one_way(self) -> Self:
+        amounts = self.slices is not None or self.size is not None
+        if amounts and (self.memory is not None or self.cores is not None):
+            raise ValueError("it has slices or size, and memory or cores: leave one of them out")
+        return self
 
 
 def read_config(entry: Mapping[str, Any], owner: str) -> RequestConfig | None:
@@ -75,7 +133,9 @@ def read_config(entry: Mapping[str, Any], owner: str) -> RequestConfig | None:
             remedy=f"write kind {KIND} of {API_VERSION} as in docs/user/how-a-device-is-chosen.md",
         ) from error
     packing = PackingChoice(config.packing.nodes, config.packing.cards)
-    return RequestConfig(packing, config.slices, config.size)
+    asks = config.memory is not None or config.cores is not None
+    measures = Measures(config.memory, config.cores) if asks else None
+    return RequestConfig(packing, config.slices, config.size, measures, config.isolation)
 
 
 def amount_entry(requests: Sequence[str], amounts: Mapping[str, int]) -> dict[str, Any]:

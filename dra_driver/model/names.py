@@ -13,7 +13,9 @@ DRIVER: Final = "gcu.enflame.com"
 CLASS_WHOLE: Final = "gcu.enflame.com"
 CLASS_SHARED: Final = "shared-gcu.enflame.com"
 CLASS_DRS: Final = "drs-gcu.enflame.com"
-DEVICE_CLASSES: Final = (CLASS_WHOLE, CLASS_SHARED, CLASS_DRS)
+CLASS_PART: Final = "part-gcu.enflame.com"
+"""Shared slices or a DRS instance, whatever is the better fit."""
+DEVICE_CLASSES: Final = (CLASS_WHOLE, CLASS_SHARED, CLASS_DRS, CLASS_PART)
 
 # Attributes of a device, unqualified and so in the driver's own domain.
 ATTR_TYPE: Final = "type"

@@ -105,7 +105,13 @@ class ProfileTable:
 
 def profile_size(name: str) -> int:
     """The ``<n>`` of ``<n>g.<m>gb``; raises InvalidValue for a name of another form."""
+    return profile_numbers(name)[0]
+
+
+def profile_numbers(name: str) -> tuple[int, int]:
+    """The size ``<n>`` and the memory ``<m>`` of ``<n>g.<m>gb``; raises InvalidValue for a name of
+    another form."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise InvalidValue(f"{name!r} is not a profile name such as 3g.20gb")
-    return int(match[1])
+    return int(match[1]), int(match[2])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.model.names import (
-    CLASS_DRS,
     CLASS_LIMIT_PREFIX,
     CLASS_SHARED,
     CLASS_WHOLE,
+    DEVICE_CLASSES,
     LABEL_MADE_FOR_LIMITS,
 )
 from tests.chart.helm import Helm, Values, environment
@@ -53,7 +53,7 @@ def test_limits_that_kube_scheduler_serves_are_not_translated(helm: Helm) -> Non
         each["metadata"]["name"]: each["spec"].get("extendedResourceName")
         for each in served.of("DeviceClass")
     }
-    assert names == {CLASS_WHOLE: "enflame.com/gcu", CLASS_SHARED: None, CLASS_DRS: None}
+    assert names == dict.fromkeys(DEVICE_CLASSES) | {CLASS_WHOLE: "enflame.com/gcu"}
     policies = [str(each.one("ValidatingAdmissionPolicy", NAME)) for each in (own, served)]
     for limit, translated in {
         "enflame.com/gcu": [True, False],

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import PackingChoice
+from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
 
 _NO_CHOICE: Final = PackingChoice()
@@ -14,11 +16,14 @@ _NO_CHOICE: Final = PackingChoice()
 
 @dataclass(frozen=True, slots=True)
 class RequestConfig:
-    """`slices` of a shared card and `size` of a DRS instance are None where nothing is said."""
+    """`slices` of a shared card and `size` of a DRS instance, or `measures` in their place, are
+    None where nothing is said, and `part` where shared slices and DRS instances serve."""
 
     packing: PackingChoice = _NO_CHOICE
     slices: int | None = None
     size: int | None = None
+    measures: Measures | None = None
+    part: Mode | None = None
 
     @property
     def amounts(self) -> Mapping[str, int]:
@@ -26,10 +31,17 @@ class RequestConfig:
         given = {CAPACITY_SLICES: self.slices, CAPACITY_SIZE: self.size}
         return {name: amount for name, amount in given.items() if amount is not None}
 
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The names of the amounts and measures that are given."""
+        return (*self.amounts, *(() if self.measures is None else self.measures.texts))
+
     def over(self, earlier: RequestConfig) -> RequestConfig:
         """Both together. This one wins, and leaves what it does not say."""
         return RequestConfig(
             self.packing.over(earlier.packing),
             earlier.slices if self.slices is None else self.slices,
             earlier.size if self.size is None else self.size,
+            self.measures or earlier.measures,
+            self.part or earlier.part,
         )

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from dra_driver.config.device_config import API_VERSION, KIND, amount_entry, read_config
+from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import Packing, PackingChoice
 from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.mode import Mode
 
 BINPACK, SPREAD = Packing.BINPACK, Packing.SPREAD
 
@@ -49,9 +51,14 @@ def test_understood(parameters: object, said: PackingChoice) -> None:
         pytest.param({"slices": 2}, RequestConfig(slices=2), id="slices"),
         pytest.param({"size": 3}, RequestConfig(size=3), id="a size"),
         pytest.param({"slices": None}, RequestConfig(), id="a field left empty"),
+        pytest.param({"memory": "14Gi"}, RequestConfig(measures=Measures(14336)), id="memory"),
+        pytest.param({"memory": "1"}, RequestConfig(measures=Measures(1)), id="rounded up"),
+        pytest.param({"cores": 24}, RequestConfig(measures=Measures(None, 24)), id="cores"),
+        pytest.param({"isolation": "fixed-share"}, RequestConfig(part=Mode.DRS), id="in hardware"),
+        pytest.param({"isolation": "best-effort"}, RequestConfig(part=Mode.SHARED), id="shared"),
     ],
 )
-def test_amounts(amounts: dict[str, int], said: RequestConfig) -> None:
+def test_amounts(amounts: dict[str, object], said: RequestConfig) -> None:
     assert read_config(entry(config(**amounts)), "claim team/one") == said
 
 
@@ -99,6 +106,18 @@ REFUSED = {
     "half a size": (config(size=1.5), "size: Input should be a valid integer"),
     "a truth for an amount": (config(size=True), "size: Input should be a valid integer"),
     "more than a number holds": (config(slices=2**31), "slices: Input should be less than"),
+    "memory as a number": (config(memory=14), "memory: Value error, a quantity in quotes is"),
+    "memory that is no quantity": (config(memory="14GB"), "memory: Value error, "),
+    "no memory": (config(memory="0"), "memory: Value error, more than nothing is needed"),
+    "a whole card": (
+        config(cores=100),
+        "100 percent is a whole card: request gcu.enflame.com (given 100)",
+    ),
+    "no cores": (config(cores=0), "cores: Value error, a whole percentage from 1 to 99"),
+    "half a percent": (config(cores=0.5), "cores: Value error, a whole percentage from 1 to 99"),
+    "what others lend": (config(isolation="burst-share"), "GCUs have no burst-share"),
+    "another isolation": (config(isolation="none"), "write best-effort or fixed-share"),
+    "two ways to ask": (config(slices=2, cores=30), "leave one of them out"),
     "no object": ("spread", "parameters: Input should be"),
     "nothing": (None, "parameters: Input should be"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from controller.allocator.allocated_devices import AllocatedDevices, allocations
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import DRIVER
+from dra_driver.model.names import CLASS_DRS, CLASS_PART, CLASS_SHARED, CLASS_WHOLE, DRIVER
 from dra_driver.selector.selector import Selectors
 
 TAINT = {"key": "gcu.enflame.com/allocated-by", "value": "controller", "effect": "NoSchedule"}
@@ -53,6 +54,7 @@ def device(
         case "shared":
             span = {"min": "1", "max": str(slices), "step": "1"}
             policy = {"default": "1", "validRange": span}
+            attributes["memoryPerSliceMiB"] = {"int": 42976 // slices}
             found["allowMultipleAllocations"] = True
             found["capacity"] = {"slices": {"value": str(slices), "requestPolicy": policy}}
         case "drs":
@@ -116,8 +118,9 @@ def resource_slice(
     }
 
 
-def device_class(name: str, mode: str, *, config: Sequence[Object] = ()) -> Object:
-    expression = f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].type == "{mode}"'
+def device_class(name: str, *modes: str, config: Sequence[Object] = ()) -> Object:
+    types = f'device.attributes["{DRIVER}"].type in {json.dumps(modes)}'
+    expression = f'device.driver == "{DRIVER}" && {types}'
     spec: Object = {"selectors": [{"cel": {"expression": expression}}]}
     if config:
         spec["config"] = list(config)
@@ -125,8 +128,13 @@ def device_class(name: str, mode: str, *, config: Sequence[Object] = ()) -> Obje
 
 
 CLASSES = {
-    f"{prefix}gcu.enflame.com": device_class(f"{prefix}gcu.enflame.com", mode)
-    for prefix, mode in (("", "whole"), ("shared-", "shared"), ("drs-", "drs"))
+    name: device_class(name, *modes)
+    for name, modes in {
+        CLASS_WHOLE: ("whole",),
+        CLASS_SHARED: ("shared",),
+        CLASS_DRS: ("drs",),
+        CLASS_PART: ("shared", "drs"),
+    }.items()
 }
 ANY = "any.example.com"  # a class that somebody made for all devices of the driver
 ANY_CLASS: Object = {
@@ -139,7 +147,10 @@ OTHER_CLASS: Object = {
 }
 
 
-ALL_CLASSES = CLASSES | {"gpu.example.com": OTHER_CLASS, ANY: ANY_CLASS}
+ALL_CLASSES = CLASSES | {
+    "gpu.example.com": OTHER_CLASS,
+    ANY: ANY_CLASS,
+}
 
 
 def taint_rule(name: str, selector: Object | None, taint: Object) -> Object:
