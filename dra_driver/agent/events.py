@@ -11,7 +11,7 @@ from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import GcuError
 from dra_driver.node.claims.recreated import RecreatedInstance
 
-# Reasons of events; docs/user/install.md lists them.
+# Reasons of events; docs/user/events.md lists them.
 MODE_CHOSEN: Final = "GcuServingModeChosen"
 NOT_SERVING: Final = "GcuNotServing"
 SERVING: Final = "GcuServing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +12,7 @@ from dra_driver.model.claims.claim import Object
 from tests.chart.helm import CHECKOUT, Helm, Rendered, Values
 
 PAGE: Final = (CHECKOUT / "docs/user/security.md").read_text(encoding="utf-8")
+PROMISES: Final = (CHECKOUT / "docs/dev/promises.md").read_text(encoding="utf-8")
 REAL: Final[Values] = {}
 RUNTIME: Final[Values] = {"efsmi": {"runtimeClassName": "enflame"}}
 SIMULATED: Final[Values] = {"simulation": {"enabled": True}}
@@ -53,21 +55,26 @@ def table(*columns: str) -> list[dict[str, str]]:
 
 
 def test_what_stops_an_attacker_is_tested_or_nothing_does() -> None:
-    section = PAGE.partition("## Who attacks")[2].partition("\n## ")[0]
-    rows = [_cells(line) for line in section.splitlines() if line.startswith("| ")]
-    heads = [row for row in rows if row[-1] == "tested in"]
-    assert len(heads) == 6
-    for row in rows:
-        if row in heads or len(row) < 3:
-            continue
+    attacks = PAGE.partition("## Who attacks")[2].partition("\n### The vendor's container")[0]
+    shown = PROMISES.partition("## What stops an attacker")[2].partition("\n## ")[0]
+    for attack, (*key, tests) in zip(_rows(attacks), _rows(shown), strict=True):
+        assert attack[: len(key)] == key
         folder = CHECKOUT
-        for named in row[-1].split(", "):
+        for named in tests.split(", "):
             if named == "–":
-                assert "**nothing**" in " ".join(row).lower(), row
+                assert "**nothing**" in " ".join(attack).lower(), attack
                 continue
             path = CHECKOUT / named if named.startswith("tests/") else folder / named
             assert path.exists(), named
             folder = path.parent
+
+
+def _rows(section: str) -> list[list[str]]:
+    """The rows of its tables, without their heads."""
+    found = re.findall(r"^\|(?:---\|)+\n((?:\|.*\n)+)", section, flags=re.MULTILINE)
+    rows = [_cells(line) for table in found for line in table.splitlines()]
+    assert len(rows) > 30
+    return rows
 
 
 def _cells(line: str) -> list[str]:

@@ -234,9 +234,8 @@ def _referred(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_documentation_lists_every_value() -> None:
-    page = (CHECKOUT / "docs/user/install.md").read_text()
-    table = page.partition("\n## Values\n")[2].partition("\n## ")[0]
-    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    page = (CHECKOUT / "docs/user/values.md").read_text()
+    rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `")]
     listed = {name.strip(" `"): default.strip() for name, default in rows}
     leaves = dict(_leaves(DEFAULTS))
     assert set(listed) == set(leaves)

@@ -30,7 +30,7 @@ from tests.control_plane.objects import claim, resource_slice, shared, whole
 
 pytestmark = pytest.mark.control_plane
 
-INSTALL: Final = Path(__file__).parents[2] / "docs/user/install.md"
+QUOTA: Final = Path(__file__).parents[2] / "docs/user/quota.md"
 NOW = "2026-05-01T10:00:00Z"
 
 
@@ -172,6 +172,6 @@ def test_a_quota_counts_devices_and_not_slices(api: Client, namespace: str) -> N
 
 def command(begin: str) -> list[str]:
     """The arguments of the command of the user's page that begins so."""
-    lines = map(str.strip, INSTALL.read_text(encoding="utf-8").splitlines())
+    lines = map(str.strip, QUOTA.read_text(encoding="utf-8").splitlines())
     [line] = [each for each in lines if each.startswith(begin)]
     return shlex.split(line)[1:]

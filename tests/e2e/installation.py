@@ -114,9 +114,7 @@ class Installation:
         """Run the page's commands that remove from nodes and Nodes what an uninstall leaves."""
         scope = f"--namespace={DRIVER_NAMESPACE}"
         wait_until(lambda: not self.cluster.get("pods", scope)["items"], PATIENCE, "no pods")
-        (helm, *_), *commands = page_commands(CHECKOUT / "docs/user/install.md", "Uninstall")
-        assert helm == "helm"
-        for program, *words in commands:
+        for program, *words in page_commands(CHECKOUT / "docs/user/uninstall.md", "What stays"):
             if program == "kubectl":
                 self.cluster.kubectl(*words)
             else:

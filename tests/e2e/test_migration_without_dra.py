@@ -137,7 +137,7 @@ def vendor(admin: Administrator) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_the_commands_of_the_page_clear_the_nodes(admin: Administrator) -> None:
-    """Those that install.md has after an uninstall."""
+    """Those that uninstall.md has after an uninstall."""
     for node in admin.driver.machines:
         assert admin.driver.traces(admin.cluster.node(node)) == set()
         metadata = admin.metadata(node)
