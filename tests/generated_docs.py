@@ -16,6 +16,7 @@ import yaml
 from controller import metric_specs as controller_specs
 from dra_driver.agent import metric_specs as agent_specs
 from dra_driver.telemetry.metric_spec import BUILD_INFO, markdown
+from tests import chart_values, reference_tables
 
 CHECKOUT: Final = Path(__file__).parents[1]
 _ALERTS: Final = CHECKOUT / "charts/gcu-dra-driver/files/alerts.yaml"
@@ -47,6 +48,13 @@ TABLES: Final[Mapping[tuple[str, str], Callable[[], str]]] = MappingProxyType(
             (*controller_specs.ALL, BUILD_INFO)
         ),
         ("docs/user/monitoring.md", "alerts"): _alerts,
+        ("docs/user/reference.md", "attributes"): reference_tables.attributes,
+        ("docs/user/reference.md", "capacities"): reference_tables.capacities,
+        ("docs/user/reference.md", "config"): reference_tables.config,
+        ("docs/user/reference.md", "taints"): reference_tables.taints,
+        ("docs/user/reference.md", "annotations"): reference_tables.labels_and_annotations,
+        ("docs/user/reference.md", "exit codes"): reference_tables.exit_codes,
+        ("charts/gcu-dra-driver/README.md", "values"): chart_values.table,
     }
 )
 """By page and name."""

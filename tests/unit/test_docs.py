@@ -141,6 +141,13 @@ def test_every_event_has_its_place_in_the_users_pages() -> None:
     assert (given ^ told) - _NOT_REASONS == set()
 
 
+def test_the_page_of_events_lists_each_once() -> None:
+    page = (CHECKOUT / "docs/user/events.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`Gcu[^|]*) \|", page, flags=re.MULTILINE)
+    listed = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
+    assert listed == sorted(set(event_reasons()) - _NOT_REASONS)
+
+
 def test_the_page_on_crash_safety_lists_every_point_once() -> None:
     page = (CHECKOUT / "docs/dev/crash-safety.md").read_text(encoding="utf-8")
     table = page.partition("\n## Where\n")[2].partition("\n## ")[0]
