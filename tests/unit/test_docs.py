@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from dra_driver.model.effects import Point
 from tests.cluster.versions import RELEASES
@@ -36,6 +37,8 @@ _FILE: Final = re.compile(r"`([\w./-]+\.py)(?:::\w+)?`")
 _TEST: Final = re.compile(r"`(?:[\w./-]+\.py::)?(test_\w+)(?:\[[^`]*\])?`")
 _TARGET: Final = re.compile(r"`(?:sudo )?make ([a-z][a-z-]*)\b")
 _SLICES: Final = re.compile(r"kubectl get resourceslices?\b[^`\n]*")
+_SET: Final = re.compile(r"--set[ =]([\w.-]+)=")
+_YAML: Final = re.compile(r"^( *)```yaml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _REASON: Final = re.compile(r"Gcu[A-Z][A-Za-z]+")
 # First cell of the table of effects: a name, or several.
 _POINTS: Final = re.compile(r"^\| ((?:`[a-z]+\.[a-z-]+`(?:, )?)+) \|", re.MULTILINE)
@@ -146,6 +149,26 @@ def test_the_page_of_events_lists_each_once() -> None:
     cells = re.findall(r"^\| (`Gcu[^|]*) \|", page, flags=re.MULTILINE)
     listed = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
     assert listed == sorted(set(event_reasons()) - _NOT_REASONS)
+
+
+@pytest.mark.parametrize("page", READ_BY_PEOPLE, ids=relative)
+def test_values_that_are_set_exist(page: Path) -> None:
+    path = CHECKOUT / "charts/gcu-dra-driver/values.yaml"
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for name in _SET.findall(page.read_text(encoding="utf-8")):
+        found = values
+        for part in name.split("."):
+            if not found and isinstance(found, dict):
+                break  # names of users, as below simulation.nodes
+            assert part in found, name
+            found = found[part]
+
+
+@pytest.mark.parametrize("page", READ_BY_PEOPLE, ids=relative)
+def test_manifests_are_yaml(page: Path) -> None:
+    for indent, block in _YAML.findall(page.read_text(encoding="utf-8")):
+        text = "\n".join(line.removeprefix(indent) for line in block.splitlines())
+        assert list(yaml.safe_load_all(text)), block
 
 
 def test_the_page_on_crash_safety_lists_every_point_once() -> None:
