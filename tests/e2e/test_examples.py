@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ATTR_PCIE_SWITCH
+from dra_driver.model.names import (
+    ATTR_MEMORY_MIB,
+    ATTR_PCIE_SWITCH,
+    ENV_VISIBLE_DEVICES,
+    TAINT_UNHEALTHY,
+)
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import execute, wait_for_pods
 from tests.e2e.events import wait_for_note
-from tests.e2e.installation import CHECKOUT, Installation
+from tests.e2e.installation import CARDS, CHECKOUT, Installation
 from tests.e2e.seen import assert_sees_what_was_granted, cards, granted
 
 EXAMPLES = CHECKOUT / "examples"
@@ -97,6 +104,49 @@ def three_modes(driver: Installation, pods: Pods) -> None:
     assert len(held) == 3
 
 
+def selectors(driver: Installation, pods: Pods) -> None:
+    pod = pods["selectors"]
+    memory = {
+        device["attributes"]["card"]["string"]: device["attributes"][ATTR_MEMORY_MIB]["int"]
+        for device in driver.devices(pod["spec"]["nodeName"])
+    }
+    assert [memory[str(card)] > 45_000 for card in cards(driver, pod)] == [True]
+    assert any(each <= 45_000 for node in driver.machines for each in memories(driver, node))
+
+
+def memories(driver: Installation, node: str) -> set[int]:
+    return {each["attributes"][ATTR_MEMORY_MIB]["int"] for each in driver.devices(node)}
+
+
+def first_available(driver: Installation, pods: Pods) -> None:
+    [grant] = granted(driver, pods["first-available"])
+    assert (grant.request, grant.mode, grant.amount) == ("gcu/partition", Mode.DRS, 3)
+
+
+def tolerations(driver: Installation, pods: Pods) -> None:
+    [card] = cards(driver, pods["tolerations"])
+    assert str(card) in tainted(driver)[pods["tolerations"]["spec"]["nodeName"]]
+
+
+def gcu_config(driver: Installation, pods: Pods) -> None:
+    assert len({pod["spec"]["nodeName"] for pod in pods.values()}) == len(pods) == 2
+    assert all(amounts(driver, pod) == [(Mode.SHARED, 2)] for pod in pods.values())
+
+
+def statefulset(driver: Installation, pods: Pods) -> None:
+    assert pods.keys() == {"statefulset-0", "statefulset-1"}
+    assert all(amounts(driver, pod) == [(Mode.DRS, 1)] for pod in pods.values())
+
+
+def administrators_access(driver: Installation, pods: Pods) -> None:
+    worker = pods.pop("worker")
+    monitors = {pod["spec"]["nodeName"]: cards(driver, pod) for pod in pods.values()}
+    assert cards(driver, worker) < monitors[worker["spec"]["nodeName"]]
+    assert {node: len(seen) for node, seen in monitors.items()} == {
+        node: CARDS[machine] for node, machine in driver.machines.items()
+    }
+
+
 def waiting(driver: Installation, pods: Pods) -> None:
     [namespace] = {pod["metadata"]["namespace"] for pod in pods.values()}
     scope = f"--namespace={namespace}"
@@ -120,21 +170,78 @@ CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
     "drs-two-containers": drs_two_containers,
     "one-claim-two-pods": one_claim_two_pods,
     "three-modes": three_modes,
+    "selectors": selectors,
+    "first-available": first_available,
+    "tolerations": tolerations,
+    "gcu-config": gcu_config,
+    "statefulset": statefulset,
+    "administrators-access": administrators_access,
     "waiting": waiting,
 }
 # What a README waits for where it is not single pods.
 WORKLOADS = {
     "deployment-with-shm": "deployment/deployment-with-shm",
+    "gcu-config": "deployment/gcu-config",
+    "statefulset": "statefulset/statefulset",
+    "administrators-access": "daemonset/monitor",
     "waiting": "daemonset/every-card",
 }
 
 
 def test_every_example_is_here() -> None:
     found = {path.parent.name for path in EXAMPLES.glob("*/README.md")}
-    assert found == CHECKS.keys() | {"by-limits", "gcushare"}  # these in test_by_limits.py
+    assert found == CHECKS.keys() | {
+        "job",
+        "by-limits",
+        "gcushare",
+    }  # the last two in test_by_limits.py
+
+
+@pytest.fixture
+def prepared(driver: Installation, namespace: str, name: str) -> Iterator[None]:
+    """What an example needs before it is applied, and its end."""
+    if name == "administrators-access":
+        label = "resource.kubernetes.io/admin-access=true"
+        driver.cluster.kubectl("label", "namespace", namespace, label)
+    if name != "tolerations":
+        yield
+        return
+    set_health(driver, healthy=False)
+    try:
+        yield
+    finally:
+        set_health(driver, healthy=True)
+
+
+def set_health(driver: Installation, *, healthy: bool) -> None:
+    """Of every card; returns when the taints of devices say so."""
+    for machine in map(driver.machine, driver.machines):
+        for card in machine.state().cards:
+            machine.set_card(card.bdf, health=healthy)
+    counts = {node: CARDS[machine] for node, machine in driver.machines.items()}
+    wanted = dict.fromkeys(counts, 0) if healthy else counts
+    wait_until(
+        lambda: {node: len(found) for node, found in tainted(driver).items()} == wanted,
+        PATIENCE,
+        f"{wanted} unhealthy cards",
+        seen=lambda: str(tainted(driver)),
+    )
+
+
+def tainted(driver: Installation) -> dict[str, set[str]]:
+    """By node, the cards whose devices have the taint `unhealthy`."""
+    return {
+        node: {
+            device["attributes"]["card"]["string"]
+            for device in driver.devices(node)
+            if any(taint["key"] == TAINT_UNHEALTHY for taint in device["taints"])
+        }
+        for node in driver.machines
+    }
 
 
 @pytest.mark.cluster
+@pytest.mark.usefixtures("prepared")
 @pytest.mark.parametrize("name", CHECKS)
 def test_example(driver: Installation, namespace: str, name: str) -> None:
     scope = f"--namespace={namespace}"
@@ -147,3 +254,27 @@ def test_example(driver: Installation, namespace: str, name: str) -> None:
     for pod in pods.values():
         assert_sees_what_was_granted(driver, pod)
     CHECKS[name](driver, pods)
+
+
+@pytest.mark.cluster
+def test_the_job(driver: Installation, namespace: str) -> None:
+    """Its pods end, and with each its claim gives the card back, though the pod stays."""
+    cluster, scope = driver.cluster, f"--namespace={namespace}"
+    cluster.kubectl("apply", scope, f"--filename={EXAMPLES / 'job' / 'job.yaml'}")
+    cluster.wait("wait", scope, "--for=condition=Complete", "job/job")
+    pods = cluster.get("pods", scope)["items"]
+    logs = [cluster.kubectl("logs", scope, pod["metadata"]["name"]) for pod in pods]
+    assert len(logs) == 3
+    for log in logs:
+        [minor] = re.findall(rf"^{ENV_VISIBLE_DEVICES}=(\d+)$", log, flags=re.MULTILINE)
+        assert f" gcu{minor}\n" in log
+    wait_until(
+        lambda: (
+            not any(
+                claim.get("status", {}).get("allocation")
+                for claim in cluster.get("resourceclaims", scope)["items"]
+            )
+        ),
+        PATIENCE,
+        "the cards of ended pods to be free",
+    )
