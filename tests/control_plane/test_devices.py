@@ -30,7 +30,7 @@ from tests.control_plane.objects import claim, resource_slice, shared, whole
 
 pytestmark = pytest.mark.control_plane
 
-QUOTA: Final = Path(__file__).parents[2] / "docs/user/quota.md"
+PAGES: Final = Path(__file__).parents[2] / "docs/user"
 NOW = "2026-05-01T10:00:00Z"
 
 
@@ -121,7 +121,9 @@ def published(api: Client) -> Iterator[None]:
 @pytest.mark.usefixtures("published")
 def test_the_page_lists_the_devices_of_each_node(control_plane: Cluster) -> None:
     """`kubectl get resourceslices` without more shows no device."""
-    listed = control_plane.kubectl(*command("kubectl get resourceslices --field-selector"))
+    listed = control_plane.kubectl(
+        *command("install.md", "kubectl get resourceslices --field-selector")
+    )
     taint = "gcu.enflame.com/allocated-by"
     assert f"node-b\n  shared-0000-05-00-0\t\t{taint}\n" in listed
     assert (
@@ -139,7 +141,7 @@ def test_the_page_lists_who_has_what(control_plane: Cluster, api: Client, namesp
     consumer = {"resource": "pods", "name": "train-0", "uid": train["metadata"]["uid"]}
     status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [consumer]}
     api.replace(RESOURCE_CLAIMS, {**made, "status": status}, subresource="status")
-    listed = control_plane.kubectl(*command("kubectl get resourceclaims -A"))
+    listed = control_plane.kubectl(*command("quota.md", "kubectl get resourceclaims -A"))
     rows = [line.split() for line in listed.splitlines()]
     assert rows[0] == ["NAMESPACE", "CLAIM", "POOLS", "DEVICES", "PODS"]
     assert [namespace, "one", pool, device, "train-0"] in rows
@@ -170,8 +172,8 @@ def test_a_quota_counts_devices_and_not_slices(api: Client, namespace: str) -> N
         api.create(RESOURCE_CLAIMS, {**claim("third", namespace), "spec": six})
 
 
-def command(begin: str) -> list[str]:
+def command(page: str, begin: str) -> list[str]:
     """The arguments of the command of the user's page that begins so."""
-    lines = map(str.strip, QUOTA.read_text(encoding="utf-8").splitlines())
+    lines = map(str.strip, (PAGES / page).read_text(encoding="utf-8").splitlines())
     [line] = [each for each in lines if each.startswith(begin)]
     return shlex.split(line)[1:]

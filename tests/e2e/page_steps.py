@@ -27,6 +27,11 @@ def page_commands(page: Path, heading: str) -> tuple[Command, ...]:
     return tuple(_commands(_section(page, heading)))
 
 
+def commands_in(page: Path) -> tuple[Command, ...]:
+    """All commands of the page's shell blocks, without comments."""
+    return tuple(_commands(page.read_text(encoding="utf-8")))
+
+
 def filled(command: Command, **values: str) -> Command:
     """The command with these values in place of words such as NODE."""
     names = re.compile(r"\b(" + "|".join(values) + r")\b")
@@ -41,4 +46,4 @@ def _section(page: Path, heading: str) -> str:
 def _commands(text: str) -> list[Command]:
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, flags=re.MULTILINE | re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [tuple(shlex.split(line)) for line in lines if line.strip()]
+    return [tuple(shlex.split(line, comments=True)) for line in lines if line.strip()]
