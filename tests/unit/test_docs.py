@@ -14,6 +14,7 @@ import yaml
 
 from dra_driver.model.effects import Point
 from tests.cluster.versions import RELEASES
+from tests.e2e.page_steps import commands_in
 
 CHECKOUT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted(
@@ -149,6 +150,18 @@ def test_the_page_of_events_lists_each_once() -> None:
     cells = re.findall(r"^\| (`Gcu[^|]*) \|", page, flags=re.MULTILINE)
     listed = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
     assert listed == sorted(set(event_reasons()) - _NOT_REASONS)
+
+
+def test_it_is_said_who_runs_the_commands_of_a_page() -> None:
+    text = (CHECKOUT / "docs/dev/promises.md").read_text(encoding="utf-8")
+    table = text.partition("\n## Commands of pages\n")[2]
+    rows = dict(re.findall(r"^\| \[([\w.-]+)\]\(\S+\) \| (.+) \|$", table, flags=re.MULTILINE))
+    pages = {page.name: page for page in CHECKOUT.glob("docs/user/*.md") if commands_in(page)}
+    assert rows.keys() == pages.keys()
+    unrun = [name for name, by in rows.items() if by.startswith("nothing")]
+    assert [name for name in unrun if "*untried*" not in pages[name].read_text("utf-8")] == []
+    named = set(re.findall(r"`(tests/[\w/]+\.py)`", table))
+    assert [name for name in sorted(named) if not (CHECKOUT / name).exists()] == []
 
 
 @pytest.mark.parametrize("page", READ_BY_PEOPLE, ids=relative)
