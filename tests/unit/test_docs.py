@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 import yaml
 
+from dra_driver.agent import events
 from dra_driver.model.effects import Point
 from tests.cluster.versions import RELEASES
 from tests.e2e.page_steps import commands_in
@@ -38,6 +39,8 @@ _FILE: Final = re.compile(r"`([\w./-]+\.py)(?:::\w+)?`")
 _TEST: Final = re.compile(r"`(?:[\w./-]+\.py::)?(test_\w+)(?:\[[^`]*\])?`")
 _TARGET: Final = re.compile(r"`(?:sudo )?make ([a-z][a-z-]*)\b")
 _SLICES: Final = re.compile(r"kubectl get resourceslices?\b[^`\n]*")
+# An event of the type Normal, by the name of its constant.
+_NORMAL: Final = re.compile(r"(?:\.normal|\._inform)\(\s*([A-Z_]+),")
 _SET: Final = re.compile(r"--set[ =]([\w.-]+)=")
 _YAML: Final = re.compile(r"^( *)```yaml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _REASON: Final = re.compile(r"Gcu[A-Z][A-Za-z]+")
@@ -182,6 +185,14 @@ def test_manifests_are_yaml(page: Path) -> None:
     for indent, block in _YAML.findall(page.read_text(encoding="utf-8")):
         text = "\n".join(line.removeprefix(indent) for line in block.splitlines())
         assert list(yaml.safe_load_all(text)), block
+
+
+def test_the_page_of_events_names_those_that_are_normal() -> None:
+    page = (CHECKOUT / "docs/user/events.md").read_text(encoding="utf-8")
+    listed = _REASON.findall(page.partition("The type of ")[2].partition(" is Normal")[0])
+    sources = [path.read_text("utf-8") for path in CHECKOUT.glob("dra_driver/agent/**/*.py")]
+    called = {name for text in sources for name in _NORMAL.findall(text)}
+    assert sorted(listed) == sorted(getattr(events, name) for name in called)
 
 
 def test_the_page_on_crash_safety_lists_every_point_once() -> None:
