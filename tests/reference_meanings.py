@@ -45,6 +45,9 @@ CONFIG: Final = {
     "kind": "required",
     "slices": "slices of a shared card; in claims and claim templates",
     "size": "size of a DRS instance; in claims and claim templates",
+    "memory": "what is needed of a card: [memory-and-compute.md](memory-and-compute.md)",
+    "cores": "the same, in percent of the card's compute, 1 to 99",
+    "isolation": "`best-effort`: shared slices; `fixed-share`: a DRS instance",
     "packing.nodes": "which node is preferred; without it `controller.packNodes`",
     "packing.cards": "which card of a node is preferred; without it `controller.packCards`",
 }

@@ -74,6 +74,11 @@ def portable_amount(driver: Installation, pods: Pods) -> None:
     assert all(amounts(driver, pod) == [(Mode.SHARED, 2)] for pod in pods.values())
 
 
+def memory_and_compute(driver: Installation, pods: Pods) -> None:
+    assert amounts(driver, pods["best-effort"]) == [(Mode.SHARED, 2)]
+    assert amounts(driver, pods["fixed-share"]) == [(Mode.DRS, 1)]
+
+
 def drs_two_sizes(driver: Installation, pods: Pods) -> None:
     small, large = pods["drs-size-1"], pods["drs-size-3"]
     assert amounts(driver, small) == [(Mode.DRS, 1)]
@@ -165,6 +170,7 @@ CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
     "deployment-with-shm": deployment_with_shm,
     "shared-slices": shared_slices,
     "portable-amount": portable_amount,
+    "memory-and-compute": memory_and_compute,
     "drs-two-sizes": drs_two_sizes,
     "drs-size-between": drs_size_between,
     "drs-two-containers": drs_two_containers,
