@@ -97,6 +97,13 @@ ANNOTATIONS: Final = {
             "without DRA, that the node's cards can be divided"
         ),
     ),
+    names.LABEL_MODEL: (
+        *("label", "ResourceSlice", "the agent"),
+        (
+            "the model, where all cards of the slice are of one; "
+            "`kubectl get resourceslices -l gcu.enflame.com/model=S60` lists them"
+        ),
+    ),
     names.SCHEDULING_GATE: (
         *("scheduling gate", "Pod", "you, or the chart's policy"),
         "[kube-scheduler leaves the pod alone](scheduling-gate.md) until its claims are allocated",

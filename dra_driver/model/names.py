@@ -48,6 +48,9 @@ ALLOCATOR_SCHEDULER: Final = "scheduler"
 # On the controller's Lease: who allocates. Written by the leader, read by agents (docs/adr/0027).
 ANNOTATION_ALLOCATOR: Final = f"{DRIVER}/allocator"
 
+# On a ResourceSlice all of whose cards are of one model.
+LABEL_MODEL: Final = f"{DRIVER}/model"
+
 # The finalizer of an allocated claim, k8s.io/api/resource: with any other one kube-scheduler
 # never clears the allocation (seen on 1.36.3).
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dra_driver.agent.slices.slices import Object, SliceForm, desired_slices, is_hidden
-from dra_driver.model.names import pool_name
+from dra_driver.model.names import LABEL_MODEL, pool_name
 
 _TIME = "timeAdded"
 _LAST_GENERATION: Final = 2**63 - 1  # resource.k8s.io/v1, ResourcePool.generation is an int64
@@ -80,14 +80,16 @@ def _same(wanted: Object, found: Object | None) -> bool:
     return _comparable(wanted) == _comparable(found)
 
 
-def _comparable(published: Object) -> tuple[Any, Any]:
-    """Spec and owner, without the times of the taints, which the server adds."""
+def _comparable(published: Object) -> tuple[Any, Any, Any]:
+    """Spec, owner and our label, without the times of the taints, which the server adds."""
     spec = published["spec"]
     devices = [
         {**device, "taints": [_timeless(taint) for taint in device.get("taints", ())]}
         for device in spec.get("devices", ())
     ]
-    return {**spec, "devices": devices}, published["metadata"].get("ownerReferences")
+    metadata = published["metadata"]
+    label = (metadata.get("labels") or {}).get(LABEL_MODEL)
+    return {**spec, "devices": devices}, metadata.get("ownerReferences"), label
 
 
 def _timeless(taint: Object) -> Object:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 from dra_driver.model.devices.device import counter_sets
 from dra_driver.model.devices.hidden_device import hidden_name, hide, reveal
-from dra_driver.model.names import DRIVER, pool_name
+from dra_driver.model.names import ATTR_MODEL, DRIVER, LABEL_MODEL, pool_name
 
 API_VERSION = "resource.k8s.io/v1"
 # resource.k8s.io/v1, ResourceSliceSpec.devices: 64 if any device has taints or consumes counters.
 MAX_DEVICES = 64
 _MAX_COUNTER_SETS = 8  # ResourceSliceMaxCounterSets
 _MAX_NAME = 253
+# Of a label's value: k8s.io/apimachinery, labelValueFmt and LabelValueMaxLength.
+_LABEL: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 _NO_NODE: Final[Mapping[str, Any]] = {"nodeSelectorTerms": [{}]}
 """A NodeSelector (core/v1) whose one term is empty: valid, and it matches no node."""
@@ -62,6 +65,7 @@ def desired_slices(
             "kind": "ResourceSlice",
             "metadata": {
                 "name": hidden_name(name, index) if hidden else slice_name(node, index),
+                **_labels(content.get("devices", ())),
                 "ownerReferences": [
                     {
                         "apiVersion": "v1",
@@ -85,6 +89,16 @@ def desired_slices(
         }
         for index, content in enumerate(contents or [{}])
     ]
+
+
+def _labels(devices: Sequence[Object]) -> Object:
+    """The model of the cards, if it is one, and can be a label's value: for people who list
+    slices."""
+    attributes = [each.get("attributes") or {} for each in devices]
+    models = {(each.get(ATTR_MODEL) or {}).get("string", "") for each in attributes}
+    if len(models) != 1 or not _LABEL.fullmatch(model := models.pop()):
+        return {}
+    return {"labels": {LABEL_MODEL: model}}
 
 
 def _without_empty_taints(device: Object) -> Object:

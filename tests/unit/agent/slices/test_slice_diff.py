@@ -39,6 +39,22 @@ def with_owner(uid: str) -> tuple[Object, ...]:
     return (found,)
 
 
+def with_labels(**labels: str) -> tuple[Object, ...]:
+    """A slice as an earlier version of the driver made it, with labels of somebody's."""
+    [found] = deepcopy(published(device(1) | {"attributes": {"model": {"string": "S60"}}}))
+    found["metadata"]["labels"] = labels
+    return (found,)
+
+
+def test_the_label_is_written_to_slices_without_it() -> None:
+    labelled = device(1) | {"attributes": {"model": {"string": "S60"}}}
+    changes = diff_slices(NODE, [labelled], with_labels(team="a"))
+    assert writes(changes) == ["update 0@1"]
+    [written] = changes.update
+    assert written["metadata"]["labels"] == {"gcu.enflame.com/model": "S60"}
+    assert not diff_slices(NODE, [labelled], with_labels(**{"gcu.enflame.com/model": "S60"}))
+
+
 def with_time(current: tuple[Object, ...]) -> tuple[Object, ...]:
     found = deepcopy(current)
     found[0]["spec"]["devices"][0]["taints"][0]["timeAdded"] = "2026-01-01T00:00:00Z"

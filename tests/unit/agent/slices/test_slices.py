@@ -48,6 +48,32 @@ def test_a_slice_as_the_api_wants_it() -> None:
     ]
 
 
+def of_model(*models: str) -> list[Object]:
+    return [
+        device(bus) | {"attributes": {"model": {"string": model}}}
+        for bus, model in enumerate(models)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("models", "labels"),
+    [
+        (["S60", "S60"], {"gcu.enflame.com/model": "S60"}),
+        (["S60", "T20"], None),
+        (["Enflame S60"], None),
+        (["S" * 64], None),
+        ([], None),
+    ],
+    ids=str,
+)
+def test_the_label_is_the_model_of_all_cards(
+    models: list[str], labels: dict[str, str] | None
+) -> None:
+    """Without one there is no field: servers store no empty map."""
+    [only] = desired_slices(NODE, of_model(*models), 1)
+    assert only["metadata"].get("labels") == labels
+
+
 def test_an_empty_slice_has_no_devices_at_all() -> None:
     [only] = desired_slices(NODE, [], 1)
     assert "devices" not in only["spec"]
