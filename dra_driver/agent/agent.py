@@ -118,6 +118,7 @@ class Agent:
             ),
             failures=failures,
             on_recreated=self._event_reporter.instance_recreated,
+            on_prepared=metrics.on_prepared,
         )
 
         # The front ends, which serve the kubelet.
