@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -16,6 +16,7 @@ from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
@@ -123,11 +124,13 @@ class NodeCollector(Collector):
         cards: Callable[[], Sequence[Card] | None],
         devices: DevicesSource,
         ledger: LedgerSource,
+        containers: Callable[[], Iterable[ContainerResources]],
     ) -> None:
         """If one raises JournalError, the metrics that need it are missing."""
         self._cards = cards
         self._devices = devices
         self._ledger = ledger
+        self._containers = containers
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         cards = self._cards() or ()
@@ -153,6 +156,8 @@ class NodeCollector(Collector):
             yield _prepared(ledger)
             known = {each.address: each for each in cards}
             yield card_metrics.about_allocations(ledger, known, sizes)
+            containers = self._containers() if ledger.claims else ()
+            yield card_metrics.about_containers(ledger, known, containers)
             if devices is not None:
                 yield card_metrics.about_largest_request(devices, ledger, sizes)
 
