@@ -16,6 +16,8 @@ import yaml
 from controller import metric_specs as controller_specs
 from dra_driver.agent import metric_specs as agent_specs
 from dra_driver.telemetry.metric_spec import BUILD_INFO, markdown
+from kubectl_gcu import doctor
+from kubectl_gcu.checks.finding import markdown as findings_table
 
 CHECKOUT: Final = Path(__file__).parents[1]
 _ALERTS: Final = CHECKOUT / "charts/gcu-dra-driver/files/alerts.yaml"
@@ -47,6 +49,7 @@ TABLES: Final[Mapping[tuple[str, str], Callable[[], str]]] = MappingProxyType(
             (*controller_specs.ALL, BUILD_INFO)
         ),
         ("docs/user/monitoring.md", "alerts"): _alerts,
+        ("docs/user/kubectl-gcu.md", "findings"): lambda: findings_table(doctor.ALL),
     }
 )
 """By page and name."""

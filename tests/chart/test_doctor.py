@@ -1,0 +1,52 @@
+"""What `kubectl gcu doctor` holds against a cluster is what helm installs there."""
+
+from __future__ import annotations
+
+import pytest
+
+from dra_driver.model.claims.claim import Object
+from kubectl_gcu.checks import policies, rights
+from kubectl_gcu.checks.installation import OF_CHART
+from kubectl_gcu.inventory import ServedBy
+from tests.chart.helm import Helm, Values
+
+OLD = "--kube-version=1.30.14"
+LEAST: Values = {"legacyResources": {"enabled": False}}
+WAYS = pytest.mark.parametrize(
+    ("way", "flags"), [(ServedBy.CLAIMS, ()), (ServedBy.LIMITS, (OLD,))], ids=["DRA", "no DRA"]
+)
+
+
+def granted(role: Object) -> set[rights.Right]:
+    return {
+        rights.Right(group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@WAYS
+@pytest.mark.parametrize("component", ["agent", "controller"])
+def test_rights(helm: Helm, way: ServedBy, flags: tuple[str, ...], component: str) -> None:
+    role = helm.render(LEAST, *flags).one("ClusterRole", f":{component}")
+    needed = rights.NEEDED[component, way]
+    assert needed <= granted(role)
+    # Without DRA the agent may also do what it will need after an upgrade of the cluster.
+    others = {right.group for right in granted(role) - needed}
+    assert others <= ({"resource.k8s.io"} if way is ServedBy.LIMITS else set())
+
+
+@WAYS
+def test_policies(helm: Helm, way: ServedBy, flags: tuple[str, ...]) -> None:
+    found = helm.render(LEAST, *flags)
+    needed = {f"{name}.gcu.enflame.com" for name in policies.NEEDED[way]}
+    rendered = found.of("ValidatingAdmissionPolicy")
+    assert {each["metadata"]["name"] for each in rendered} == needed
+    bound = found.of("ValidatingAdmissionPolicyBinding")
+    assert {each["spec"]["policyName"] for each in bound} == needed
+    label, value = OF_CHART.split("=")
+    assert {each["metadata"]["labels"][label] for each in (*rendered, *bound)} == {value}
+    # The installer is who owns this label.
+    assert all("helm.sh/chart" in each["metadata"]["labels"] for each in (*rendered, *bound))
