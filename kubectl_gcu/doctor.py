@@ -35,6 +35,7 @@ def findings(found: Installation, inventory: list[NodeView], now: datetime) -> I
     yield from versions.versions(found, inventory)
     yield from rights.rights(found, inventory)
     yield from policies.policies(found, inventory)
+    yield from policies.webhook(found, inventory)
     yield from policies.altered(found)
     yield from nodes.reports(found)
     yield from nodes.starting_pods(found)

@@ -42,6 +42,9 @@ MUTATING_POLICIES: Final = Resource(
 MUTATING_POLICY_BINDINGS: Final = Resource(
     _ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", False
 )
+WEBHOOKS: Final = Resource(
+    _ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False
+)
 OLDEST_POLICIES: Final = (1, 30)
 
 
@@ -64,6 +67,7 @@ _OTHERS: Final[Mapping[Resource, _Kind]] = {
     POLICY_BINDINGS: _Kind(OF_CHART, OLDEST_POLICIES, _NO_POLICIES),
     MUTATING_POLICIES: _Kind(OF_CHART, OLDEST_VISIBLE, _NO_POLICIES),
     MUTATING_POLICY_BINDINGS: _Kind(OF_CHART, OLDEST_VISIBLE, _NO_POLICIES),
+    WEBHOOKS: _Kind(OF_CHART, OLDEST, "a webhook of another version of Kubernetes is not found"),
 }
 _REPORTS: Final = (f"reportingController={DRIVER}/agent", f"reason={FAILED_PREPARE}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from dra_driver.kube.preflight import OLDEST_VISIBLE
 from dra_driver.kube.resources import DEVICE_CLASSES, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
@@ -16,6 +17,7 @@ from kubectl_gcu.checks.installation import (
     MUTATING_POLICY_BINDINGS,
     POLICIES,
     POLICY_BINDINGS,
+    WEBHOOKS,
     Installation,
     is_of_chart,
 )
@@ -26,6 +28,13 @@ POLICY_MISSING: Final = Check(
 )
 POLICY_UNBOUND: Final = Check(
     "policy-unbound", "an admission policy of the chart has no binding, so it does nothing"
+)
+WEBHOOK_MISSING: Final = Check(
+    "webhook-missing",
+    "the webhook's configuration is missing before Kubernetes 1.36, where API servers drop amounts",
+)
+CHART_TOO_OLD: Final = Check(
+    "chart-too-old", "Kubernetes became 1.36 or newer, and the chart is still that for an older one"
 )
 ALTERED: Final = Check(
     "altered",
@@ -74,6 +83,27 @@ def _unbound(found: Installation, resource: Resource, bindings: Resource) -> Ite
                 "no binding names it, so it does nothing",
                 "Run helm upgrade again.",
             )
+
+
+def webhook(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
+    """Before Kubernetes 1.36 it does what policies do from then on (docs/adr/0025)."""
+    known = found.objects.get(WEBHOOKS)
+    if known is None:
+        return
+    is_old = (found.server.major, found.server.minor) < OLDEST_VISIBLE
+    if is_old and not known and any(node.served_by is ServedBy.CLAIMS for node in nodes):
+        yield WEBHOOK_MISSING.finding(
+            f"MutatingWebhookConfiguration {DRIVER}",
+            f"it does not exist, and the API server ({found.server}) drops amounts from claims",
+            "Run helm upgrade again.",
+        )
+    if known and not is_old:
+        yield CHART_TOO_OLD.finding(
+            f"MutatingWebhookConfiguration {known[0]['metadata']['name']}",
+            f"it is for Kubernetes before 1.36, and the API server is {found.server}",
+            "Run helm upgrade, which installs what belongs to this version: "
+            "docs/user/upgrading.md.",
+        )
 
 
 def altered(found: Installation) -> Iterator[Finding]:

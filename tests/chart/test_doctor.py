@@ -6,7 +6,7 @@ import pytest
 
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.checks import policies, rights
-from kubectl_gcu.checks.installation import OF_CHART
+from kubectl_gcu.checks.installation import OF_CHART, WEBHOOKS
 from kubectl_gcu.inventory import ServedBy
 from tests.chart.helm import Helm, Values
 
@@ -50,3 +50,11 @@ def test_policies(helm: Helm, way: ServedBy, flags: tuple[str, ...]) -> None:
     assert {each["metadata"]["labels"][label] for each in (*rendered, *bound)} == {value}
     # The installer is who owns this label.
     assert all("helm.sh/chart" in each["metadata"]["labels"] for each in (*rendered, *bound))
+
+
+@pytest.mark.parametrize(("version", "count"), [("1.30.14", 0), ("1.35.4", 1), ("1.36.3", 0)])
+def test_the_webhook(helm: Helm, version: str, count: int) -> None:
+    flag = f"--kube-version={version}"
+    webhooks = helm.render(LEAST, flag).of(WEBHOOKS.kind)
+    label, value = OF_CHART.split("=")
+    assert [each["metadata"]["labels"][label] for each in webhooks] == [value] * count

@@ -90,6 +90,7 @@ def test_what_is_read() -> None:
             for kind in ("validating", "mutating")
             for part in ("policies", "policybindings")
         ),
+        "mutatingwebhookconfigurations app.kubernetes.io/name=gcu-dra-driver",
         "events reportingController=gcu.enflame.com/agent",
         "events reason=FailedPrepareDynamicResources",
     ]

@@ -17,6 +17,7 @@ from kubectl_gcu.checks.installation import (
     MUTATING_POLICY_BINDINGS,
     POLICIES,
     POLICY_BINDINGS,
+    WEBHOOKS,
     Installation,
 )
 from tests.unit.kubectl_gcu.checks.installations import (
@@ -132,6 +133,14 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         ),
         "policy-unbound: MutatingAdmissionPolicy legacy: no binding names it",
     ),
+    "no webhook": (
+        replace(server(35), objects={**HEALTHY.objects, WEBHOOKS: ()}),
+        "webhook-missing: MutatingWebhookConfiguration gcu.enflame.com: it does not exist, and ",
+    ),
+    "the chart of an older server": (
+        with_objects(WEBHOOKS, {"metadata": {"name": "gcu.enflame.com"}}),
+        "chart-too-old: MutatingWebhookConfiguration gcu.enflame.com: it is for Kubernetes before ",
+    ),
     "a policy that somebody edited": (
         with_objects(POLICIES, EDITED, *OTHER_POLICIES),
         (
@@ -189,6 +198,14 @@ def by_group(group: str) -> Installation:
                 ),
             ),
             id="all rights",
+        ),
+        pytest.param(with_objects(WEBHOOKS), id="no webhook where there are policies"),
+        pytest.param(
+            replace(
+                server(35),
+                objects={**HEALTHY.objects, WEBHOOKS: ({"metadata": {"name": "gcu.enflame.com"}},)},
+            ),
+            id="a webhook where there are none",
         ),
         pytest.param(by_group("system:serviceaccounts:gcu"), id="a role for a group"),
         pytest.param(
