@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.config.loader import load
 from dra_driver.kube.http.cluster_config import SERVICE_ACCOUNT
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.sockets import Sockets
@@ -183,23 +182,6 @@ def test_only_what_is_named_writable_is(helm: Helm) -> None:
         "/usr/local/efsmi",
         "/usr/node-lib",
     }
-
-
-def test_a_log_file(helm: Helm) -> None:
-    chosen = {"enabled": True, "maxMiB": 3, "files": 4}
-    pod = helm.render({"agent": {"logFile": chosen}} | SIMULATED).agent
-    settings = load(
-        AgentSettings,
-        ["--node-name=n"],
-        environment(pod["containers"][0]),
-        prog="p",
-        description="",
-    )
-    assert settings.rotated_log is not None
-    assert (settings.rotated_log.mib, settings.rotated_log.files) == (3, 4)
-    folder = str(settings.rotated_log.path.parent)
-    assert host_paths(pod)[folder] == "DirectoryOrCreate"
-    assert folder not in host_paths(helm.render(SIMULATED).agent)
 
 
 def test_the_end_is_told_outside_of_the_hosts_dev(helm: Helm) -> None:

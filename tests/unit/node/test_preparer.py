@@ -60,15 +60,6 @@ def test_a_whole_card(world: World, agent: Agent) -> None:
     assert (world.files(), agent.held()) == ({}, {})
 
 
-def test_a_claim_is_reported_when_it_is_prepared_for_the_first_time(
-    world: World, agent: Agent
-) -> None:
-    one, bad = (world.api.add(claim("one", result(0))), world.api.add(claim("bad", result("x"))))
-    for ref, fails in ((bad, True), (one, False), (one, False)):
-        assert [bool(error) for error in prepared(agent, ref)] == [fails]
-    assert world.on_prepared == ["one"]
-
-
 def test_asking_again_gives_the_same_where_the_claim_is_gone(world: World, agent: Agent) -> None:
     ref = world.api.add(claim("one", result(0), result(1)))
     first = agent.preparer.prepare([ref])
