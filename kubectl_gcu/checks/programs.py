@@ -18,7 +18,7 @@ _NOT_SERVING: Final = "GcuNotServing"
 
 NO_CONTROLLER: Final = Check("no-controller", "no pod of the controller runs: nothing is allocated")
 NOT_READY: Final = Check(
-    "pod-not-ready", "a pod of the driver is not ready, with the reason, which may be the agent's"
+    "pod-not-ready", "a pod of the driver is not ready; an agent's own event says why"
 )
 NO_LEASE: Final = Check("no-lease", "no controller has ever led")
 NOBODY_LEADS: Final = Check("nobody-leads", "the Lease was not renewed for twice its duration")
