@@ -28,6 +28,7 @@ from controller.reconcile.context import Context
 from controller.reconcile.faults import FaultIsolator
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.observer import Observer
+from controller.reconcile.pod_start import PodStartRecorder
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
 from controller.reconcile.worker import Worker
@@ -112,11 +113,12 @@ def new_worker(
         draw=draw,
     )
     context = Context(settings, cache, dispatcher, backoff, queue, reporter, policy, clock)
+    by_scheduler = settings.allocator == "scheduler"
     worker = Worker(
         context,
         events=events,
         reconciler=Observer(context)
-        if settings.allocator == "scheduler"
+        if by_scheduler
         else Reconciler(context, node_filter, guard, AllocationCommitter(context, now)),
         previous_leader=PreviousLeaderFence(
             api, pool, writer, fence, events, cache, faults.isolate
@@ -124,6 +126,7 @@ def new_worker(
         fence=fence,
         steps=steps,
         faults=faults,
+        pod_starts=PodStartRecorder(cache, reporter, now, of_scheduler=by_scheduler),
         draw=draw,
     )
     return worker, context

@@ -21,6 +21,12 @@ ALLOCATION_SECONDS: Final = HistogramSpec(
     "From the creation of a pod until its claims were allocated.",
     buckets=_WAIT_SECONDS,
 )
+RUNNING_SECONDS: Final = HistogramSpec(
+    "gcu_controller_running_duration_seconds",
+    "From the creation of a pod with devices of this driver until the API server had it as "
+    "running. It includes images and init containers.",
+    buckets=_WAIT_SECONDS,
+)
 WAITING_PODS: Final = GaugeSpec("gcu_controller_waiting_pods", "Pods that wait for devices.")
 LONGEST_WAIT: Final = GaugeSpec(
     "gcu_controller_longest_wait_seconds",

@@ -29,8 +29,9 @@ from kubectl_gcu import output
 from kubectl_gcu.arguments import parser
 from kubectl_gcu.by_claims import nodes_by_claims
 from kubectl_gcu.by_limits import nodes_by_limits
+from kubectl_gcu.checks.installation import read_installation
 from kubectl_gcu.cluster_state import ClusterState, read_cluster
-from kubectl_gcu.doctor import findings, read_installation
+from kubectl_gcu.doctor import findings
 from kubectl_gcu.explain import explain_pod, lines, objects_to_decide, pods_of_claim
 from kubectl_gcu.inventory import NodeView, Totals
 from kubectl_gcu.manifest import load_documents, parse_manifest

@@ -16,6 +16,8 @@ import yaml
 from controller import metric_specs as controller_specs
 from dra_driver.agent import metric_specs as agent_specs
 from dra_driver.telemetry.metric_spec import BUILD_INFO, markdown
+from kubectl_gcu import doctor
+from kubectl_gcu.checks.finding import markdown as findings_table
 from tests import chart_values, reference_tables
 
 CHECKOUT: Final = Path(__file__).parents[1]
@@ -55,6 +57,7 @@ TABLES: Final[Mapping[tuple[str, str], Callable[[], str]]] = MappingProxyType(
         ("docs/user/reference.md", "annotations"): reference_tables.labels_and_annotations,
         ("docs/user/reference.md", "exit codes"): reference_tables.exit_codes,
         ("charts/gcu-dra-driver/README.md", "values"): chart_values.table,
+        ("docs/user/kubectl-gcu.md", "findings"): lambda: findings_table(doctor.ALL),
     }
 )
 """By page and name."""

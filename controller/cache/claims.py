@@ -14,7 +14,7 @@ from typing import Any, Final
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.cache.nodes import selected_name
-from dra_driver.model.claims.claim import Object, allocation, reserved_for
+from dra_driver.model.claims.claim import Object, allocation, allocation_owners, reserved_for
 
 # The server takes the manager from the user agent, up to its first slash.
 MANAGER: Final = "gcu-dra-controller"
@@ -27,12 +27,7 @@ def allocated_by_us(claim: Mapping[str, Any]) -> bool:
 
 def writers_of_allocation(claim: Mapping[str, Any]) -> list[str]:
     """Who wrote the present allocation, as far as is known."""
-    return [
-        str(entry.get("manager"))
-        for entry in claim["metadata"].get("managedFields") or ()
-        if entry.get("subresource") == "status"
-        and "f:allocation" in ((entry.get("fieldsV1") or {}).get("f:status") or {})
-    ]
+    return [str(entry.get("manager")) for entry in allocation_owners(claim)]
 
 
 def is_releasable(claim: Object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from controller.cache.keys import Key, Subject, uid_of
@@ -143,6 +144,12 @@ def missed_preemption(verdict: str) -> bool:
 def is_aside(pod: Pod) -> bool:
     """Whether nothing is to be allocated for the pod: it ends, or others hold it back."""
     return is_done(pod) or is_deleting(pod) or is_held_by_others(pod)
+
+
+def age(pod: Pod, now: datetime) -> float:
+    """In seconds. The API server stores whole seconds, by its own clock."""
+    created = pod["metadata"].get("creationTimestamp")
+    return max(0.0, (now - datetime.fromisoformat(created)).total_seconds()) if created else 0.0
 
 
 def urgency(pod: Pod) -> tuple[int, str]:

@@ -70,7 +70,7 @@ class AllocationCommitter:
         written = sum(allocation(each) is not None for each in answer.claims)
         context.reporter.allocations.inc(written)
         if answer.error is None:
-            context.reporter.allocation_seconds.observe(self._age(command.pod))
+            context.reporter.allocation_seconds.observe(pods.age(command.pod, self._now()))
         if isinstance(answer.error, Invalid):  # until a person acts
             context.reporter.unsatisfied(command.pod, command.claims, str(answer.error))
         pod, uid = context.cache.get(command.key), uid_of(command.pod)
@@ -78,12 +78,6 @@ class AllocationCommitter:
         if answer.error is None and not answer.pod_changed and is_there:
             uids = [uid_of(each) for each in command.claims]
             context.backoff.record_allocation(uid, uids, now, pods.verdict(command.pod))
-
-    def _age(self, pod: Object) -> float:
-        """In seconds."""
-        created = pod["metadata"].get("creationTimestamp")
-        now = self._now()
-        return (now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
 
     def forget(self, command: Command, free_at: float) -> None:
         """The claims count again as the cache has them. What was decided and not written is free

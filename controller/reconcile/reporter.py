@@ -39,6 +39,7 @@ class Reporter:
     def __init__(self, recorder: Recorder, registry: CollectorRegistry) -> None:
         self.allocations = specs.ALLOCATIONS.register(registry)
         self.allocation_seconds = specs.ALLOCATION_SECONDS.register(registry)
+        self.running_seconds = specs.RUNNING_SECONDS.register(registry)
         self.releases = specs.RELEASES.register(registry)
         self.faults = specs.FAULTS.register(registry)
         self.steps = specs.STEP_SECONDS.register(registry)

@@ -21,6 +21,7 @@ from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.faults import FaultIsolator
 from controller.reconcile.fence_previous_leader import PreviousLeaderFence
 from controller.reconcile.observer import Observer
+from controller.reconcile.pod_start import PodStartRecorder
 from controller.reconcile.reconciler import Reconciler
 from controller.write.commands import WriteAllocation, WriteDone
 from dra_driver.kube.api import Change
@@ -50,6 +51,7 @@ class Worker(Background):
         fence: Fence,
         steps: StepLimiter,
         faults: FaultIsolator,
+        pod_starts: PodStartRecorder,
         draw: Callable[[], float],
     ) -> None:
         super().__init__("worker", interrupt=events.interrupt)
@@ -65,6 +67,7 @@ class Worker(Background):
         self._fence = fence
         self._steps = steps
         self._faults = faults
+        self._pod_starts = pod_starts
         self._listed: set[Resource] = set()
         self._term = ""  # the one in which the previous leader was fenced
         self._takeover_backoff = Backoff(first=0.1, draw=draw)
@@ -171,6 +174,8 @@ class Worker(Background):
 
     def _on_change(self, changed: Changed) -> None:
         now = self._clock()
+        if self._may_act():
+            self._pod_starts.on_change(changed)
         if changed.resource is PODS and changed.old is not None and changed.is_gone():
             self._reconciler.remove_waiting(key_of(changed.old))
             self._queue.backoff.forget(key_of(changed.old), *BackoffReason)

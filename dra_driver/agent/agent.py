@@ -33,6 +33,8 @@ from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
+from dra_driver.kubelet_api.device_plugin.folders import Folders
+from dra_driver.kubelet_api.pod_resources import ContainerList
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
@@ -118,6 +120,7 @@ class Agent:
             ),
             failures=failures,
             on_recreated=self._event_reporter.instance_recreated,
+            on_prepared=metrics.on_prepared,
         )
 
         # The front ends, which serve the kubelet.
@@ -189,6 +192,7 @@ class Agent:
             watcher=self._watcher,
             reconcile_loop=self._reconcile_loop,
             registry=self.registry,
+            containers=ContainerList(Folders.of(settings.kubelet_root).pod_resources),
             event_reporter=self._event_reporter,
         )
         self._startup = Startup(self._bring_up.steps)

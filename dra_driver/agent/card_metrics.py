@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -9,15 +10,18 @@ from prometheus_client.core import GaugeMetricFamily
 
 from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER, TAINT_ALLOCATED_BY
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger, State
+from dra_driver.node.checkpoint.records import PreparedDevice
 
 Sizes = Mapping[tuple[PciAddress, Mode], int]
 """What a card has in each mode: slices, its size, or 1."""
@@ -70,13 +74,46 @@ def about_allocations(
         for device in held.devices if held.state is State.PREPARE_COMPLETED else ():
             if device.admin_access:
                 continue
-            card = cards.get(device.card)
-            labels = _labels(card) if card else (str(device.card), "", "", "")
-            profile = device.instance.profile if device.instance else ""
-            key = (*labels, device.mode.value, profile, *whose)
+            labels = _labels_at(device.card, cards)
+            key = (*labels, device.mode.value, _profile(device), *whose)
             amount = device.amount or sizes.get((device.card, device.mode), _WHOLE)
             found[key] = found.get(key, 0) + amount
     return specs.CARD_ALLOCATED.samples(found)
+
+
+def about_containers(
+    ledger: Ledger, cards: Mapping[PciAddress, Card], containers: Iterable[ContainerResources]
+) -> GaugeMetricFamily:
+    """`containers` are those of the node. A claim of which no container is known has one sample."""
+    users = _Users(containers)
+    found: dict[tuple[str, ...], float] = {}
+    for held in ledger.claims.values():
+        for device in held.devices if held.state is State.PREPARE_COMPLETED else ():
+            if device.admin_access:
+                continue
+            what = (*_labels_at(device.card, cards), device.mode.value, _profile(device))
+            for user in users.of(held.owner):
+                found[*what, *user] = 1
+    return specs.CARD_CONTAINER.samples(found)
+
+
+class _Users:
+    """Namespace, pod, container and claim of those that use what an owner has."""
+
+    def __init__(self, containers: Iterable[ContainerResources]) -> None:
+        self._found: defaultdict[object, list[tuple[str, str, str, str]]] = defaultdict(list)
+        for each in containers:
+            who = each.namespace, each.pod, each.container
+            for claim in each.claims:
+                self._found[each.namespace, claim].append((*who, claim))
+            for devices in each.devices.values():
+                self._found[devices].append((*who, ""))
+
+    def of(self, owner: Owner) -> Iterable[tuple[str, str, str, str]]:
+        if isinstance(owner, ContainerAllocation):
+            return self._found.get(frozenset(map(str, owner.devices)), [("", "", "", "")])
+        unknown = (owner.namespace, "", "", owner.name)
+        return self._found.get((owner.namespace, owner.name), [unknown])
 
 
 def about_largest_request(devices: Devices, ledger: Ledger, sizes: Sizes) -> GaugeMetricFamily:
@@ -94,6 +131,15 @@ def about_largest_request(devices: Devices, ledger: Ledger, sizes: Sizes) -> Gau
         used = sum(device.amount or size for _, device in holders)
         largest[mode.value,] = max(largest[mode.value,], size - used)
     return specs.LARGEST_REQUEST.samples(largest)
+
+
+def _labels_at(address: PciAddress, cards: Mapping[PciAddress, Card]) -> tuple[str, str, str, str]:
+    card = cards.get(address)
+    return _labels(card) if card else (str(address), "", "", "")
+
+
+def _profile(device: PreparedDevice) -> str:
+    return device.instance.profile if device.instance else ""
 
 
 def _labels(card: Card) -> tuple[str, str, str, str]:

@@ -41,7 +41,7 @@ def run(
     """Serve until `stop` is set. Raises GcuError if the agent can never work with the settings. It
     waits for folders, hardware and the API server."""
     settings = load(AgentSettings, argv, environ, prog="gcu-dra-agent", description=_DESCRIPTION)
-    logs.configure(settings.log_level, settings.log_format)
+    logs.configure(settings.log_level, settings.log_format, settings.rotated_log)
     logger.info("gcu-dra-agent %s", VERSION)
     effects = effects or Effects()
     api = connect(settings.kubeconfig, effects=effects, user_agent=f"gcu-dra-agent/{VERSION}")

@@ -9,10 +9,11 @@ from dra_driver.telemetry.metric_spec import CounterSpec, GaugeSpec, HistogramSp
 # A prepare without the hardware takes a millisecond, one that makes an instance a second; the
 # kubelet gives up after 45 s.
 _CALL_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 45)
+_START_SECONDS: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
 _TOOL_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300)
 
 # Labels that the DCGM exporter of NVIDIA has, too, are named as there: UUID, pci_bus_id, device,
-# modelName.
+# modelName, namespace, pod, container.
 CARD: Final = ("pci_bus_id", "UUID", "device", "modelName")
 
 CARD_INFO: Final = GaugeSpec(
@@ -38,6 +39,12 @@ CARD_ALLOCATED: Final = GaugeSpec(
     "instance. With the device plugin the claim is empty, and a container's devices are the "
     "`holder`.",
     (*CARD, "mode", "profile", "claim_namespace", "claim", "holder"),
+)
+CARD_CONTAINER: Final = GaugeSpec(
+    "gcu_card_container_info",
+    "1 for each container that may use what `gcu_card_allocated` counts. Pod and container are "
+    "empty where the kubelet names none: for init containers, and while it does not answer.",
+    (*CARD, "mode", "profile", "namespace", "pod", "container", "claim"),
 )
 LARGEST_REQUEST: Final = GaugeSpec(
     "gcu_node_largest_request",
@@ -74,6 +81,12 @@ REQUEST_SECONDS: Final = HistogramSpec(
     "Calls of the kubelet: `prepare`, `unprepare`, and `allocate` of the device plugin.",
     ("operation",),
     _CALL_SECONDS,
+)
+PREPARED_SECONDS: Final = HistogramSpec(
+    "gcu_agent_prepared_duration_seconds",
+    "From the allocation of a claim until it was prepared here for the first time, by the clocks "
+    "of two machines, from whole seconds. It includes the time until its pod was bound.",
+    buckets=_START_SECONDS,
 )
 REQUESTS_INFLIGHT: Final = GaugeSpec(
     "gcu_agent_requests_inflight",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -15,8 +16,9 @@ from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.errors import GcuError, InvalidValue, JournalError
@@ -26,11 +28,18 @@ from dra_driver.node.checkpoint.ledger import Ledger, State
 logger = logging.getLogger(__name__)
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Metrics:
     """Metrics that are counted as things happen. `NodeCollector` reads the others on request."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, now: Callable[[], datetime] = _now) -> None:
+        """`now` returns the time of day, with its zone."""
+        self._now = now
         self._durations = specs.REQUEST_SECONDS.register(registry)
+        self._prepared = specs.PREPARED_SECONDS.register(registry)
         self._inflight = specs.REQUESTS_INFLIGHT.register(registry)
         self._errors = specs.CLAIM_ERRORS.register(registry)
         self._refusals = specs.ALLOCATE_ERRORS.register(registry)
@@ -62,6 +71,11 @@ class Metrics:
         self._durations.labels(operation).observe(seconds)
         for error in errors:
             self._errors.labels(operation, type(error).__name__).inc()
+
+    def on_prepared(self, claim: Object) -> None:
+        """`dra_driver.node.preparer.OnPrepared`."""
+        if begun := allocated_at(claim):
+            self._prepared.observe(max(0.0, (self._now() - begun).total_seconds()))
 
     def timed_devices(self, resource: str, handler: DeviceHandler) -> DeviceHandler:
         """The handler of a resource, with each Allocate measured."""
@@ -110,11 +124,13 @@ class NodeCollector(Collector):
         cards: Callable[[], Sequence[Card] | None],
         devices: DevicesSource,
         ledger: LedgerSource,
+        containers: Callable[[], Iterable[ContainerResources]],
     ) -> None:
         """If one raises JournalError, the metrics that need it are missing."""
         self._cards = cards
         self._devices = devices
         self._ledger = ledger
+        self._containers = containers
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         cards = self._cards() or ()
@@ -140,6 +156,8 @@ class NodeCollector(Collector):
             yield _prepared(ledger)
             known = {each.address: each for each in cards}
             yield card_metrics.about_allocations(ledger, known, sizes)
+            containers = self._containers() if ledger.claims else ()
+            yield card_metrics.about_containers(ledger, known, containers)
             if devices is not None:
                 yield card_metrics.about_largest_request(devices, ledger, sizes)
 

@@ -12,6 +12,7 @@ from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.config.loader import Settings
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
+from dra_driver.telemetry.log_file import LogFile
 from dra_driver.telemetry.logs import LogFormat
 
 
@@ -156,6 +157,18 @@ class AgentSettings(Settings):
     log_format: LogFormat = Field(
         default="text", description="lines for people, or JSON with the keys of Kubernetes"
     )
+    log_file: AbsolutePath | None = Field(
+        default=None, description="file that has the log once more; it is rotated"
+    )
+    log_file_mib: int = Field(
+        default=10, ge=1, le=1024, description="MiB at which the log file is rotated"
+    )
+    log_files: int = Field(
+        default=5,
+        ge=2,
+        le=100,
+        description="how many log files there are, the present one included",
+    )
 
     @model_validator(mode="after")
     def _kube_scheduler_sees_slices(self) -> AgentSettings:
@@ -167,6 +180,12 @@ class AgentSettings(Settings):
     def evicting(self) -> frozenset[str]:
         """The reasons in `evict_on`."""
         return _split(self.evict_on)
+
+    @property
+    def rotated_log(self) -> LogFile | None:
+        """None if there is no log file."""
+        path = self.log_file
+        return None if path is None else LogFile(path, self.log_file_mib, self.log_files)
 
     @property
     def state_directory(self) -> Path:

@@ -36,6 +36,10 @@ logger = logging.getLogger(__name__)
 
 Prepared = tuple[ClaimDevice, ...]
 
+OnPrepared = Callable[[Object], None]
+"""Called with a claim, as the API server has it, that is prepared and was not before. Neither
+raises nor waits."""
+
 
 class Preparer:
     """Prepares claims on one node. Thread-safe; constructing it has no effect.
@@ -56,11 +60,13 @@ class Preparer:
         modes: Mapping[Mode, ModeDriver],
         failures: DeviceCircuitBreaker | None = None,
         on_recreated: OnRecreated = lambda _instance: None,
+        on_prepared: OnPrepared = lambda _claim: None,
         clock: Clock = time.monotonic,
         pause: Pause = time.sleep,
     ) -> None:
         """`clock` (seconds) and `pause` are for reads from the API server that are repeated."""
         self._claims = claims
+        self._on_prepared = on_prepared
         self._retrying = partial(RetryingReader, claims, clock=clock, pause=pause)
         self._locks = locks
         self._journal = journal
@@ -109,6 +115,9 @@ class Preparer:
                         ref, devices, is_cancelled=is_cancelled
                     )
             prepared |= in_parallel(slow) | call.failed
+        for uid in planned:
+            if not isinstance(prepared[uid], GcuError):
+                self._on_prepared(call.objects[uid])
         return {uid: _answer(call.refs[uid], result) for uid, result in prepared.items()}
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:

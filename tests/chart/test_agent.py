@@ -46,12 +46,10 @@ def host_paths(pod: Object) -> dict[str, str]:
 NODE = {
     "/var/lib/kubelet/plugins/gcu.enflame.com": "DirectoryOrCreate",
     "/var/lib/kubelet/plugins_registry": "Directory",
+    "/var/lib/kubelet/pod-resources": "Directory",
     "/var/run/cdi": "DirectoryOrCreate",
 }
-DEVICE_PLUGIN = {
-    "/var/lib/kubelet/device-plugins": "Directory",
-    "/var/lib/kubelet/pod-resources": "Directory",
-}
+DEVICE_PLUGIN = {"/var/lib/kubelet/device-plugins": "Directory"}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,7 @@ def test_it_has_what_it_needs_of_the_node_and_no_more(
     ],
     ids=["auto", "may go back to it", "device plugin", "counts the cards", "DRA alone"],
 )
-def test_the_device_plugins_folders_are_mounted_where_it_may_serve_there(
+def test_the_device_plugins_folder_is_mounted_where_it_may_serve_there(
     helm: Helm, mode: str, limits: bool, mounted: bool
 ) -> None:
     pod = helm.render({"mode": mode, "legacyResources": {"enabled": limits}} | SIMULATED).agent

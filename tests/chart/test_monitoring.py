@@ -153,7 +153,9 @@ def test_the_pod_monitor_selects_both_programs(helm: Helm) -> None:
         ports = [
             port["name"] for each in pod["spec"]["containers"] for port in each.get("ports", ())
         ]
-        assert monitor["spec"]["podMetricsEndpoints"][0]["port"] in ports
+        [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+        assert endpoint["port"] in ports
+        assert endpoint["honorLabels"]  # `pod` of a metric of cards is the holder's
 
 
 def test_the_same_without_dra(helm: Helm) -> None:

@@ -16,16 +16,18 @@ PROMISES: Final = (CHECKOUT / "docs/dev/promises.md").read_text(encoding="utf-8"
 REAL: Final[Values] = {}
 RUNTIME: Final[Values] = {"efsmi": {"runtimeClassName": "enflame"}}
 SIMULATED: Final[Values] = {"simulation": {"enabled": True}}
+LOG_FILE: Final[Values] = {"agent": {"logFile": {"enabled": True}}}
 DRA_ALONE: Final[Values] = {"mode": "dra", "legacyResources": {"enabled": False}}
 WITHOUT_DRA: Final[Values] = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
 SCHEDULER: Final[Values] = {"allocator": "scheduler", "schedulerVersion": "1.37.1"}
 OLD: Final = "--kube-version=1.30.14"
 # When a row of the mounts holds.
 WHEN: Final = {
-    "always": (REAL, RUNTIME, SIMULATED, DRA_ALONE),
-    "device plugin": (REAL, RUNTIME, SIMULATED),
-    "on GCUs": (REAL, RUNTIME, DRA_ALONE),
-    "without runtimeClassName": (REAL, DRA_ALONE),
+    "always": (REAL, RUNTIME, SIMULATED, DRA_ALONE, LOG_FILE),
+    "device plugin": (REAL, RUNTIME, SIMULATED, LOG_FILE),
+    "agent.logFile": (LOG_FILE,),
+    "on GCUs": (REAL, RUNTIME, DRA_ALONE, LOG_FILE),
+    "without runtimeClassName": (REAL, DRA_ALONE, LOG_FILE),
     "simulated": (SIMULATED,),
 }
 # Of Kubernetes' own scheduler, whose account the chart's has where there is one.
@@ -83,8 +85,8 @@ def _cells(line: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "values",
-    [REAL, RUNTIME, SIMULATED, DRA_ALONE],
-    ids=["a real node", "the vendor's runtime", "simulated", "DRA alone"],
+    [REAL, RUNTIME, SIMULATED, DRA_ALONE, LOG_FILE],
+    ids=["a real node", "the vendor's runtime", "simulated", "DRA alone", "a log file"],
 )
 def test_mounts(helm: Helm, values: Values) -> None:
     told = {

@@ -67,7 +67,13 @@ def scraping(
     configuration = {
         "global": {"scrape_interval": _INTERVAL, "evaluation_interval": _INTERVAL},
         "rule_files": ["rules.yaml"],
-        "scrape_configs": [{"job_name": RELEASE, "static_configs": list(_targets(driver))}],
+        "scrape_configs": [
+            {
+                "job_name": RELEASE,
+                "honor_labels": True,
+                "static_configs": list(_targets(driver)),
+            }
+        ],
     }
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(configuration))
     context = driver.cluster.context

@@ -59,6 +59,17 @@ def test_cards_holders_panels_and_an_alert(
 
     wait_until(lambda: held() == where, PATIENCE, "the holders", seen=lambda: str(held()))
 
+    def containers() -> dict[str, tuple[str, str, str]]:
+        found = prometheus.query(f'gcu_card_container_info{{namespace="{namespace}"}}')
+        labels = [each["metric"] for each in found]
+        return {each["claim"]: (each["node"], each["pod"], each["container"]) for each in labels}
+
+    users = {
+        name: (where[name][0], name, pod["spec"]["containers"][0]["name"])
+        for name, pod in pods.items()
+    }
+    wait_until(lambda: containers() == users, PATIENCE, "pods", seen=lambda: str(containers()))
+
     node, card = where["whole"]
     machine = driver.machine(node)
     machine.set_card(card, health=False)

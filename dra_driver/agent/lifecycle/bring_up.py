@@ -19,6 +19,7 @@ from dra_driver.agent.metrics import NodeCollector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.device_plugin.card_count import CardCount
+from dra_driver.kubelet_api.pod_resources import ContainerList
 from dra_driver.model.errors import GcuError
 from dra_driver.node.recovery.recovery import Recovery
 
@@ -45,6 +46,7 @@ class BringUp:
         watcher: ServingModeWatcher,
         reconcile_loop: ReconcileLoop,
         registry: CollectorRegistry,
+        containers: ContainerList,
         event_reporter: EventReporter,
     ) -> None:
         """`card_count` is None if the node's cards are not counted as a resource."""
@@ -57,6 +59,7 @@ class BringUp:
         self._watcher = watcher
         self._reconcile_loop = reconcile_loop
         self._registry = registry
+        self._containers = containers
         self._event_reporter = event_reporter
 
     @property
@@ -85,6 +88,7 @@ class BringUp:
             cards=lambda: self._context.cards.latest,
             devices=self._devices,
             ledger=self._context.journal.snapshot,
+            containers=self._containers.read,
         )
         self._registry.register(collector)
 

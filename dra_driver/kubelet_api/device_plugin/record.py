@@ -14,22 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import grpc
-
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
-from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
+from dra_driver.kubelet_api.pod_resources import list_containers
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
 
 _CALL_SECONDS: Final = 10.0
 _WRITE_SECONDS: Final = 5.0
 _GLANCE: Final = 0.02
-_LARGEST: Final = 16 * 1024 * 1024
-_OPTIONS: Final = (
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.max_receive_message_length", _LARGEST),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +86,9 @@ class KubeletRecord:
         return parse_checkpoint(_read(self._checkpoint))
 
     def _list(self) -> Iterator[Recorded]:
-        try:
-            with grpc.insecure_channel(f"unix:{self._pod_resources}", options=_OPTIONS) as channel:
-                answer = rpc.PodResourcesListerStub(channel).List(
-                    api.ListPodResourcesRequest(), timeout=_CALL_SECONDS
-                )
-        except grpc.RpcError as error:
-            raise KubeletError(
-                f"the kubelet does not answer on {self._pod_resources}: {error.code().name}, "
-                f"{error.details()}",
-                remedy="check that the kubelet's --root-dir is the chart's kubeletRootDir",
-            ) from error
-        for pod in answer.pod_resources:
-            for container in pod.containers:
-                name = f"{pod.namespace}/{pod.name}"
-                for resource, devices in _by_resource(container).items():
-                    yield Recorded(name, container.name, resource, frozenset(devices))
+        for each in list_containers(self._pod_resources, _CALL_SECONDS):
+            for resource, devices in each.devices.items():
+                yield Recorded(f"{each.namespace}/{each.pod}", each.container, resource, devices)
 
 
 def read_checkpoint(path: Path) -> tuple[Recorded, ...]:
@@ -139,14 +118,6 @@ def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:
             f"the kubelet's checkpoint of devices has an unknown format: {error!r}",
             remedy="use a version of the driver that supports this kubelet",
         ) from error
-
-
-def _by_resource(container: api.ContainerResources) -> dict[str, set[str]]:
-    """The devices by resource; the kubelet lists each device separately, with its NUMA nodes."""
-    found: dict[str, set[str]] = {}
-    for devices in container.devices:
-        found.setdefault(devices.resource_name, set()).update(devices.device_ids)
-    return found
 
 
 def _version(path: Path) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dra_driver.model.claims.amounts import configured_consumption
@@ -105,6 +106,30 @@ def _configured(entry: Object, config: Iterable[Object]) -> Mapping[str, str]:
 def reserved_for(claim: Mapping[str, Any]) -> tuple[Object, ...]:
     """The consumers in ``status.reservedFor``: dicts with resource, name and uid."""
     return tuple((claim.get("status") or {}).get("reservedFor") or ())
+
+
+def allocated_at(claim: Mapping[str, Any]) -> datetime | None:
+    """When the claim was allocated, in whole seconds; None if that is not known.
+
+    Before Kubernetes 1.36 the server drops ``allocationTimestamp``. Then it is the time at which
+    who wrote the allocation wrote the status last, which the server records.
+    """
+    found = allocation(claim)
+    if found is None:
+        return None
+    written = [
+        found.get("allocationTimestamp"),
+        *(each.get("time") for each in allocation_owners(claim)),
+    ]
+    return next((datetime.fromisoformat(each) for each in written if each), None)
+
+
+def allocation_owners(claim: Mapping[str, Any]) -> Iterator[Object]:
+    """The entries of ``managedFields`` of those who wrote the present allocation."""
+    for entry in claim["metadata"].get("managedFields") or ():
+        fields = (entry.get("fieldsV1") or {}).get("f:status") or {}
+        if entry.get("subresource") == "status" and "f:allocation" in fields:
+            yield entry
 
 
 def is_in_use(claim: Mapping[str, Any]) -> bool:

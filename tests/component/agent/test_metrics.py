@@ -17,6 +17,7 @@ from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.handler import Prepared
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
@@ -123,7 +124,8 @@ CHANGING = {"key": "gcu.enflame.com/changing", "effect": "NoSchedule"}
 
 
 def collector(devices: DevicesSource, ledger: LedgerSource) -> NodeCollector:
-    return NodeCollector(cards=lambda: (), devices=devices, ledger=ledger)
+    used = [ContainerResources("team", "p", "main", claims=frozenset({"a"}))]
+    return NodeCollector(cards=lambda: (), devices=devices, ledger=ledger, containers=lambda: used)
 
 
 def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
@@ -159,6 +161,11 @@ def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
         *(
             'gcu_card_allocated{UUID="",claim="a",claim_namespace="team",device="",holder="",mode="whole",modelName="",'
             f'pci_bus_id="{card}",profile=""}} 1.0'
+            for card in ("0000:0d:00.0", "0000:0e:00.0")
+        ),
+        *(
+            'gcu_card_container_info{UUID="",claim="a",container="main",device="",mode="whole",modelName="",'
+            f'namespace="team",pci_bus_id="{card}",pod="p",profile=""}} 1.0'
             for card in ("0000:0d:00.0", "0000:0e:00.0")
         ),
         'gcu_node_largest_request{mode="shared"} 0.0',

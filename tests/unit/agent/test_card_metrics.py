@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from prometheus_client.core import GaugeMetricFamily
 
 from dra_driver.agent import card_metrics
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.devices.device import device_name
@@ -66,6 +67,41 @@ def test_what_claims_and_containers_have() -> None:
         (str(FIRST), "gcu0", "shared", "", "slices", ""): 2,
         (str(SECOND), "gcu1", "drs", "3g.23gb", "instance", ""): 3,
         (str(THIRD), "", "whole", "", "", str(THIRD)): 1,  # a card that is not known any more
+    }
+
+
+def test_the_containers_that_use_it() -> None:
+    plugin = ContainerAllocation((PluginDevice(THIRD, Mode.WHOLE, 0),), total=1, answer="a")
+    admin = hold(2, admin_access=True)
+    found = ledger(
+        (claim("slices"), SLICES),
+        (claim("instance"), INSTANCE),
+        (claim("admin"), admin),
+        (plugin, hold(2)),
+    )
+    devices = {"enflame.com/gcu": frozenset({str(plugin.devices[0])})}
+    family = card_metrics.about_containers(
+        found,
+        KNOWN,
+        [
+            ContainerResources("team", "p", "one", claims=frozenset({"slices", "admin"})),
+            ContainerResources("team", "q", "two", claims=frozenset({"slices"})),
+            ContainerResources("elsewhere", "r", "main", claims=frozenset({"instance"})),
+            ContainerResources("plugins", "s", "main", devices),
+        ],
+    )
+    names = ("pci_bus_id", "device", "mode", "profile", "namespace", "pod", "container", "claim")
+    assert set(values(family, *names)) == {
+        (str(FIRST), "gcu0", "shared", "", "team", "p", "one", "slices"),
+        (str(FIRST), "gcu0", "shared", "", "team", "q", "two", "slices"),
+        (str(SECOND), "gcu1", "drs", "3g.23gb", "team", "", "", "instance"),  # an init container
+        (str(THIRD), "", "whole", "", "plugins", "s", "main", ""),
+    }
+    unanswered = card_metrics.about_containers(found, KNOWN, ())
+    assert set(values(unanswered, "namespace", "pod", "container", "claim")) == {
+        ("team", "", "", "slices"),
+        ("team", "", "", "instance"),
+        ("", "", "", ""),
     }
 
 

@@ -146,7 +146,12 @@ POD_RESOURCES_MESSAGES = {
         (2, "namespace", "string"),
         (3, "containers", "repeated ContainerResources"),
     ],
-    "ContainerResources": [(1, "name", "string"), (2, "devices", "repeated ContainerDevices")],
+    "ContainerResources": [
+        (1, "name", "string"),
+        (2, "devices", "repeated ContainerDevices"),
+        (5, "dynamic_resources", "repeated DynamicResource"),
+    ],
+    "DynamicResource": [(2, "claim_name", "string"), (3, "claim_namespace", "string")],
     "ContainerDevices": [
         (1, "resource_name", "string"),
         (2, "device_ids", "repeated string"),

@@ -228,7 +228,8 @@ def hold(
 @dataclass
 class World:
     """One node. `boot` starts an agent anew, as after a kill; `on_recreated` has the instances that
-    were reported, `pauses` those between reads that were repeated."""
+    were reported, `on_prepared` the names of claims that were, `pauses` those between reads that
+    were repeated."""
 
     root: Path
     machine: Machine = field(default_factory=Machine)
@@ -240,6 +241,7 @@ class World:
     failures: DeviceCircuitBreaker = field(default_factory=DeviceCircuitBreaker)
     take: Take = take_lock
     on_recreated: list[RecreatedInstance] = field(default_factory=list)
+    on_prepared: list[str] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
 
     def boot(self, effects: Effects | None = None) -> Agent:
@@ -257,6 +259,7 @@ class World:
             modes=self.modes(journal, effects),
             failures=self.failures,
             on_recreated=self.on_recreated.append,
+            on_prepared=lambda claim: self.on_prepared.append(claim["metadata"]["name"]),
             clock=lambda: sum(self.pauses),
             pause=self.pauses.append,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from dra_driver.model.claims.claim import (
     ClaimRef,
     Result,
     all_results,
+    allocated_at,
     allocation,
     reserved_for,
     results,
@@ -113,3 +115,19 @@ def test_views_alter_nothing() -> None:
     reserved_for(seen)
     assert allocation(seen) is seen["status"]["allocation"]
     assert seen == before
+
+
+def test_when_it_was_allocated() -> None:
+    found = claim(ENTRY)
+    assert allocated_at(found) is None
+    fields: dict[str, Any] = {"f:status": {"f:allocation": {}}}
+    found["metadata"]["managedFields"] = [
+        {"manager": "kubectl", "time": "2026-01-01T00:00:01Z", "fieldsV1": fields},
+        {"subresource": "status", "time": "2026-01-01T00:00:02Z", "fieldsV1": {"f:status": {}}},
+        {"subresource": "status", "time": "2026-01-01T00:00:03Z", "fieldsV1": fields},
+    ]
+    assert allocated_at(found) == datetime(2026, 1, 1, 0, 0, 3, tzinfo=UTC)
+    found["status"]["allocation"]["allocationTimestamp"] = "2026-01-01T00:00:04Z"
+    assert allocated_at(found) == datetime(2026, 1, 1, 0, 0, 4, tzinfo=UTC)
+    del found["status"]["allocation"]  # the entry may outlive the allocation
+    assert allocated_at(found) is None

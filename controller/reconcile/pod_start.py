@@ -1,0 +1,69 @@
+"""How long pods with devices of this driver take to start (kubelet: pod startup latency)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+
+from controller.cache import pods
+from controller.cache.cache import Changed, ClusterCache
+from controller.cache.keys import Key, Subject, uid_of
+from controller.reconcile.reporter import Reporter
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
+
+
+class PodStartRecorder:
+    """Observes what the watches report while this replica leads. `now` returns the time of day.
+
+    What another replica saw, or nobody during a change of leaders, is not counted: the time at
+    which it happened is not known. With `of_scheduler` the allocations of kube-scheduler are
+    counted; the controller counts its own when the server has answered.
+    """
+
+    def __init__(
+        self,
+        cache: ClusterCache,
+        reporter: Reporter,
+        now: Callable[[], datetime],
+        *,
+        of_scheduler: bool,
+    ) -> None:
+        self._cache = cache
+        self._reporter = reporter
+        self._now = now
+        self._of_scheduler = of_scheduler
+
+    def on_change(self, changed: Changed) -> None:
+        """`changed` is in the cache already."""
+        old, new = changed.old, changed.new
+        if old is None or new is None or changed.is_gone():
+            return
+        if changed.resource is PODS and _phase(old) == "Pending" and _phase(new) == "Running":
+            claims = self._cache.claims_of(new) or {}
+            if any(results(each) for each in claims.values()):
+                self._reporter.running_seconds.observe(pods.age(new, self._now()))
+        elif (
+            self._of_scheduler
+            and changed.resource is RESOURCE_CLAIMS
+            and allocation(old) is None
+            and results(new)
+        ):
+            for pod in self._users(new):
+                if _are_allocated((self._cache.claims_of(pod) or {}).values()):
+                    self._reporter.allocation_seconds.observe(pods.age(pod, self._now()))
+
+    def _users(self, claim: Object) -> Iterator[Object]:
+        """kube-scheduler reserves a claim for its pod in the same write."""
+        for each in reserved_for(claim):
+            pod = self._cache.get(Key(Subject.POD, claim["metadata"]["namespace"], each["name"]))
+            if pod is not None and uid_of(pod) == each["uid"]:
+                yield pod
+
+
+def _phase(pod: Object) -> str:
+    return str((pod.get("status") or {}).get("phase") or "Pending")
+
+
+def _are_allocated(claims: Iterable[Object]) -> bool:
+    return all(allocation(each) is not None for each in claims)

@@ -1,0 +1,119 @@
+"""What the kubelet's pod-resources API says of the containers of this node."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import grpc
+
+from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
+from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
+from dra_driver.util.hooks import Clock
+
+logger = logging.getLogger(__name__)
+
+_LARGEST: Final = 16 * 1024 * 1024
+_OPTIONS: Final = (
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_receive_message_length", _LARGEST),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerResources:
+    """What one container may use: IDs of devices by resource, and names of claims, which are in the
+    pod's namespace."""
+
+    namespace: str
+    pod: str
+    container: str
+    devices: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    claims: frozenset[str] = frozenset()
+
+
+def list_containers(socket: Path, timeout: float) -> tuple[ContainerResources, ...]:
+    """All containers of the pods that run or are about to, but init containers that end before
+    the others start. Raises KubeletError if the kubelet does not answer within `timeout` seconds.
+
+    The call makes the kubelet drop the devices of ended pods (1.36.3, ``UpdateAllocatedDevices``).
+    """
+    try:
+        with grpc.insecure_channel(f"unix:{socket}", options=_OPTIONS) as channel:
+            answer = rpc.PodResourcesListerStub(channel).List(
+                api.ListPodResourcesRequest(), timeout=timeout
+            )
+    except grpc.RpcError as error:
+        raise KubeletError(
+            f"the kubelet does not answer on {socket}: {error.code().name}, {error.details()}",
+            remedy="check that the kubelet's --root-dir is the chart's kubeletRootDir",
+        ) from error
+    return tuple(
+        ContainerResources(
+            pod.namespace,
+            pod.name,
+            each.name,
+            _by_resource(each),
+            frozenset(used.claim_name for used in each.dynamic_resources),
+        )
+        for pod in answer.pod_resources
+        for each in pod.containers
+    )
+
+
+def _by_resource(container: api.ContainerResources) -> dict[str, frozenset[str]]:
+    """The kubelet lists each device separately, with its NUMA nodes."""
+    found: dict[str, set[str]] = {}
+    for devices in container.devices:
+        found.setdefault(devices.resource_name, set()).update(devices.device_ids)
+    return {resource: frozenset(devices) for resource, devices in found.items()}
+
+
+class ContainerList:
+    """The list for metrics, of which nothing else depends. Thread-safe.
+
+    The kubelet is asked once in `max_age` seconds at most, however often metrics are scraped, and
+    has `timeout` seconds to answer.
+    """
+
+    def __init__(
+        self,
+        socket: Path,
+        *,
+        max_age: float = 5.0,
+        timeout: float = 2.0,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._socket = socket
+        self._max_age = max_age
+        self._timeout = timeout
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._latest: tuple[ContainerResources, ...] = ()
+        self._expires: float | None = None
+        self._problem = ""
+
+    def read(self) -> tuple[ContainerResources, ...]:
+        """Empty if the kubelet does not answer, which is logged once."""
+        with self._lock:
+            if self._expires is None or self._clock() >= self._expires:
+                self._latest = self._list()
+                self._expires = self._clock() + self._max_age
+            return self._latest
+
+    def _list(self) -> tuple[ContainerResources, ...]:
+        try:
+            found = list_containers(self._socket, self._timeout)
+        except KubeletError as error:
+            if str(error) != self._problem:
+                logger.warning("metrics name no pods and containers: %s", error)
+            self._problem = str(error)
+            return ()
+        self._problem = ""
+        return found

@@ -1,0 +1,105 @@
+"""Cards as the nodes offer them: problems, more allocated than there is, other device plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
+from dra_driver.model.devices.plugin_device import RESOURCES
+from dra_driver.model.names import DEVICE_CLASSES, DRIVER, RESOURCE_COUNT
+from kubectl_gcu.checks.finding import Check, Finding
+from kubectl_gcu.checks.installation import Installation
+from kubectl_gcu.inventory import CardView, NodeView, ServedBy
+
+_OWN_LIMITS: Final = {RESOURCE_COUNT, *RESOURCES.values()}
+
+CLASS_MISSING: Final = Check("class-missing", "a DeviceClass of the driver does not exist")
+CARD_PROBLEM: Final = Check(
+    "card-problem",
+    "a card takes nothing new, with the reason and who holds it; or a claim holds "
+    "a card that no agent publishes",
+)
+OVER_ALLOCATED: Final = Check("over-allocated", "more of a card is allocated than there is")
+INCOMPLETE_POOL: Final = Check(
+    "incomplete-pool", "ResourceSlices of a node are missing, and its devices are not allocated"
+)
+OTHER_PLUGIN: Final = Check(
+    "other-plugin",
+    "another device plugin gives the same cards to pods: the vendor's, gcushare or "
+    "HAMi. Not found: one with the resource names of this driver's own, on the same node",
+)
+
+
+def classes(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
+    """DeviceClasses, where a node serves claims."""
+    known = found.objects.get(CLASSES_RESOURCE)
+    if known is None or all(node.served_by is not ServedBy.CLAIMS for node in nodes):
+        return
+    for name in sorted(set(DEVICE_CLASSES) - {each["metadata"]["name"] for each in known}):
+        yield CLASS_MISSING.finding(
+            f"DeviceClass {name}",
+            "it does not exist, so no claim can name it",
+            "Run helm upgrade again.",
+        )
+
+
+def cards(nodes: list[NodeView]) -> Iterator[Finding]:
+    """Each card of the inventory."""
+    for node in nodes:
+        for card in node.cards:
+            yield from _card(f"node {node.name}, card {card.address}", card)
+
+
+def _card(where: str, card: CardView) -> Iterator[Finding]:
+    for problem in card.problems:
+        held = ", ".join(sorted({each.claim or str(*each.pods[:1]) for each in card.holders}))
+        holders = f"; held by {held}" if held else ""
+        yield CARD_PROBLEM.finding(
+            where, f"{problem}{holders}", "docs/user/health.md says what it means and what to do."
+        )
+    modes = {each.mode for each in card.holders if not each.admin}
+    if len(modes) > 1 or (card.mode and card.total and card.used > card.total):
+        claims = ", ".join(each.claim for each in card.holders if not each.admin)
+        yield OVER_ALLOCATED.finding(
+            where,
+            f"more is allocated than there is: {card.used} of {card.total}, by {claims}",
+            "Delete one of these claims with its pods, and remove what tolerates the taint "
+            "gcu.enflame.com/allocated-by.",
+        )
+
+
+def pools(found: Installation) -> Iterator[Finding]:
+    """Whether each pool has all slices of its newest generation."""
+    slices: dict[str, dict[int, list[int]]] = {}
+    for each in found.state.slices:
+        pool = each["spec"]["pool"]
+        counts = slices.setdefault(pool["name"], {}).setdefault(pool["generation"], [])
+        counts.append(int(pool["resourceSliceCount"]))
+    for name, generations in sorted(slices.items()):
+        counts = generations[max(generations)]
+        if len(counts) < max(counts):
+            yield INCOMPLETE_POOL.finding(
+                f"node {name.removeprefix(f'{DRIVER}/')}",
+                f"it has {len(counts)} of {max(counts)} ResourceSlices, so nothing is allocated",
+                "The agent writes the others within seconds; if not, see its log.",
+            )
+
+
+def other_plugins(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
+    """Resources below ``enflame.com/`` that are not this driver's."""
+    by_claims = {node.name for node in nodes if node.served_by is ServedBy.CLAIMS}
+    for node in found.state.nodes:
+        name = node["metadata"]["name"]
+        offered = {
+            resource
+            for resource, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
+            if resource.startswith("enflame.com/") and amount != "0"
+        }
+        own = {RESOURCE_COUNT} if name in by_claims else _OWN_LIMITS
+        if others := sorted(offered - own):
+            yield OTHER_PLUGIN.finding(
+                f"node {name}",
+                f"another device plugin offers {', '.join(others)} of the same cards",
+                "Uninstall it: two programs that do not know of each other give one card twice.",
+            )

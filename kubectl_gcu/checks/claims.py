@@ -1,0 +1,94 @@
+"""Claims that do not agree with pods, nodes, or what agents wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller.cache.claims import allocated_by_us, writers_of_allocation
+from dra_driver.kube.resources import NODES, PODS
+from dra_driver.model.claims.claim import Object, reserved_for, results
+from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR, DRIVER, pool_name
+from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.installation import Installation
+
+POD_GONE: Final = Check("pod-gone", "a claim is reserved for a pod that is gone")
+NODE_GONE: Final = Check("node-gone", "a claim has devices of a node that is gone")
+NOT_REPORTED: Final = Check(
+    "not-reported",
+    "a pod with a claim runs, and the agent did not write `status.devices` of the claim",
+)
+REPORT_DIFFERS: Final = Check(
+    "report-differs", "`status.devices` of a claim has devices that are not allocated to it"
+)
+FOREIGN_ALLOCATION: Final = Check(
+    "foreign-allocation", "another allocator than the controller gave a claim devices"
+)
+
+
+def claims(found: Installation) -> Iterator[Finding]:
+    """All claims with devices of this driver."""
+    pods = {pod["metadata"]["uid"]: pod for pod in found.state.pods}
+    known_pods = PODS not in found.state.missing
+    known_pools = {pool_name(each["metadata"]["name"]) for each in found.state.nodes}
+    by_controller = _allocates(found)
+    for claim in found.state.claims:
+        if not results(claim):
+            continue
+        where = f"claim {named(claim)}"
+        gone = [each["name"] for each in reserved_for(claim) if each["uid"] not in pods]
+        if known_pods and gone:
+            yield POD_GONE.finding(
+                where,
+                f"it is reserved for {', '.join(gone)}, which is gone",
+                "kube-controller-manager removes the reservation; if it stays, see its log.",
+            )
+        lost = sorted({each.pool for each in results(claim)} - known_pools)
+        if NODES not in found.state.missing and lost:
+            node = lost[0].removeprefix(f"{DRIVER}/")
+            yield NODE_GONE.finding(
+                where, f"it has devices of node {node}, which is gone", "Delete its pods."
+            )
+        yield from _reported(where, claim, [pods.get(each["uid"]) for each in reserved_for(claim)])
+        is_held = any(not each.admin_access for each in results(claim))
+        if is_held and by_controller and not allocated_by_us(claim):
+            writers = ", ".join(writers_of_allocation(claim)) or "an unknown writer"
+            yield FOREIGN_ALLOCATION.finding(
+                where,
+                f"{writers} allocated its devices, past the controller; they may be allocated "
+                "twice",
+                "Remove what tolerates the taint gcu.enflame.com/allocated-by, and delete the "
+                "claim.",
+            )
+
+
+def _reported(where: str, claim: Object, users: list[Object | None]) -> Iterator[Finding]:
+    allocated = {(each.pool, each.device) for each in results(claim)}
+    reported = {
+        (each["pool"], each["device"])
+        for each in (claim.get("status") or {}).get("devices") or ()
+        if each["driver"] == DRIVER
+    }
+    runs = any(pod and (pod.get("status") or {}).get("phase") == "Running" for pod in users)
+    if runs and not reported:
+        yield NOT_REPORTED.finding(
+            where,
+            "its pod runs, and the agent has not reported its devices",
+            "It does so within seconds; if not, see the agent's log, and the event "
+            "GcuClaimStatusRejected.",
+        )
+    if others := sorted(device for _, device in reported - allocated):
+        yield REPORT_DIFFERS.finding(
+            where,
+            f"its status has {', '.join(others)}, which it was not allocated",
+            "The agent of its node corrects that; if it stays, see its log.",
+        )
+
+
+def _allocates(found: Installation) -> bool:
+    """Whether the controller allocates. False where its Lease cannot be read."""
+    return any(
+        (each["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATOR) != ALLOCATOR_SCHEDULER
+        for each in found.leases.values()
+        if each
+    )

@@ -1,0 +1,49 @@
+"""What a check finds, and the description that docs/user/kubectl-gcu.md lists (`make docs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`check` is the name of the check, which scripts may rely on."""
+
+    check: str
+    where: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}. {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`reports` completes "reports …" on the page."""
+
+    name: str
+    reports: str
+
+    def finding(self, where: str, what: str, remedy: str) -> Finding:
+        return Finding(self.name, where, what, remedy)
+
+
+def checks_in(*modules: Mapping[str, object]) -> tuple[Check, ...]:
+    """All variables of the modules that are checks, in their order."""
+    return tuple(each for module in modules for each in module.values() if isinstance(each, Check))
+
+
+def markdown(checks: Iterable[Check]) -> str:
+    """The table of the docs page."""
+    rows = [f"| `{each.name}` | {each.reports} |" for each in checks]
+    return "\n".join(["| finding | means |", "|---|---|", *rows]) + "\n"
+
+
+def named(obj: Mapping[str, object]) -> str:
+    """``namespace/name`` of an object, or its name."""
+    metadata = obj["metadata"]
+    assert isinstance(metadata, Mapping)  # of every object
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

@@ -1,0 +1,92 @@
+"""Pods that have cards past the driver, or were placed past its scheduler extender."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller.cache import pods
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ENV_VISIBLE_DEVICES
+from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.installation import Installation
+from kubectl_gcu.inventory import NodeView, ServedBy
+from kubectl_gcu.steps import limits_of
+
+CARDS_WITHOUT_CLAIM: Final = Check(
+    "cards-without-claim",
+    "a pod has cards by the variable `ENFLAME_VISIBLE_DEVICES`, by a "
+    "hostPath `/dev/gcu…` or by the RuntimeClass of the agents, and has no claim. Not found: "
+    "variables of images and of `envFrom`",
+)
+EXTENDER_BYPASSED: Final = Check(
+    "extender-bypassed",
+    "pods with limits are on nodes without DRA, and the scheduler extender did not place them",
+)
+_NONE: Final = {"", "none", "void"}
+_MOST_NAMED: Final = 3
+
+
+def cards_without_claim(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
+    """On nodes of the inventory. The driver's own agents may."""
+    served = {node.name for node in nodes}
+    agents = found.pods("agent")
+    classes = {str(pod["spec"].get("runtimeClassName") or "") for pod in agents} - {""}
+    own = {pod["metadata"]["uid"] for pod in agents}
+    for pod in found.state.pods:
+        if (
+            pods.node_name(pod) not in served
+            or pods.is_done(pod)
+            or pod["metadata"]["uid"] in own
+            or _has_claim(pod)
+            or limits_of(pod)
+        ):
+            continue
+        if ways := sorted(_ways(pod, classes)):
+            yield CARDS_WITHOUT_CLAIM.finding(
+                f"pod {named(pod)} on node {pods.node_name(pod)}",
+                f"it has cards by {', '.join(ways)}, and no claim: others may have the same cards",
+                "Give it a claim. vendorRuntime.policy refuses such pods.",
+            )
+
+
+def _has_claim(pod: Object) -> bool:
+    """By name, or by limits that kube-scheduler serves with a claim."""
+    made = (pod.get("status") or {}).get("extendedResourceClaimStatus")
+    return bool(pods.claim_names(pod)) or bool(made)
+
+
+def _ways(pod: Object, classes: set[str]) -> Iterator[str]:
+    spec = pod["spec"]
+    if spec.get("runtimeClassName") in classes:
+        yield f"the RuntimeClass {spec['runtimeClassName']}"
+    for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
+        for each in container.get("env") or ():
+            if each["name"] == ENV_VISIBLE_DEVICES and each.get("value", "") not in _NONE:
+                yield f"{ENV_VISIBLE_DEVICES}={each['value']}"
+    for volume in spec.get("volumes") or ():
+        path = str((volume.get("hostPath") or {}).get("path") or "")
+        if path.startswith("/dev/gcu"):
+            yield f"the hostPath {path}"
+
+
+def extender_bypassed(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
+    """The extender writes which cards it chose when it binds a pod."""
+    by_limits = {node.name for node in nodes if node.served_by is ServedBy.LIMITS}
+    names = [
+        named(pod)
+        for pod in found.state.pods
+        if pods.node_name(pod) in by_limits
+        and not pods.is_done(pod)
+        and limits_of(pod)
+        and ANNOTATION_ASSIGNED not in (pod["metadata"].get("annotations") or {})
+    ]
+    if names:
+        more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
+        yield EXTENDER_BYPASSED.finding(
+            "scheduler extender",
+            f"it did not place {', '.join(sorted(names)[:_MOST_NAMED])}{more}, so their node may "
+            "have refused, or may refuse, them or others",
+            "Let the kube-scheduler of these pods call the extender: "
+            "docs/user/scheduler-extender.md.",
+        )

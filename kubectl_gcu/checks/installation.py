@@ -1,0 +1,168 @@
+"""What there is of the driver in a cluster, as far as the user may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from dra_driver.kube.api import Api, ServerVersion
+from dra_driver.kube.errors import Forbidden, NotFound
+from dra_driver.kube.preflight import OLDEST, OLDEST_VISIBLE
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    EVENTS,
+    LEASES,
+    Resource,
+)
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import DRIVER
+from kubectl_gcu.cluster_state import ClusterState, read_cluster
+
+LEASE: Final = "gcu-dra-controller"
+FAILED_PREPARE: Final = "FailedPrepareDynamicResources"  # kubelet 1.36.3, package events
+_NAME: Final = "gcu-dra-driver"  # app.kubernetes.io/name of the chart's objects
+OF_CHART: Final = f"app.kubernetes.io/name={_NAME}"
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ADMISSION: Final = "admissionregistration.k8s.io"
+CLUSTER_ROLES: Final = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", False)
+CLUSTER_ROLE_BINDINGS: Final = Resource(
+    _RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False
+)
+POLICIES: Final = Resource(
+    _ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False
+)
+POLICY_BINDINGS: Final = Resource(
+    _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False
+)
+MUTATING_POLICIES: Final = Resource(
+    _ADMISSION, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", False
+)
+MUTATING_POLICY_BINDINGS: Final = Resource(
+    _ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", False
+)
+WEBHOOKS: Final = Resource(
+    _ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False
+)
+OLDEST_POLICIES: Final = (1, 30)
+
+
+class _Kind(NamedTuple):
+    """`oldest` is the first version that may serve it; `unseen` is what is not found without it."""
+
+    selector: str
+    oldest: tuple[int, int]
+    unseen: str
+
+
+_NO_RIGHTS: Final = "missing rights of the driver are not found"
+_NO_POLICIES: Final = "missing policies are not found"
+# RBAC is read whole: roles that somebody else made for the driver's accounts count as well.
+_OTHERS: Final[Mapping[Resource, _Kind]] = {
+    DEVICE_CLASSES: _Kind("", OLDEST, "a missing one is not found"),
+    CLUSTER_ROLES: _Kind("", (1, 0), _NO_RIGHTS),
+    CLUSTER_ROLE_BINDINGS: _Kind("", (1, 0), _NO_RIGHTS),
+    POLICIES: _Kind(OF_CHART, OLDEST_POLICIES, _NO_POLICIES),
+    POLICY_BINDINGS: _Kind(OF_CHART, OLDEST_POLICIES, _NO_POLICIES),
+    MUTATING_POLICIES: _Kind(OF_CHART, OLDEST_VISIBLE, _NO_POLICIES),
+    MUTATING_POLICY_BINDINGS: _Kind(OF_CHART, OLDEST_VISIBLE, _NO_POLICIES),
+    WEBHOOKS: _Kind(OF_CHART, OLDEST, "a webhook of another version of Kubernetes is not found"),
+}
+_REPORTS: Final = (f"reportingController={DRIVER}/agent", f"reason={FAILED_PREPARE}")
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """`leases` are those of the controllers' namespaces, None where there is none. `objects` has
+    further kinds, but those that the user may not read, or the server does not serve. `unread` has
+    a sentence for each kind that the user may not read."""
+
+    state: ClusterState
+    server: ServerVersion
+    leases: Mapping[str, Object | None] = field(default_factory=dict)
+    objects: Mapping[Resource, tuple[Object, ...]] = field(default_factory=dict)
+    events: tuple[Object, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    def pods(self, component: str) -> list[Object]:
+        """The driver's pods of that component, ``agent`` or ``controller``."""
+        wanted = {"app.kubernetes.io/name": _NAME, "app.kubernetes.io/component": component}
+        return [
+            pod
+            for pod in self.state.pods
+            if wanted.items() <= (pod["metadata"].get("labels") or {}).items()
+        ]
+
+
+def read_installation(api: Api, namespace: str) -> Installation:
+    """Raises KubeError where the server does not answer."""
+    version = api.server_version()
+    found = Installation(read_cluster(api, namespace), version)
+    unread: list[str] = []
+    leases = {
+        where: lease
+        for where in sorted({pod["metadata"]["namespace"] for pod in found.pods("controller")})
+        for lease in _lease(api, where, unread)
+    }
+    objects = {
+        resource: items
+        for resource in _OTHERS
+        if (version.major, version.minor) >= _OTHERS[resource].oldest
+        for items in _objects(api, resource, unread)
+    }
+    events = tuple(_reports(api, unread))
+    return Installation(found.state, version, leases, objects, events, tuple(unread))
+
+
+def _lease(api: Api, namespace: str, unread: list[str]) -> Iterator[Object | None]:
+    try:
+        yield api.get(LEASES, LEASE, namespace=namespace)
+    except NotFound:
+        yield None
+    except Forbidden:
+        unread.append(f"you may not get the Lease {namespace}/{LEASE}: a leader is not looked for")
+
+
+def _objects(api: Api, resource: Resource, unread: list[str]) -> Iterator[tuple[Object, ...]]:
+    kind = _OTHERS[resource]
+    try:
+        yield api.list(resource, label_selector=kind.selector).items
+    except NotFound:  # DRA and policies can be switched off
+        return
+    except Forbidden:
+        unread.append(f"you may not list {resource.plural}: {kind.unseen}")
+
+
+def _reports(api: Api, unread: list[str]) -> list[Object]:
+    try:
+        return [
+            event
+            for selector in _REPORTS
+            for event in api.list(EVENTS, field_selector=selector).items
+        ]
+    except Forbidden:
+        unread.append("you may not list events in all namespaces: what agents report is not seen")
+        return []
+
+
+def is_of_chart(obj: Object) -> bool:
+    """Whether the chart made the object."""
+    return bool((obj["metadata"].get("labels") or {}).get("app.kubernetes.io/name") == _NAME)
+
+
+def event_time(event: Object) -> str:
+    """When it was seen last (RFC 3339)."""
+    series = event.get("series") or {}
+    return str(
+        series.get("lastObservedTime")
+        or event.get("deprecatedLastTimestamp")
+        or event.get("eventTime")
+        or ""
+    )
+
+
+def is_ready(obj: Object) -> bool:
+    """Whether a Pod or a Node is."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)

@@ -1,0 +1,94 @@
+"""What nodes report by events and by the status of pods: agents, kubelets, container runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from dra_driver.model.claims.claim import Object, results
+from dra_driver.model.names import DRIVER
+from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.installation import FAILED_PREPARE, Installation, event_time
+from kubectl_gcu.steps import limits_of
+
+NODE_REPORT: Final = Check(
+    "node-report",
+    "an agent reported a damaged journal or a card that it cannot publish, within the last hour",
+)
+NOT_REGISTERED: Final = Check(
+    "not-registered", "a pod waits because its kubelet does not know the driver's socket"
+)
+CDI_FAILED: Final = Check(
+    "cdi-failed", "a container with a GCU does not start, because its runtime finds no CDI device"
+)
+
+# Agents' events that no later one takes back: dra_driver/agent/events.py.
+_REPORTED: Final = {"GcuJournalDamaged", "GcuCardUnusable"}
+
+
+def reports(found: Installation) -> Iterator[Finding]:
+    """The newest event for each node and reason. API servers keep events for an hour."""
+    newest: dict[tuple[str, str], Object] = {}
+    for event in sorted(found.events, key=event_time):
+        regarding = event.get("regarding") or {}
+        if event.get("reason") in _REPORTED and regarding.get("kind") == "Node":
+            newest[str(regarding.get("name")), str(event["reason"])] = event
+    for (node, reason), event in sorted(newest.items()):
+        yield NODE_REPORT.finding(
+            f"node {node}",
+            f"{reason}: {event.get('note', '')}".rstrip("."),
+            "docs/user/health.md says what it means and what to do.",
+        )
+
+
+def starting_pods(found: Installation) -> Iterator[Finding]:
+    """Pods with GCUs that were bound, and whose containers do not start."""
+    events = _failed_prepares(found)
+    users = {
+        each["uid"]
+        for claim in found.state.claims
+        if results(claim)
+        for each in (claim.get("status") or {}).get("reservedFor") or ()
+    }
+    for pod in found.state.pods:
+        node = pod["spec"].get("nodeName")
+        uid = pod["metadata"]["uid"]
+        is_waiting = (pod.get("status") or {}).get("phase") == "Pending"
+        if not node or not is_waiting or not (uid in users or limits_of(pod)):
+            continue
+        where = f"pod {named(pod)} on node {node}"
+        if f"DRA driver {DRIVER} is not registered" in events.get(uid, ""):
+            yield NOT_REGISTERED.finding(
+                where,
+                "the kubelet does not know the driver's socket, so no claim is prepared",
+                f"See whether the agent of node {node} is ready, and whether kubeletRootDir is the "
+                "kubelet's --root-dir.",
+            )
+        for message in _cdi_messages(pod):
+            yield CDI_FAILED.finding(
+                where,
+                f"its container runtime finds no CDI device ({message})",
+                "Switch CDI on in the runtime, and let cdiDir be a folder that it reads.",
+            )
+
+
+def _failed_prepares(found: Installation) -> Mapping[str, str]:
+    """The newest note for each pod, by UID."""
+    return {
+        str((event.get("regarding") or {}).get("uid")): str(event.get("note", ""))
+        for event in sorted(found.events, key=event_time)
+        if event.get("reason") == FAILED_PREPARE
+    }
+
+
+def _cdi_messages(pod: Object) -> Iterator[str]:
+    """Of containers that wait (containerd 2.4.2: ``CDI device injection failed: unresolvable CDI
+    devices …``)."""
+    status = pod.get("status") or {}
+    for each in (
+        *(status.get("initContainerStatuses") or ()),
+        *(status.get("containerStatuses") or ()),
+    ):
+        message = str(((each.get("state") or {}).get("waiting") or {}).get("message", ""))
+        if "CDI device" in message:
+            yield message.rstrip(".")

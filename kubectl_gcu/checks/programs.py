@@ -1,0 +1,130 @@
+"""The driver's own pods: controllers, the Lease, agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from dra_driver.kube.resources import PODS
+from dra_driver.model.claims.claim import Object
+from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.installation import LEASE, Installation, event_time, is_ready
+from kubectl_gcu.inventory import NodeView
+from kubectl_gcu.steps import waiting_containers
+
+_LATE: Final = 2  # lease durations
+_NOT_SERVING: Final = "GcuNotServing"
+
+NO_CONTROLLER: Final = Check("no-controller", "no pod of the controller runs: nothing is allocated")
+NOT_READY: Final = Check(
+    "pod-not-ready", "a pod of the driver is not ready; an agent's own event says why"
+)
+NO_LEASE: Final = Check("no-lease", "no controller has ever led")
+NOBODY_LEADS: Final = Check("nobody-leads", "the Lease was not renewed for twice its duration")
+NO_AGENT: Final = Check("no-agent", "no node runs an agent")
+NO_CARDS: Final = Check("no-cards", "an agent is ready and offers no card")
+CARDS_WITHOUT_AGENT: Final = Check(
+    "cards-without-agent", "the cards of a node are offered, and no agent runs there"
+)
+NODE_NOT_READY: Final = Check("node-not-ready", "the kubelet of a node with cards does not report")
+
+
+def controllers(found: Installation, now: datetime) -> Iterator[Finding]:
+    """Pods of the controller, and whether one of them leads."""
+    pods = found.pods("controller")
+    if not pods and PODS not in found.state.missing:
+        yield NO_CONTROLLER.finding(
+            "controller",
+            "it has no pod, and without it nothing is allocated",
+            "Install the chart, or scale its Deployment up.",
+        )
+    yield from (_not_ready(pod, found) for pod in pods if not is_ready(pod))
+    for namespace, lease in found.leases.items():
+        where = f"Lease {namespace}/{LEASE}"
+        if lease is None:
+            yield NO_LEASE.finding(
+                where, "it is not there: no controller has ever led", "See the controllers' logs."
+            )
+        elif (late := _seconds_late(lease["spec"], now)) > 0:
+            yield NOBODY_LEADS.finding(
+                where,
+                f"no controller has led for {late:.0f} s",
+                "See the controllers' logs; nothing is allocated meanwhile.",
+            )
+
+
+def _seconds_late(spec: Mapping[str, Any], now: datetime) -> float:
+    """How long ago the lease was renewed, if that is too long; 0 if it is not."""
+    renewed = str(spec.get("renewTime") or "")
+    if not renewed or not spec.get("holderIdentity"):
+        return 0.0 if spec.get("holderIdentity") else 1.0
+    age = (now - datetime.fromisoformat(renewed).astimezone(UTC)).total_seconds()
+    return age if age > _LATE * float(spec.get("leaseDurationSeconds") or 15) else 0.0
+
+
+def agents(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
+    """Pods of the agent, and the nodes that they serve."""
+    pods = found.pods("agent")
+    if not pods and PODS not in found.state.missing:
+        yield NO_AGENT.finding(
+            "agent",
+            "no node runs one, so no card is offered",
+            "Label the nodes that have GCUs: kubectl label node NODE enflame.com/gcushare=true, or "
+            "set agent.nodeSelector.",
+        )
+        return
+    yield from (_not_ready(pod, found) for pod in pods if not is_ready(pod))
+    served = {node.name for node in nodes}
+    running = {str(pod["spec"].get("nodeName") or "") for pod in pods}
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node and node not in served and is_ready(pod):
+            yield NO_CARDS.finding(
+                f"node {node}", "its agent is ready and offers no card", _see_log(pod)
+            )
+    for name in sorted(served - running) if pods else ():
+        yield CARDS_WITHOUT_AGENT.finding(
+            f"node {name}",
+            "its cards are offered, and no agent runs there: pods with GCUs neither start nor end",
+            "See why the DaemonSet of the agent has no pod there (labels, taints).",
+        )
+    for each in found.state.nodes:
+        if each["metadata"]["name"] in served and _is_unready(each):
+            yield NODE_NOT_READY.finding(
+                f"node {each['metadata']['name']}",
+                "its kubelet is not ready: pods with GCUs neither start nor end",
+                "See kubectl describe node, and the kubelet's log.",
+            )
+
+
+def _is_unready(node: Object) -> bool:
+    """A node without conditions has not reported yet."""
+    return bool((node.get("status") or {}).get("conditions")) and not is_ready(node)
+
+
+def _not_ready(pod: Object, found: Installation) -> Finding:
+    where, node = f"pod {named(pod)}", str(pod["spec"].get("nodeName") or "")
+    if node:
+        where += f" on node {node}"
+    reasons = [reason for _, reason in waiting_containers(pod) if reason]
+    why = ", ".join(reasons) or (pod.get("status") or {}).get("phase", "Unknown")
+    # Of the agent's readiness, unless a later event says that it serves.
+    events = sorted((each for each in found.events if _is_about(each, node)), key=event_time)
+    if events and events[-1].get("reason") == _NOT_SERVING and pod in found.pods("agent"):
+        why = str(events[-1].get("note") or why)
+    return NOT_READY.finding(where, f"it is not ready ({why})", _see_log(pod))
+
+
+def _is_about(event: Object, node: str) -> bool:
+    regarding = event.get("regarding") or {}
+    return (
+        regarding.get("kind") == "Node"
+        and regarding.get("name") == node
+        and event.get("reason") in {_NOT_SERVING, "GcuServing"}
+    )
+
+
+def _see_log(pod: Object) -> str:
+    metadata = pod["metadata"]
+    return f"See kubectl logs --namespace {metadata['namespace']} {metadata['name']}."

@@ -1,0 +1,144 @@
+"""Versions: of the server, of kubelets and container runtimes, of the driver's programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from dra_driver.kube.api import ServerVersion
+from dra_driver.kube.preflight import OLDEST, OLDEST_VISIBLE
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.errors import InvalidValue
+from dra_driver.version import VERSION
+from kubectl_gcu.checks.finding import Check, Finding
+from kubectl_gcu.checks.installation import Installation
+from kubectl_gcu.inventory import NodeView, ServedBy
+
+NEWEST: Final = (1, 37)
+"""The newest version of Kubernetes that README.md lists as tested."""
+_CONTAINERD: Final = re.compile(r"containerd://v?(\d+)\.(\d+)")
+_OLDEST_CDI: Final = (1, 7)  # containerd: the first one that reads CDI devices of the CRI
+
+UNTESTED_SERVER: Final = Check(
+    "untested-server", "Kubernetes is newer than the versions with which the driver was tested"
+)
+SERVER_TOO_OLD: Final = Check(
+    "server-too-old", "the chart's `mode` or `sliceForm` needs a newer API server"
+)
+OLD_KUBELET: Final = Check(
+    "old-kubelet", "a node offers cards for claims, and its kubelet is older than 1.34"
+)
+NO_CDI: Final = Check(
+    "no-cdi", "a node offers cards, and its containerd is older than 1.7, which knows no CDI"
+)
+MIXED_VERSIONS: Final = Check(
+    "mixed-versions", "agents and controllers are of several versions of the driver"
+)
+OTHER_VERSION: Final = Check(
+    "other-version", "`kubectl gcu` is of another version than the driver in the cluster"
+)
+
+
+def versions(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
+    """`nodes` is the inventory."""
+    server = found.server
+    if (server.major, server.minor) > NEWEST:
+        yield UNTESTED_SERVER.finding(
+            "API server",
+            f"it is {server}, and the driver was tested up to {_text(NEWEST)}",
+            "Look for a newer version of the driver.",
+        )
+    yield from _settings(found)
+    by_claims = {node.name for node in nodes if node.served_by is ServedBy.CLAIMS}
+    served = {node.name for node in nodes}
+    for each in found.state.nodes:
+        if each["metadata"]["name"] in served:
+            yield from _node(each, by_claims)
+    yield from _programs(found)
+
+
+def _settings(found: Installation) -> Iterator[Finding]:
+    """What the chart has set for agents, and what the server does not do."""
+    server = found.server
+    version = (server.major, server.minor)
+    for environment in {tuple(_environment(pod)) for pod in found.pods("agent")}:
+        values = dict(environment)
+        if values.get("GCU_MODE") == "dra" and version < OLDEST:
+            yield SERVER_TOO_OLD.finding(
+                "API server",
+                f"it is {server}, which has no resource.k8s.io/v1, and the chart's mode is dra",
+                "Let mode be auto or device-plugin, and run helm upgrade.",
+            )
+        is_dra = values.get("GCU_MODE") != "device-plugin" and version >= OLDEST
+        if is_dra and values.get("GCU_SLICE_FORM") == "visible" and version < OLDEST_VISIBLE:
+            yield SERVER_TOO_OLD.finding(
+                "API server",
+                f"it is {server}, which drops device taints, and slices are to be visible",
+                "Let sliceForm be auto, and run helm upgrade.",
+            )
+
+
+def _environment(pod: Object) -> Iterator[tuple[str, str]]:
+    for container in pod["spec"]["containers"]:
+        for each in container.get("env") or ():
+            if each["name"] in {"GCU_MODE", "GCU_SLICE_FORM"}:
+                yield each["name"], str(each.get("value", ""))
+
+
+def _node(node: Object, by_claims: set[str]) -> Iterator[Finding]:
+    name = node["metadata"]["name"]
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    kubelet, runtime = info.get("kubeletVersion", ""), info.get("containerRuntimeVersion", "")
+    if name in by_claims and _is_older(kubelet, OLDEST):
+        yield OLD_KUBELET.finding(
+            f"node {name}",
+            f"its kubelet is {kubelet}, and serves no claims",
+            "Upgrade it to 1.34 or newer, or cordon the node.",
+        )
+    match = _CONTAINERD.match(runtime)
+    if match and (int(match[1]), int(match[2])) < _OLDEST_CDI:
+        yield NO_CDI.finding(
+            f"node {name}",
+            f"its container runtime is {runtime}, which adds no CDI devices to containers",
+            "Upgrade it to containerd 2, or set injection: runtime where the vendor's runtime is.",
+        )
+
+
+def _is_older(text: str, oldest: tuple[int, int]) -> bool:
+    """False for a version that cannot be read."""
+    try:
+        version = ServerVersion.of_git(text)
+    except InvalidValue:
+        return False
+    return (version.major, version.minor) < oldest
+
+
+def _programs(found: Installation) -> Iterator[Finding]:
+    """The chart labels each pod with the driver's version."""
+    parts: dict[str, set[str]] = {}
+    for component in ("agent", "controller"):
+        for pod in found.pods(component):
+            version = pod["metadata"]["labels"].get("app.kubernetes.io/version")
+            if version:
+                node = pod["spec"].get("nodeName")
+                part = f"the agent of node {node}" if component == "agent" else "the controller"
+                parts.setdefault(version, set()).add(part)
+    if len(parts) > 1:
+        rarest = min(parts, key=lambda version: (len(parts[version]), version))
+        yield MIXED_VERSIONS.finding(
+            "driver",
+            f"its programs are of the versions {', '.join(sorted(parts))}; {rarest} are "
+            f"{', '.join(sorted(parts[rarest]))}",
+            "Wait for the end of the update; if it does not end, see kubectl rollout status.",
+        )
+    elif parts and VERSION not in parts:
+        yield OTHER_VERSION.finding(
+            "kubectl gcu",
+            f"it is {VERSION}, and the driver is {min(parts)}",
+            "Install the same version of both: it may read what the other one writes wrongly.",
+        )
+
+
+def _text(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"

@@ -1,0 +1,145 @@
+"""Faults that nodes report, and of pods with cards: each alone, in a healthy cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dra_driver.model.claims.claim import Object
+from kubectl_gcu.checks.installation import (
+    Installation,
+)
+from tests.unit.kubectl_gcu.checks.installations import (
+    CLAIM,
+    HEALTHY,
+    by_limits,
+    event,
+    found_in,
+    part,
+    pod,
+    with_pods,
+    with_state,
+)
+
+LIMIT = [{"name": "main", "resources": {"limits": {"enflame.com/shared-gcu": "2"}}}]
+CDI = "CDI device injection failed: unresolvable CDI devices gcu.enflame.com/claim=x"
+
+
+def agents(*pods: Object) -> Installation:
+    return with_state(pods=(part("controller", "b"), *pods))
+
+
+def env(value: str) -> list[Object]:
+    return [{"name": "main", "env": [{"name": "ENFLAME_VISIBLE_DEVICES", "value": value}]}]
+
+
+def waiting(**status: Any) -> Installation:
+    """A pod with a claim whose containers do not start."""
+    user = pod("user", phase="Pending")
+    user["status"] |= status
+    return with_pods(user, of=with_state(claims=(CLAIM,)))
+
+
+def unready(message: str) -> list[Object]:
+    return [{"name": "main", "state": {"waiting": {"message": message}}}]
+
+
+NOT_REGISTERED = event(
+    "FailedPrepareDynamicResources",
+    "Failed to prepare dynamic resources: DRA driver gcu.enflame.com is not registered",
+    kind="Pod",
+    uid="uid-user",
+)
+LIMITS = by_limits()
+
+FAULTS: dict[str, tuple[Installation, str]] = {
+    "what an agent reported": (
+        replace(
+            HEALTHY,
+            events=(
+                event("GcuJournalDamaged", "the journal was damaged.", kind="Node", name="a"),
+                event("GcuCardLost", "which a taint says", kind="Node", name="a"),
+            ),
+        ),
+        "node-report: node a: GcuJournalDamaged: the journal was damaged. docs/user/health.md",
+    ),
+    "a socket that the kubelet does not know": (
+        replace(waiting(), events=(NOT_REGISTERED,)),
+        "not-registered: pod default/user on node a: the kubelet does not know the driver's soc",
+    ),
+    "no CDI device": (
+        waiting(containerStatuses=unready(CDI)),
+        f"cdi-failed: pod default/user on node a: its container runtime finds no CDI device ({CDI}",
+    ),
+    "cards by a variable": (
+        with_pods(pod("thief", containers=env("0,1"))),
+        (
+            "cards-without-claim: pod default/thief on node a: it has cards by ENFLAME_VISIBLE_"
+            "DEVICES=0,1, and no claim: others may"
+        ),
+    ),
+    "cards by a hostPath": (
+        with_pods(pod("thief", volumes=[{"name": "v", "hostPath": {"path": "/dev/gcu0"}}])),
+        "cards-without-claim: pod default/thief on node a: it has cards by the hostPath /dev/gcu0",
+    ),
+    "cards by the vendor's runtime": (
+        agents(
+            {
+                **part("agent", "a"),
+                "spec": {**part("agent", "a")["spec"], "runtimeClassName": "enflame"},
+            },
+            pod("thief", runtimeClassName="enflame"),
+        ),
+        "cards-without-claim: pod default/thief on node a: it has cards by the RuntimeClass enfla",
+    ),
+    "an extender that is not called": (
+        with_pods(*(pod(f"p{i}", containers=LIMIT) for i in range(5)), of=LIMITS),
+        (
+            "extender-bypassed: scheduler extender: it did not place default/p0, default/p1, "
+            "default/p2 and 2 others, so"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("installation", "line"), FAULTS.values(), ids=FAULTS)
+def test_a_fault(installation: Installation, line: str) -> None:
+    [found] = found_in(installation)
+    assert found.startswith(line)
+
+
+def assigned() -> Object:
+    found = pod("p", containers=LIMIT)
+    found["metadata"]["annotations"] = {"gcu.enflame.com/assigned-cards": "0000:01:00.0"}
+    return found
+
+
+@pytest.mark.parametrize(
+    "installation",
+    [
+        pytest.param(waiting(containerStatuses=unready("ErrImagePull")), id="another reason"),
+        pytest.param(with_pods(pod("other", containers=env("none"))), id="no card by the variable"),
+        pytest.param(with_pods(pod("other", node="b", containers=env("all"))), id="elsewhere"),
+        pytest.param(
+            with_pods(pod("over", phase="Succeeded", containers=env("all"))), id="it has ended"
+        ),
+        pytest.param(
+            with_pods(
+                pod(
+                    "user",
+                    containers=env("0"),
+                    resourceClaims=[{"name": "gcu", "resourceClaimName": "one"}],
+                )
+            ),
+            id="it has a claim",
+        ),
+        pytest.param(with_pods(assigned(), of=LIMITS), id="the extender placed it"),
+        pytest.param(
+            with_pods(pod("p", containers=LIMIT, nodeName=""), of=LIMITS), id="not placed yet"
+        ),
+    ],
+)
+def test_nothing_is_wrong(installation: Installation) -> None:
+    assert found_in(installation) == []

@@ -1,0 +1,229 @@
+"""Faults of the driver's own pods, of cards, and of claims: each alone, in a healthy cluster."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+
+from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import CLASS_WHOLE
+from kubectl_gcu.checks.installation import Installation
+from tests.unit.controller.allocator.build import (
+    CLASSES,
+    UNHEALTHY,
+    allocated,
+    device,
+    pool,
+    resource_slice,
+)
+from tests.unit.controller.world import written_by
+from tests.unit.kubectl_gcu.checks.installations import (
+    CLAIM,
+    HEALTHY,
+    STATE,
+    by_limits,
+    event,
+    found_in,
+    lease,
+    node,
+    ours,
+    part,
+    pod,
+    with_objects,
+    with_pods,
+    with_state,
+)
+
+
+def unready(pod: Object, reason: str) -> Object:
+    waiting = [{"name": "main", "state": {"waiting": {"reason": reason}}}]
+    status = {"phase": "Pending", "conditions": [], "containerStatuses": waiting}
+    return copy.deepcopy(pod) | {"status": status}
+
+
+def unbound(pod: Object) -> Object:
+    found = copy.deepcopy(pod)
+    del found["spec"]["nodeName"]
+    return found
+
+
+def shares(name: str) -> Object:
+    return ours(allocated(name, "a", "shared-0000-01-00-0", consumed={"slices": "4"}))
+
+
+def agent_that_reported(*reasons: str) -> Installation:
+    """An agent that is not ready; the events in their order."""
+    events = [
+        event(reason, f"{reason} says why", at=f"2026-01-02T11:0{i}:00Z", kind="Node", name="a")
+        for i, reason in enumerate(reasons)
+    ]
+    pods = (unready(part("agent", "a"), ""), part("controller", "b"))
+    return replace(with_state(pods=pods), events=tuple(reversed(events)))
+
+
+def by(manager: str, of: Object = CLAIM) -> Object:
+    changed = copy.deepcopy(of)
+    changed["metadata"]["managedFields"] = written_by(manager)
+    return changed
+
+
+def not_reported() -> Object:
+    claim = copy.deepcopy(CLAIM)
+    del claim["status"]["devices"]
+    return claim
+
+
+def differently_reported() -> Object:
+    claim = copy.deepcopy(CLAIM)
+    claim["status"]["devices"][0]["device"] = "whole-0000-09-00-0"
+    return claim
+
+
+def node_of(name: str, ready: str) -> Object:
+    found = node(name, gcu_count="1")
+    found["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+    return found
+
+
+FAULTS: dict[str, tuple[Installation, str]] = {
+    "no controller": (
+        with_state(pods=(part("agent", "a"),)),
+        "no-controller: controller: it has no pod, and without it nothing is allocated. Install ",
+    ),
+    "a controller that is not ready": (
+        with_state(pods=(part("agent", "a"), unready(part("controller", "b"), "ErrImagePull"))),
+        "pod-not-ready: pod gcu/controller-b on node b: it is not ready (ErrImagePull). See ",
+    ),
+    "an agent that said why": (
+        agent_that_reported("GcuServing", "GcuNotServing"),
+        "pod-not-ready: pod gcu/agent-a on node a: it is not ready (GcuNotServing says why). See ",
+    ),
+    "an agent that served since": (
+        agent_that_reported("GcuNotServing", "GcuServing"),
+        "pod-not-ready: pod gcu/agent-a on node a: it is not ready (Pending). See kubectl logs",
+    ),
+    "no lease": (
+        replace(HEALTHY, leases={"gcu": None}),
+        "no-lease: Lease gcu/gcu-dra-controller: it is not there: no controller has ever led. ",
+    ),
+    "nobody leads": (
+        replace(HEALTHY, leases={"gcu": lease("2026-01-02T11:58:00.000000Z")}),
+        "nobody-leads: Lease gcu/gcu-dra-controller: no controller has led for 120 s. ",
+    ),
+    "a lease that was given back": (
+        replace(HEALTHY, leases={"gcu": lease(holder="")}),
+        "nobody-leads: Lease gcu/gcu-dra-controller: no controller has led for 1 s. ",
+    ),
+    "no agent": (
+        with_state(pods=(part("controller", "b"),), slices=()),
+        "no-agent: agent: no node runs one, so no card is offered. Label the nodes that have GCUs",
+    ),
+    "an agent that offers nothing": (
+        with_pods(part("agent", "b")),
+        "no-cards: node b: its agent is ready and offers no card. See kubectl logs",
+    ),
+    "cards without an agent": (
+        with_state(pods=(part("controller", "b"), unbound(part("agent", "a")))),
+        "cards-without-agent: node a: its cards are offered, and no agent runs there: pods with ",
+    ),
+    "a kubelet that does not report": (
+        with_state(nodes=(node_of("a", "Unknown"), node_of("b", "False"))),
+        "node-not-ready: node a: its kubelet is not ready: pods with GCUs neither start nor end. ",
+    ),
+    "no class": (
+        with_objects(
+            CLASSES_RESOURCE, *(each for name, each in CLASSES.items() if name != CLASS_WHOLE)
+        ),
+        "class-missing: DeviceClass gcu.enflame.com: it does not exist, so no claim can name it. ",
+    ),
+    "an unhealthy card": (
+        with_state(
+            slices=tuple(pool("a", [device("whole", 1, taints=[UNHEALTHY])])),
+            claims=(ours(allocated("one", "a", "whole-0000-01-00-0")),),
+        ),
+        "card-problem: node a, card 0000:01:00.0: unhealthy: lost; held by default/one. docs/user/",
+    ),
+    "more than there is": (
+        with_state(claims=(shares("one"), shares("two"))),
+        (
+            "over-allocated: node a, card 0000:01:00.0: more is allocated than there is: 8 of 6, "
+            "by default/one, default/two. "
+        ),
+    ),
+    "two modes": (
+        with_state(claims=(shares("one"), ours(allocated("w", "a", "whole-0000-01-00-0")))),
+        "over-allocated: node a, card 0000:01:00.0: more is allocated than there is: ",
+    ),
+    "a slice that is missing": (
+        with_state(
+            slices=(
+                resource_slice("a", [device("whole", 1)], generation=1),
+                resource_slice("a", [device("whole", 1)], generation=2, count=2),
+            )
+        ),
+        "incomplete-pool: node a: it has 1 of 2 ResourceSlices, so nothing is allocated. The ",
+    ),
+    "another plugin": (
+        with_state(nodes=(node("a", gcu_count="1", shared_gcu="6"), node("b", gcu_memory="0"))),
+        "other-plugin: node a: another device plugin offers enflame.com/shared-gcu of the same ",
+    ),
+    "another plugin without DRA": (
+        with_state(nodes=(node("a", gcu_count="1"), node("b", gcu="1", gcu_memory="9"))),
+        "other-plugin: node b: another device plugin offers enflame.com/gcu-memory of the same ",
+    ),
+    "a pod that is gone": (
+        with_state(claims=(CLAIM,)),
+        "pod-gone: claim default/one: it is reserved for user, which is gone. ",
+    ),
+    "a node that is gone": (
+        replace(with_pods(pod("user"), of=with_state(claims=(CLAIM,), nodes=(node("b"),)))),
+        "node-gone: claim default/one: it has devices of node a, which is gone. Delete its pods.",
+    ),
+    "devices that the agent did not report": (
+        with_pods(pod("user"), of=with_state(claims=(not_reported(),))),
+        "not-reported: claim default/one: its pod runs, and the agent has not reported its devic",
+    ),
+    "devices that are another claim's": (
+        with_pods(pod("user"), of=with_state(claims=(differently_reported(),))),
+        "report-differs: claim default/one: its status has whole-0000-09-00-0, which it was not ",
+    ),
+    "another allocator": (
+        with_pods(pod("user"), of=with_state(claims=(by("kube-scheduler"),))),
+        "foreign-allocation: claim default/one: kube-scheduler allocated its devices, past the ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("installation", "line"), FAULTS.values(), ids=FAULTS)
+def test_a_fault(installation: Installation, line: str) -> None:
+    [found] = found_in(installation)
+    assert found.startswith(line)
+
+
+def scheduler_allocates() -> Installation:
+    its_lease = lease()
+    its_lease["metadata"]["annotations"] = {"gcu.enflame.com/allocator": "scheduler"}
+    found = with_pods(pod("user"), of=with_state(claims=(by("kube-scheduler"),)))
+    return replace(found, leases={"gcu": its_lease})
+
+
+@pytest.mark.parametrize(
+    "installation",
+    [
+        pytest.param(HEALTHY, id="claims"),
+        pytest.param(by_limits(), id="limits"),
+        pytest.param(with_pods(pod("user"), of=with_state(claims=(CLAIM,))), id="a claim in use"),
+        pytest.param(
+            with_pods(pod("user", phase="Pending"), of=with_state(claims=(not_reported(),))),
+            id="a pod that starts",
+        ),
+        pytest.param(scheduler_allocates(), id="kube-scheduler allocates"),
+        pytest.param(replace(HEALTHY, objects={}, leases={}), id="what may not be read"),
+        pytest.param(with_state(nodes=STATE.nodes[:1]), id="a node without cards"),
+    ],
+)
+def test_nothing_is_wrong(installation: Installation) -> None:
+    assert found_in(installation) == []

@@ -1,0 +1,230 @@
+"""Faults of versions, rights and policies: each alone, in a healthy cluster."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dra_driver.kube.api import ServerVersion
+from dra_driver.model.claims.claim import Object
+from kubectl_gcu.checks.installation import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    MUTATING_POLICIES,
+    MUTATING_POLICY_BINDINGS,
+    POLICIES,
+    POLICY_BINDINGS,
+    WEBHOOKS,
+    Installation,
+)
+from tests.unit.kubectl_gcu.checks.installations import (
+    HEALTHY,
+    found_in,
+    node,
+    part,
+    with_objects,
+    with_pods,
+    with_state,
+)
+
+
+def server(minor: int, of: Installation = HEALTHY) -> Installation:
+    return replace(of, server=ServerVersion(1, minor, f"v1.{minor}.0"))
+
+
+def agents(*pods: Object) -> Installation:
+    return with_state(pods=(part("controller", "b"), *pods))
+
+
+def without_right(resource: str, verb: str) -> Installation:
+    """Neither of the two roles has it."""
+    roles = copy.deepcopy(HEALTHY.objects[CLUSTER_ROLES])
+    for role in roles:
+        role["rules"] = [
+            rule
+            for rule in role["rules"]
+            if (rule["resources"], rule["verbs"]) != ([resource], [verb])
+        ]
+    return with_objects(CLUSTER_ROLES, *roles)
+
+
+def written(of: Object, *entries: tuple[str, Object], **more: Any) -> Object:
+    fields = [{"manager": name, "fieldsV1": each, **more} for name, each in entries]
+    labels = {"app.kubernetes.io/name": "gcu-dra-driver"}
+    return {**of, "metadata": {**of["metadata"], "labels": labels, "managedFields": fields}}
+
+
+BY_CHART = {"f:metadata": {"f:labels": {"f:helm.sh/chart": {}}}, "f:spec": {"f:validations": {}}}
+POLICY, *OTHER_POLICIES = HEALTHY.objects[POLICIES]
+ANOTHER_CHARTS: Object = {
+    "metadata": {
+        "name": "other",
+        "managedFields": [
+            {"manager": "helm", "fieldsV1": BY_CHART},
+            {"manager": "kubectl-edit", "fieldsV1": {"f:rules": {}}},
+        ],
+    },
+    "rules": [],
+}
+EDITED = written(POLICY, ("helm", BY_CHART), ("kubectl-edit", {"f:spec": {"f:validations": {}}}))
+
+
+FAULTS: dict[str, tuple[Installation, str]] = {
+    "a server that is too new": (
+        server(38),
+        "untested-server: API server: it is v1.38.0, and the driver was tested up to 1.37. ",
+    ),
+    "a mode that the server has not": (
+        server(30, agents(part("agent", "a", GCU_MODE="dra"))),
+        "server-too-old: API server: it is v1.30.0, which has no resource.k8s.io/v1, and the ",
+    ),
+    "slices that the server has not": (
+        server(35, agents(part("agent", "a", GCU_MODE="auto", GCU_SLICE_FORM="visible"))),
+        "server-too-old: API server: it is v1.35.0, which drops device taints, and slices are to ",
+    ),
+    "a kubelet that is too old": (
+        with_state(nodes=(node("a", info={"kubeletVersion": "v1.33.9"}), node("b"))),
+        "old-kubelet: node a: its kubelet is v1.33.9, and serves no claims. Upgrade it to 1.34",
+    ),
+    "a runtime without CDI": (
+        with_state(nodes=(node("a", info={"containerRuntimeVersion": "containerd://1.6.36"}),)),
+        "no-cdi: node a: its container runtime is containerd://1.6.36, which adds no CDI devices",
+    ),
+    "an update that does not end": (
+        with_pods(part("agent", "a", version="0.0.9")),
+        (
+            "mixed-versions: driver: its programs are of the versions 0.0.9, 0.1.0; 0.0.9 are the "
+            "agent of node a. Wait"
+        ),
+    ),
+    "another kubectl gcu": (
+        with_state(
+            pods=(part("agent", "a", version="9.0"), part("controller", "b", version="9.0"))
+        ),
+        "other-version: kubectl gcu: it is 0.1.0, and the driver is 9.0. Install the same version",
+    ),
+    "a right that was taken": (
+        without_right("resourceclaims/status", "patch"),
+        "right-missing: account gcu/agent: the agent may not patch resourceclaims/status. Run ",
+    ),
+    "no binding of a role": (
+        with_objects(CLUSTER_ROLE_BINDINGS, HEALTHY.objects[CLUSTER_ROLE_BINDINGS][1]),
+        "right-missing: account gcu/agent: the agent may not get nodes, get pods, create events, ",
+    ),
+    "a policy that is missing": (
+        with_objects(POLICIES, *OTHER_POLICIES),
+        "policy-missing: ValidatingAdmissionPolicy agent-claims.gcu.enflame.com: it does not exi",
+    ),
+    "a policy that is not bound": (
+        with_objects(POLICY_BINDINGS, *HEALTHY.objects[POLICY_BINDINGS][1:]),
+        "policy-unbound: ValidatingAdmissionPolicy agent-claims.gcu.enflame.com: no binding names",
+    ),
+    "a mutating policy that is not bound": (
+        replace(
+            with_objects(MUTATING_POLICIES, {"metadata": {"name": "legacy"}}),
+            objects={
+                **HEALTHY.objects,
+                MUTATING_POLICIES: ({"metadata": {"name": "legacy"}},),
+                MUTATING_POLICY_BINDINGS: (),
+            },
+        ),
+        "policy-unbound: MutatingAdmissionPolicy legacy: no binding names it",
+    ),
+    "no webhook": (
+        replace(server(35), objects={**HEALTHY.objects, WEBHOOKS: ()}),
+        "webhook-missing: MutatingWebhookConfiguration gcu.enflame.com: it does not exist, and ",
+    ),
+    "the chart of an older server": (
+        with_objects(WEBHOOKS, {"metadata": {"name": "gcu.enflame.com"}}),
+        "chart-too-old: MutatingWebhookConfiguration gcu.enflame.com: it is for Kubernetes before ",
+    ),
+    "a policy that somebody edited": (
+        with_objects(POLICIES, EDITED, *OTHER_POLICIES),
+        (
+            "altered: ValidatingAdmissionPolicy agent-claims.gcu.enflame.com: kubectl-edit changed "
+            "what helm installed. "
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("installation", "line"), FAULTS.values(), ids=FAULTS)
+def test_a_fault(installation: Installation, line: str) -> None:
+    [found] = found_in(installation)
+    assert found.startswith(line)
+
+
+def by_group(group: str) -> Installation:
+    first, second = copy.deepcopy(HEALTHY.objects[CLUSTER_ROLE_BINDINGS])
+    first["subjects"] = [{"kind": "Group", "name": group}]
+    return with_objects(CLUSTER_ROLE_BINDINGS, first, second)
+
+
+@pytest.mark.parametrize(
+    "installation",
+    [
+        pytest.param(server(37), id="the newest server"),
+        pytest.param(server(35, agents(part("agent", "a", GCU_SLICE_FORM="hidden"))), id="hidden"),
+        pytest.param(
+            with_state(nodes=(node("a"), node("b", info={"kubeletVersion": "v1.30.0"}))),
+            id="an old kubelet without cards",
+        ),
+        pytest.param(
+            with_state(
+                nodes=(
+                    node(
+                        "a",
+                        info={
+                            "kubeletVersion": "v1.36.1+k3s1",
+                            "containerRuntimeVersion": "containerd://2.4.2",
+                        },
+                    ),
+                )
+            ),
+            id="versions that serve",
+        ),
+        pytest.param(
+            with_objects(
+                CLUSTER_ROLES,
+                *(
+                    {
+                        **role,
+                        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+                    }
+                    for role in HEALTHY.objects[CLUSTER_ROLES]
+                ),
+            ),
+            id="all rights",
+        ),
+        pytest.param(with_objects(WEBHOOKS), id="no webhook where there are policies"),
+        pytest.param(
+            replace(
+                server(35),
+                objects={**HEALTHY.objects, WEBHOOKS: ({"metadata": {"name": "gcu.enflame.com"}},)},
+            ),
+            id="a webhook where there are none",
+        ),
+        pytest.param(by_group("system:serviceaccounts:gcu"), id="a role for a group"),
+        pytest.param(
+            with_objects(POLICIES, written(POLICY, ("helm", BY_CHART)), *OTHER_POLICIES),
+            id="only helm wrote it",
+        ),
+        pytest.param(
+            with_objects(CLUSTER_ROLES, *HEALTHY.objects[CLUSTER_ROLES], ANOTHER_CHARTS),
+            id="another chart's object",
+        ),
+        pytest.param(
+            with_objects(
+                POLICIES,
+                written(POLICY, ("kube-controller-manager", BY_CHART), subresource="status"),
+                *OTHER_POLICIES,
+            ),
+            id="a status",
+        ),
+    ],
+)
+def test_nothing_is_wrong(installation: Installation) -> None:
+    assert found_in(installation) == []
