@@ -132,6 +132,10 @@ image: ## build the driver's image and print where its archive is [BASE=name@dig
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster image --base "$(BASE)" --snapshots "$(SNAPSHOTS)"
 
+.PHONY: manifests
+manifests: ## write an install.yaml for those without Helm, one for each way to serve GCUs [OUT=build/manifests] [VALUES=file]
+	@$(PY) -m tests.release manifests --out "$(or $(OUT),build/manifests)" $(if $(VALUES),--values "$(VALUES)")
+
 .PHONY: cluster-up
 cluster-up: ## start a real cluster on this machine [NODES=2] [K8S=1.36.3]
 	@$(PY) -m tests.cluster up --nodes $(NODES) --kubernetes $(K8S)
