@@ -47,10 +47,10 @@ class Webhook(Background):
         """`identity` is this pod's name; `now` is Unix time."""
         super().__init__("webhook-certificate")
         self._drain = settings.webhook_drain
-        decided, self._decision_watch = DecisionCache(), None
-        if name := settings.legacy_resources_config:
-            self._decision_watch = reflector(api, settings.lease_namespace, name, decided)
-        translates_always = self._decision_watch is None
+        name, decided = settings.legacy_resources_config, DecisionCache()
+        self._decision_watch = (
+            reflector(api, settings.lease_namespace, name, decided) if name else None
+        )
         service = WebhookService(
             [*DEVICE_CLASSES, *_names(settings.webhook_device_classes)],
             LimitRules(
@@ -59,7 +59,7 @@ class Webhook(Background):
                 settings.webhook_drop_node_selector,
             ),
             registry,
-            translates=lambda: translates_always or bool(decided.translates),
+            translates=lambda: not name or bool(decided.translates),
         )
         certificates = Certificates(_files(settings))
         self._server = HttpsServer(
