@@ -4,14 +4,41 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, TypedDict
 
 from dra_driver.kube.api import Api, Change
+from dra_driver.kube.decode import Typed
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claims.claim import Object
 
 _AGENTS: Final = "app.kubernetes.io/name=gcu-dra-driver,app.kubernetes.io/component=agent"
+
+
+class _Metadata(TypedDict, total=False):
+    name: str
+    uid: str
+    resourceVersion: str
+
+
+class _Spec(TypedDict, total=False):
+    nodeName: str
+
+
+class _Container(TypedDict, total=False):
+    state: dict[str, Any]
+
+
+class _Status(TypedDict, total=False):
+    containerStatuses: list[_Container]
+
+
+class AgentPod(TypedDict, total=False):
+    """What is read of an agent's pod: there is one for each node."""
+
+    metadata: _Metadata
+    spec: _Spec
+    status: _Status
 
 
 class RunningAgents:
@@ -49,7 +76,14 @@ class RunningAgents:
 
 def agents_reflector(api: Api, namespace: str, agents: RunningAgents) -> Reflector:
     """Watches the agents' pods in `namespace`."""
-    return Reflector(api, PODS, agents, namespace=namespace, label_selector=_AGENTS)
+    return Reflector(
+        api,
+        PODS,
+        agents,
+        namespace=namespace,
+        label_selector=_AGENTS,
+        decoder=Typed(AgentPod),
+    )
 
 
 def _is_running(pod: Object) -> bool:
