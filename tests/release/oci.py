@@ -16,6 +16,7 @@ from tests.cluster.errors import BuildError
 from tests.release.archives import Entry, compressed, write_tar
 
 _REFERENCE: Final = "org.opencontainers.image.ref.name"
+_BASE: Final = "org.opencontainers.image.base."
 _LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
 
 
@@ -71,7 +72,8 @@ def rewrite(archive: Path, out: Path, *, reference: str, epoch: int) -> None:
             contents.append(_rewrite_layer(layer, path, epoch))
             layers.append(_descriptor(f"{_LAYER}+gzip", _digest(path), path.stat().st_size))
         config = _encode(_dated(image.config, contents, epoch))
-        manifest = _encode(image.manifest | {"config": _described(image, config), "layers": layers})
+        changed = {"config": _described(image, config), "layers": layers}
+        manifest = _encode(image.manifest | changed | {"annotations": _annotations(image)})
         listed = _descriptor("application/vnd.oci.image.manifest.v1+json", *_of(manifest))
         index_json = {
             "schemaVersion": 2,
@@ -131,6 +133,13 @@ def _dated(config: Any, contents: list[str], epoch: int) -> Any:
     history = [each | {"created": moment} for each in config.get("history", ())]
     rootfs = config["rootfs"] | {"diff_ids": contents}
     return config | {"created": moment, "history": history, "rootfs": rootfs}
+
+
+def _annotations(image: Image) -> dict[str, str]:
+    """Without the base: buildah names an image that it made on the way, and its digest changes with
+    the time of the build."""
+    found = image.manifest.get("annotations") or {}
+    return {key: value for key, value in found.items() if not key.startswith(_BASE)}
 
 
 def _described(image: Image, config: bytes) -> Any:

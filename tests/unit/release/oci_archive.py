@@ -45,6 +45,7 @@ def write_image(path: Path, *layers: bytes, created: str = "2026-01-02T03:04:05.
         "schemaVersion": 2,
         "config": add(json.dumps(config).encode(), "application/vnd.oci.image.config.v1+json"),
         "layers": described,
+        "annotations": {"org.opencontainers.image.base.digest": f"of {created}", "kept": "yes"},
     }
     index = {
         "schemaVersion": 2,

@@ -78,6 +78,7 @@ def test_the_rest_of_the_configuration_stays(image: Path) -> None:
         index = archive.extractfile("index.json")
         assert index is not None
         [listed] = json.loads(index.read())["manifests"]
+    assert found.manifest["annotations"] == {"kept": "yes"}
     assert found.config["config"] == {"User": "65532"}
     assert found.config["created"] == "2023-11-14T22:13:20Z"
     assert {each["created"] for each in found.config["history"]} == {"2023-11-14T22:13:20Z"}
