@@ -78,7 +78,7 @@ def missing_note(labels: str) -> str:
     remedy = (
         f"`kubectl label nodes NODE {labels}`, or select nodes by the chart's agent.nodeSelector"
         if labels
-        else "see which nodes the chart's agent.affinity selects"
+        else "see which nodes the chart's agent.nodeSelector and agent.affinity select"
     )
     return (
         "no node runs an agent, so no GCU is offered, and pods that request one wait. Give each "

@@ -117,11 +117,11 @@ def test_where_another_plugin_serves_the_event_says_so(
     scene.machines.add([], **{RESOURCE_WHOLE: "8"})
     start_controller(*FLAGS, name="beside-others")
 
-    def told() -> bool:
+    def reported() -> bool:
         found = events_about(scene.api, DRIVER_NAMESPACE, "beside-others")
         return any("another device plugin offers enflame.com/gcu" in each for each in found)
 
-    wait_until(told, PATIENCE, "the event")
+    wait_until(reported, PATIENCE, "the event")
     assert outcome(scene.api, scene.namespace) == "as it is"
 
 

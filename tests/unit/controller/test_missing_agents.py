@@ -91,7 +91,10 @@ def test_a_replica_that_does_not_lead_says_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("labels", "words"),
-    [("a=b", "`kubectl label nodes NODE a=b`"), ("", "agent.affinity selects")],
+    [
+        ("a=b", "`kubectl label nodes NODE a=b`"),
+        ("", "agent.nodeSelector and agent.affinity select"),
+    ],
 )
 def test_the_remedy(labels: str, words: str) -> None:
     assert words in missing_note(labels)
