@@ -9,6 +9,7 @@ K8S ?= 1.36.3
 export GCU_DRA_KUBERNETES := $(K8S)
 BASE ?=
 SNAPSHOTS ?=
+IMAGE_FLAGS = --base "$(BASE)" --snapshots "$(SNAPSHOTS)" $(if $(REPOSITORY),--repository "$(REPOSITORY)") $(if $(TAG),--tag "$(TAG)")
 # Programs start in a quarter of the time with compiled sources; empty means that they are written.
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(or $(GCU_DRA_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gcu-dra-driver)/bytecode
@@ -128,9 +129,19 @@ docs: ## write the tables of docs/ whose source is code
 	@$(PY) -m tests.generated_docs
 
 .PHONY: image
-image: ## build the driver's image and print where its archive is [BASE=name@digest] [SNAPSHOTS=URL]
+image: ## build the driver's image [ENGINE=buildah] [REPOSITORY=] [TAG=] [BASE=name@digest] [SNAPSHOTS=URL] [OUT=build]
+	@$(if $(filter-out buildah,$(ENGINE)),,$(PY) -m tests.cluster packages)
+	@$(PY) -m tests.release image $(IMAGE_FLAGS) $(if $(ENGINE),--engine "$(ENGINE)") $(if $(OUT),--out "$(OUT)")
+
+.PHONY: release
+release: ## write all files of a release [VERSION=0.1.0] [OUT=build/release] [DRAFT=yes]; of the image as above (root)
 	@$(PY) -m tests.cluster packages
-	@$(PY) -m tests.cluster image --base "$(BASE)" --snapshots "$(SNAPSHOTS)"
+	@$(PY) -m tests.release release $(IMAGE_FLAGS) --version "$(VERSION)" --out "$(or $(OUT),build/release)" \
+		$(if $(DRAFT),--draft) $(if $(ARCHIVE),--archive "$(ARCHIVE)")
+
+.PHONY: manifests
+manifests: ## write an install.yaml for those without Helm, one for each way to serve GCUs [OUT=build/manifests] [VALUES=file]
+	@$(PY) -m tests.release manifests --out "$(or $(OUT),build/manifests)" $(if $(VALUES),--values "$(VALUES)")
 
 .PHONY: cluster-up
 cluster-up: ## start a real cluster on this machine [NODES=2] [K8S=1.36.3]

@@ -14,6 +14,7 @@ from controller import metric_specs as specs
 from controller.allocator.order import Policy
 from controller.cache.cache import WATCHED, ClusterCache
 from controller.filter.node_filter import NodeFilter
+from controller.housekeeping import Housekeeping
 from controller.informers.decoders import decoders
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
@@ -33,7 +34,6 @@ from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
 from controller.reconcile.worker import Worker
 from controller.settings import ControllerSettings
-from controller.slice_cleaner import SliceCleaner
 from controller.write.dispatcher import WriteDispatcher
 from controller.write.writer import Writer
 from dra_driver.kube.api import Api
@@ -44,11 +44,12 @@ from dra_driver.kube.optional_watch import OptionalReflector
 from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,
+    NODES,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.kube.watch import Reflector
+from dra_driver.kube.watch import Handler, Reflector
 from dra_driver.model.names import DRIVER, LABEL_MADE_FOR_LIMITS
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
@@ -187,16 +188,22 @@ class Controller:
             fenced_term=self._worker.fenced_term if settings.allocator == "scheduler" else None,
             now=now,
         )
+        self._housekeeping = Housekeeping(
+            settings,
+            api,
+            fence,
+            self._recorder,
+            identity=identity,
+            serves_claims=True,
+            clock=clock,
+        )
         known = decoders()
         self._reflectors = [self._reflector(api, each, known[each]) for each in WATCHED]
-        self._cleaner = (
-            SliceCleaner(api, fence, namespace=settings.lease_namespace, clock=clock)
-            if settings.slice_form == "hidden"
-            else None
-        )
 
     def _reflector(self, api: Api, resource: Resource, decoder: Decoder) -> Reflector:
-        handler = ResourceEventHandler(self._events, resource)
+        handler: Handler = ResourceEventHandler(self._events, resource)
+        if resource is NODES:
+            handler = self._housekeeping.follow_nodes(handler)
         if resource is DEVICE_TAINT_RULES:
             versions = (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2)
             return OptionalReflector(
@@ -225,8 +232,7 @@ class Controller:
         for reflector in self._reflectors:
             reflector.start()
         self._elector.start()
-        if self._cleaner is not None:
-            self._cleaner.start()
+        self._housekeeping.start()
 
     def stop(self, within: float = _END) -> None:
         """Finish the writes in flight, then give the lease back, in all within so many seconds.
@@ -234,8 +240,7 @@ class Controller:
         If a write has not ended by then, the lease expires instead: no other replica leads while
         that write may still arrive."""
         deadline = Deadline(within)
-        if self._cleaner is not None:
-            self._cleaner.stop(deadline.left())
+        self._housekeeping.stop(deadline.left())
         self._worker.stop(deadline.left())
         written = self._dispatcher.stop(deadline.left())
         self._elector.stop(deadline.left(), give_back=written)
@@ -257,6 +262,7 @@ class Controller:
             "the leader election": self._elector.is_alive(),
             "a watch": all(reflector.is_alive() for reflector in self._reflectors),
             "the writer of events": self._recorder.is_alive(),
-            "the cleaner of hidden slices": self._cleaner is None or self._cleaner.is_alive(),
         }
-        return next((f"{name} ended" for name, is_alive in threads.items() if not is_alive), None)
+        ended = next((name for name, is_alive in threads.items() if not is_alive), None)
+        ended = ended or self._housekeeping.ended()
+        return f"{ended} ended" if ended else None

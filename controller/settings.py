@@ -89,6 +89,24 @@ class ControllerSettings(Settings):
         description="What allocates: this controller, or kube-scheduler; then the controller only "
         "reports what is allocated twice.",
     )
+    legacy_resources_config: str = Field(
+        "",
+        pattern=r"^[a-z0-9.-]*$",
+        description="ConfigMap, in the Lease's namespace, that says whether limits of new pods "
+        "become claims. The leader decides by what nodes offer, and the webhook follows. Without "
+        "it limits always become claims.",
+    )
+    legacy_resources_delay: float = Field(
+        60.0,
+        ge=0,
+        description="Seconds without another device plugin's resources after which limits of new "
+        "pods become claims again.",
+    )
+    agent_labels: str = Field(
+        "",
+        description="Labels, as kubectl takes them, that give a node an agent; an event names them "
+        "when no node has one. Without it the event refers to the affinity in the chart's values.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least level that is logged."
     )

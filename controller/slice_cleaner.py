@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypedDict
 
+from controller.agents import RunningAgents
 from controller.leaderelection.fence import Fence
-from dra_driver.kube.api import Api, Change
+from dra_driver.kube.api import Api
 from dra_driver.kube.decode import Typed
 from dra_driver.kube.errors import KubeError, NotFound
-from dra_driver.kube.resources import PODS, RESOURCE_SLICES
-from dra_driver.kube.watch import Reflector
-from dra_driver.model.claims.claim import Object
+from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.names import DRIVER
-from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background, Wait
 
 logger = logging.getLogger(__name__)
 
-_AGENTS: Final = "app.kubernetes.io/name=gcu-dra-driver,app.kubernetes.io/component=agent"
 _EVERY: Final = 5.0
 _DELAY: Final = 30.0
 """Seconds without an agent's container after which a node's slices are deleted, as a kubelet
@@ -49,36 +45,11 @@ class _Slice(TypedDict, total=False):
     spec: _Spec
 
 
-class RunningAgents:
-    """The handler of a watch of the agents' pods. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._nodes: dict[str, str] = {}  # by the pod's UID, of pods whose container runs
-
-    def nodes(self) -> set[str]:
-        """The nodes on which an agent's container runs."""
-        with self._lock:
-            return set(self._nodes.values())
-
-    def on_replace(self, items: Sequence[Object]) -> None:
-        running = {_uid(each): _node(each) for each in items if _is_running(each)}
-        with self._lock:
-            self._nodes = running
-
-    def on_event(self, change: Change, obj: Object) -> None:
-        with self._lock:
-            if change is not Change.DELETED and _is_running(obj):
-                self._nodes[_uid(obj)] = _node(obj)
-            else:
-                self._nodes.pop(_uid(obj), None)
-
-
 class SliceCleaner(Background):
     """While this replica leads, deletes a node's hidden slices 30 s after the last container of an
     agent there has ended. Constructing it has no effect.
 
-    `namespace` is where the agents run; `wait(seconds)` sleeps, and returns True when the cleaner
+    `agents` is fed by a watch; `wait(seconds)` sleeps, and returns True when the cleaner
     was stopped; `clock` returns monotonic seconds.
     """
 
@@ -86,8 +57,8 @@ class SliceCleaner(Background):
         self,
         api: Api,
         fence: Fence,
+        agents: RunningAgents,
         *,
-        namespace: str,
         clock: Callable[[], float] = time.monotonic,
         wait: Wait | None = None,
     ) -> None:
@@ -95,31 +66,14 @@ class SliceCleaner(Background):
         self._api = api
         self._fence = fence
         self._clock = clock
-        self.agents = RunningAgents()
-        self._reflector = Reflector(
-            api, PODS, self.agents, namespace=namespace, label_selector=_AGENTS
-        )
+        self._agents = agents
         self._nodes: set[str] | None = None  # with hidden slices; None until they were listed
         self._absent_since: dict[str, float] = {}
-
-    def start(self) -> None:
-        """Watch the agents' pods and delete slices, each in its own thread."""
-        self._reflector.start()
-        super().start()
-
-    def stop(self, timeout: float) -> None:
-        """End both threads within `timeout` seconds."""
-        deadline = Deadline(timeout)
-        super().stop(deadline.left())
-        self._reflector.stop(deadline.left())
-
-    def is_alive(self) -> bool:
-        return super().is_alive() and self._reflector.is_alive()
 
     def run(self) -> None:
         """The thread's work; returns after `stop`."""
         while not self._wait(_EVERY):
-            if not self._reflector.synced.is_set():
+            if not self._agents.is_synced:
                 continue
             try:
                 self.clean()
@@ -132,7 +86,7 @@ class SliceCleaner(Background):
             self._nodes = None
             self._absent_since.clear()
             return
-        running, now = self.agents.nodes(), self._clock()
+        running, now = self._agents.nodes(), self._clock()
         if self._nodes is None:
             self._nodes = self._listed()
         self._nodes |= running
@@ -160,16 +114,3 @@ class SliceCleaner(Background):
             logger.info("deleting ResourceSlice %s: no agent runs on its node", name)
             with suppress(NotFound):
                 self._api.delete(RESOURCE_SLICES, name, uid=found[0]["metadata"]["uid"])
-
-
-def _is_running(pod: Object) -> bool:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return any("running" in (each.get("state") or {}) for each in statuses)
-
-
-def _node(pod: Object) -> str:
-    return str(pod["spec"].get("nodeName") or "")
-
-
-def _uid(pod: Object) -> str:
-    return str(pod["metadata"]["uid"])

@@ -22,6 +22,7 @@ from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
 from controller.extender.service import Service
 from controller.extender.watching import NodeHandler, PodHandler
+from controller.housekeeping import Housekeeping
 from controller.https.certificates import (
     AUTHORITY,
     CLIENT,
@@ -33,6 +34,7 @@ from controller.https.expiry import RENEW, Expiry
 from controller.https.server import HttpsServer
 from controller.leaderelection.fence import Fence, fenced
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
+from controller.own_pod import OwnPod
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
@@ -122,10 +124,17 @@ class Extender:
             _CERTIFICATES,
             self._metrics.certificate_ends,
             self._recorder,
-            api,
-            namespace=settings.lease_namespace,
-            name=identity,
+            OwnPod(api, namespace=settings.lease_namespace, name=identity),
             now=lambda: now_ns() / 1e9,
+        )
+        self._housekeeping = Housekeeping(
+            settings,
+            api,
+            self._fence,
+            self._recorder,
+            identity=identity,
+            serves_claims=False,
+            clock=clock,
         )
         self._annotator = AssignmentAnnotator(fenced_api, self._cards, clock=clock)
         nodes = NodeHandler(self._cache, self._lock, self._annotator)
@@ -168,12 +177,14 @@ class Extender:
             reflector.start()
         self._elector.start()
         self._periodic.start()
+        self._housekeeping.start()
 
     def stop(self, within: float = _END) -> None:
         """Stop serving, then release the lease, in all within so many seconds."""
         deadline = Deadline(within)
         self._server.stop()
         self._stopped.set()
+        self._housekeeping.stop(deadline.left())
         if self._periodic.is_alive():
             self._periodic.join(deadline.left())
         self._elector.stop(deadline.left())
@@ -198,7 +209,9 @@ class Extender:
             "the writer of events": self._recorder.is_alive(),
             "a watch": all(each.is_alive() for each in self._reflectors),
         }
-        return next((f"{name} ended" for name, lives in alive.items() if not lives), None)
+        ended = next((name for name, lives in alive.items() if not lives), None)
+        ended = ended or self._housekeeping.ended()
+        return f"{ended} ended" if ended else None
 
     def run_once(self) -> None:
         """Periodic work: accept a term, resolve uncertain binds, have pods retried, annotate."""

@@ -9,11 +9,8 @@ from typing import Final
 
 from prometheus_client import Gauge
 
-from dra_driver.kube.api import Api
-from dra_driver.kube.errors import KubeError
+from controller.own_pod import OwnPod
 from dra_driver.kube.events import EventType, Recorder
-from dra_driver.kube.resources import PODS
-from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 
 logger = logging.getLogger(__name__)
@@ -30,7 +27,7 @@ _EVERY: Final = 60.0
 class Expiry:
     """`ends` gives until when each certificate is valid, by a name of which `descriptions` has
     what the certificate is, and how it is renewed. `gauge` has the label ``certificate``; `now` is
-    Unix time. Events are about the pod `name` of `namespace`, this program's own."""
+    Unix time."""
 
     def __init__(
         self,
@@ -38,19 +35,15 @@ class Expiry:
         descriptions: Mapping[str, tuple[str, str]],
         gauge: Gauge,
         recorder: Recorder,
-        api: Api,
+        own_pod: OwnPod,
         *,
-        namespace: str,
-        name: str,
         now: Callable[[], float],
     ) -> None:
         self._ends = ends
         self._descriptions = descriptions
         self._gauge = gauge
         self._recorder = recorder
-        self._api = api
-        self._namespace = namespace
-        self._name = name
+        self._own_pod = own_pod
         self._now = now
         self._due = 0.0
         self._report_due: dict[str, float] = {}
@@ -78,15 +71,9 @@ class Expiry:
         note = f"{what} {verb} at {datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M} UTC: {remedy}"
         logger.warning("%s", note)
         self._recorder.record(
-            self._pod(), kind=EventType.WARNING, reason=REASON, note=note, action="Serving"
+            self._own_pod.reference(),
+            kind=EventType.WARNING,
+            reason=REASON,
+            note=note,
+            action="Serving",
         )
-
-    def _pod(self) -> Object:
-        """With its UID, by which `kubectl describe` finds the event."""
-        uid = ""
-        try:
-            uid = self._api.get(PODS, self._name, namespace=self._namespace)["metadata"]["uid"]
-        except KubeError as error:
-            logger.info("pod %s/%s: %s", self._namespace, self._name, error)
-        metadata = {"name": self._name, "namespace": self._namespace, "uid": uid}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}

@@ -28,6 +28,7 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object, is_in_use
+from dra_driver.model.names import VENDOR_PREFIX
 
 # What many objects have in common. Volumes are not: `kube-api-access-x7k2p` is of one pod alone.
 _ALIKE_PODS: Final[Fields] = {
@@ -53,6 +54,7 @@ _ALIKE_NODES: Final[Fields] = {
     "spec": ("taints",),
     "status": ("allocatable", "conditions", "nodeInfo"),
 }
+_RANKED: Final = frozenset({"cpu", "memory", "pods"})
 _OTHER_META: Final = ("namespace", "name", "uid", "resourceVersion")
 _OTHER_SPEC: Final = ("containers", "initContainers", "nodeName", "overhead", "resources")
 
@@ -64,7 +66,7 @@ def decoders() -> Mapping[Resource, Decoder]:
     return {
         PODS: Typed(models.POD, partial(_pod, interner)),
         RESOURCE_CLAIMS: ClaimDecoder(interner),
-        NODES: Typed(models.NODE, partial(_shared, interner, _ALIKE_NODES)),
+        NODES: Typed(models.NODE, partial(_node, interner)),
         RESOURCE_SLICES: Typed(models.SLICE, _slice),
         DEVICE_CLASSES: Typed(models.DEVICE_CLASS),
         DEVICE_TAINT_RULES: Typed(models.TAINT_RULE),
@@ -104,6 +106,20 @@ def _other(pod: Object) -> Object:
         "spec": {field: spec[field] for field in _OTHER_SPEC if field in spec},
         "status": status,
     }
+
+
+def _node(interner: Interner, node: Object) -> Object:
+    """With those of its resources that are read, and whether an agent describes its cards."""
+    status, annotations = node.get("status") or {}, node["metadata"].get("annotations")
+    if allocatable := status.get("allocatable"):
+        status["allocatable"] = {
+            name: amount
+            for name, amount in allocatable.items()
+            if name in _RANKED or name.startswith(VENDOR_PREFIX)
+        }
+    if annotations:
+        node["metadata"]["annotations"] = dict.fromkeys(annotations, "")
+    return _shared(interner, _ALIKE_NODES, node)
 
 
 def _claim(interner: Interner, claim: Object) -> Object:

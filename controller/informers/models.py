@@ -10,6 +10,8 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
+from dra_driver.model.names import ANNOTATION_CARDS
+
 
 def _model(fields: Any) -> Any:
     """A TypedDict of these fields, none of them required, for msgspec."""
@@ -71,10 +73,10 @@ POD: Final = _model(
 )
 NODE: Final = _model(
     {
-        "metadata": _IDENTITY | {"labels": dict[str, str]},
+        "metadata": _IDENTITY | {"labels": dict[str, str], "annotations": {ANNOTATION_CARDS: str}},
         "spec": {"taints": [dict[str, Any]], "unschedulable": bool},
         "status": {
-            "allocatable": {"cpu": str, "memory": str, "pods": str},
+            "allocatable": _QUANTITIES,
             "conditions": [{"type": str, "status": str}],
             "nodeInfo": {"kubeletVersion": str},
         },

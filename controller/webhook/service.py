@@ -30,15 +30,21 @@ Mutation = Callable[[Object], Sequence[Operation]]
 
 
 class WebhookService:
-    """Every replica answers, whichever leads: a patch depends on the object alone. `classes` are
-    the DeviceClasses whose requests' amounts are moved."""
+    """Every replica answers, whichever leads: a patch depends on the object alone, that for limits
+    also on `translates`, which says whether they become claims. `classes` are the DeviceClasses
+    whose requests' amounts are moved."""
 
     def __init__(
-        self, classes: Collection[str], rules: LimitRules, registry: CollectorRegistry
+        self,
+        classes: Collection[str],
+        rules: LimitRules,
+        registry: CollectorRegistry,
+        *,
+        translates: Callable[[], bool] = lambda: True,
     ) -> None:
         self._mutations: Mapping[str, Mutation] = {
             AMOUNTS: partial(move_amounts, classes=frozenset(classes)),
-            LIMITS: partial(translate_limits, rules=rules),
+            LIMITS: lambda pod: translate_limits(pod, rules) if translates() else (),
             GATE: set_gate,
         }
         self._reviews = specs.WEBHOOK_REVIEWS.register(registry)

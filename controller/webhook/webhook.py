@@ -12,6 +12,8 @@ from controller import metric_specs as specs
 from controller.https.certificates import SERVER, CertificateFiles, Certificates
 from controller.https.expiry import RENEW, Expiry
 from controller.https.server import HttpsServer
+from controller.legacy_resources.config_map import DecisionCache, reflector
+from controller.own_pod import OwnPod
 from controller.settings import ControllerSettings
 from controller.webhook.limits import LimitRules
 from controller.webhook.service import WebhookService
@@ -45,6 +47,10 @@ class Webhook(Background):
         """`identity` is this pod's name; `now` is Unix time."""
         super().__init__("webhook-certificate")
         self._drain = settings.webhook_drain
+        name, decided = settings.legacy_resources_config, DecisionCache()
+        self._decision_watch = (
+            reflector(api, settings.lease_namespace, name, decided) if name else None
+        )
         service = WebhookService(
             [*DEVICE_CLASSES, *_names(settings.webhook_device_classes)],
             LimitRules(
@@ -53,6 +59,7 @@ class Webhook(Background):
                 settings.webhook_drop_node_selector,
             ),
             registry,
+            translates=lambda: not name or bool(decided.translates),
         )
         certificates = Certificates(_files(settings))
         self._server = HttpsServer(
@@ -68,9 +75,7 @@ class Webhook(Background):
             _CERTIFICATES,
             specs.WEBHOOK_CERTIFICATE_END.register(registry),
             self._recorder,
-            api,
-            namespace=settings.lease_namespace,
-            name=identity,
+            OwnPod(api, namespace=settings.lease_namespace, name=identity),
             now=now,
         )
 
@@ -83,6 +88,8 @@ class Webhook(Background):
         """Start all threads. Raises InvalidValue where certificate or port are not to be had."""
         self._server.start()
         self._recorder.start()
+        if self._decision_watch is not None:
+            self._decision_watch.start()
         super().start()
 
     def stop(self, timeout: float = _END) -> None:
@@ -91,6 +98,8 @@ class Webhook(Background):
         deadline = Deadline(timeout)
         self._server.stop()
         super().stop(deadline.left())
+        if self._decision_watch is not None:
+            self._decision_watch.stop(deadline.left())
         self._recorder.stop(deadline.left())
 
     def run(self) -> None:
@@ -104,6 +113,8 @@ class Webhook(Background):
         """Which thread ended, which only a fault of ours can cause."""
         if not self._server.is_alive():
             return "the server of the webhook ended"
+        if self._decision_watch is not None and not self._decision_watch.is_alive():
+            return "the webhook's watch of the decision about limits ended"
         return None if self.is_alive() else "the check of the webhook's certificate ended"
 
 

@@ -65,6 +65,7 @@ PODS: Final = Resource("", "v1", "pods", "Pod", True)
 BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
 PERSISTENT_VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", False)
 PERSISTENT_VOLUME_CLAIMS: Final = Resource(

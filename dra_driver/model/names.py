@@ -71,6 +71,7 @@ ANNOTATION_ASSIGNED: Final = f"{DRIVER}/assigned-cards"
 FIELD_MANAGER: Final = "gcu-dra-agent"
 
 # The vendor's names, which its users' manifests and other tools rely on (vendor manuals).
+VENDOR_PREFIX: Final = "enflame.com/"
 RESOURCE_WHOLE: Final = "enflame.com/gcu"
 RESOURCE_SHARED: Final = "enflame.com/shared-gcu"
 RESOURCE_DRS: Final = "enflame.com/drs-gcu"

@@ -53,7 +53,7 @@ class Helm:
     """The program, with folders of its own in `home`."""
 
     def __init__(self, program: Path, home: Path) -> None:
-        self._program = program
+        self.program = program
         self._home = home
 
     def run(self, *arguments: str | Path) -> str:
@@ -62,7 +62,7 @@ class Helm:
             f"HELM_{kind}_HOME": str(self._home / kind.lower())
             for kind in ("CACHE", "CONFIG", "DATA")
         }
-        return run([self._program, *arguments], environment=environment)
+        return run([self.program, *arguments], environment=environment)
 
     def render(self, values: Values | None = None, *flags: str, release: str = RELEASE) -> Rendered:
         """`helm template`. Raises CommandError."""

@@ -96,7 +96,7 @@ def test_the_schedulers_are_those_of_the_values(helm: Helm) -> None:
         "legacyResources": {"schedulerName": "c"},
     }
     spec = helm.render(values).one("MutatingAdmissionPolicy", NAME)["spec"]
-    [condition], [mutation] = spec["matchConditions"], spec["mutations"]
+    [_, condition], [mutation] = spec["matchConditions"], spec["mutations"]
     assert 'in ["a","b"]' in condition["expression"]
     assert 'value: "c"' in mutation["jsonPatch"]["expression"]
 
@@ -107,12 +107,6 @@ def test_the_vendors_label_is_waited_for_where_people_set_it(helm: Helm, drop: b
         "MutatingAdmissionPolicy", NAME
     )["spec"]
     assert ("/spec/nodeSelector/" in spec["mutations"][0]["jsonPatch"]["expression"]) is drop
-
-
-def test_limits_that_fail_to_become_claims_keep_the_pod_out(helm: Helm) -> None:
-    """It would wait for ever."""
-    for kind in ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"):
-        assert helm.render().one(kind, NAME)["spec"]["failurePolicy"] == "Fail"
 
 
 def test_the_policy_for_templates_knows_the_label(helm: Helm) -> None:

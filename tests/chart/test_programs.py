@@ -30,6 +30,7 @@ LEFT_TO_THE_PROGRAM = {
     "controller": {
         "kubeconfig",
         "lease_name",
+        "legacy_resources_delay",
         # Of the scheduler extender, which serves where there is no DRA.
         "extender_host",
         "extender_port",
@@ -56,6 +57,8 @@ DIFFERENT = {
     "card_rules",
     "lease_namespace",
     "count_cards",
+    "legacy_resources_config",
+    "agent_labels",
     *OF_THE_POD,
 }
 
@@ -171,7 +174,8 @@ def test_the_lease_is_the_one_that_the_controller_may_write(helm: Helm) -> None:
     assert fields(rendered.controller["containers"][0])["GCU_LEASE_NAMESPACE"] == (
         "metadata.namespace"
     )
-    named = [name for rule in role["rules"] for name in rule.get("resourceNames", ())]
+    leases = [rule for rule in role["rules"] if rule["resources"] == ["leases"]]
+    named = [name for rule in leases for name in rule.get("resourceNames", ())]
     assert named == [ControllerSettings.model_fields["lease_name"].default]
 
 

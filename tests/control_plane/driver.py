@@ -22,7 +22,8 @@ from tests.cluster.workloads import pod
 
 # Its pods find no node: the tests run the programs themselves, with the pods' rights.
 NOWHERE = {"nodeSelector": {"runs": "nowhere"}}
-_VALUES = {"agent": NOWHERE, "controller": NOWHERE}
+# Limits become claims also while no controller runs; test_limits_decision.py has the default.
+_VALUES = {"agent": NOWHERE, "controller": NOWHERE, "legacyResources": {"enabled": True}}
 
 
 class Driver:

@@ -16,6 +16,7 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.control_plane.driver import Driver
+from tests.release.manifests import MODES, render
 
 pytestmark = pytest.mark.control_plane
 
@@ -64,6 +65,21 @@ def test_uninstall_leaves_nothing(fresh: Cluster, tmp_path: Path) -> None:
     driver.uninstall()
     left = everything(fresh) - before
     assert {each for each in left if not each.startswith(("Pod/", "ReplicaSet/"))} == set()
+
+
+def test_manifests_without_helm(fresh: Cluster, tmp_path: Path) -> None:
+    """As the page without-helm.md says: applied by kubectl, applied again, and deleted."""
+    before = everything(fresh)
+    mode = MODES["claims"]
+    file = tmp_path / "install.yaml"
+    file.write_text(render(fresh.programs / "helm", mode))
+    for _ in range(2):
+        fresh.kubectl("apply", "--server-side", f"--filename={file}")
+    made = {each for each in everything(fresh) - before if not each.startswith("Pod/")}
+    assert f"DeviceClass//{CLASS_WHOLE}" in made
+    assert f"DaemonSet/{DRIVER_NAMESPACE}/gcu-dra-driver-agent" in made
+    fresh.kubectl("delete", f"--filename={file}")
+    assert everything(fresh) - before == set()
 
 
 @pytest.mark.parametrize("version", OLDER)

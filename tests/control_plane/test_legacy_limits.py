@@ -206,6 +206,7 @@ def from_before(control_plane: Cluster, api: Client, namespace: str) -> None:
         str(CHART),
         f"--namespace={DRIVER_NAMESPACE}",
         "--show-only=templates/policy-legacy-resources.yaml",
+        "--set=legacyResources.enabled=true",
     )
     control_plane.kubectl("delete", "--filename=-", stdin=shown)
 

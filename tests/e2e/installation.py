@@ -42,10 +42,17 @@ class Installation:
 
     def values(self, **changed: Any) -> dict[str, Any]:
         """The chart's values; `changed` replaces whole top-level keys."""
-        return {"simulation": {"enabled": True, "nodes": self.machines}, **changed}
+        # After a test with another device plugin, limits are soon claims again.
+        delay = {"name": "GCU_LEGACY_RESOURCES_DELAY", "value": "1"}
+        ours = {
+            "simulation": {"enabled": True, "nodes": self.machines},
+            "controller": {"extraEnv": [delay]},
+        }
+        return {**ours, **changed}
 
     def install(self, values: Mapping[str, Any] | None = None, *, report: Report = silent) -> str:
-        """`helm upgrade --install`; gives its notes. Returns when every card is published.
+        """`helm upgrade --install`; gives its notes. Returns when every card is published,
+        and it is decided whether limits become claims.
 
         Raises CommandError or WaitTimeout.
         """
@@ -70,7 +77,17 @@ class Installation:
             raise
         report("agents and controller are ready; waiting for the cards of all nodes")
         wait_until(self.published, PATIENCE, "the cards of all nodes", seen=self._slices)
+        wait_until(self._limits_are_decided, PATIENCE, "the decision about limits")
         return output.partition("NOTES:")[2].strip()
+
+    def _limits_are_decided(self) -> bool:
+        """Whether the controller has said if limits become claims; true where it says nothing."""
+        scope = f"--namespace={DRIVER_NAMESPACE}"
+        name = f"{RELEASE}-limits"
+        text = self.cluster.kubectl(
+            "get", "configmap", name, scope, "--ignore-not-found", "--output=json"
+        )
+        return not text.strip() or "translate" in (json.loads(text).get("data") or {})
 
     @contextmanager
     def changed(self, **values: Any) -> Iterator[None]:

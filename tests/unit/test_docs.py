@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 import yaml
 
+from controller.legacy_resources.publisher import TRANSLATED as LIMITS_TRANSLATED
 from dra_driver.agent import events
 from dra_driver.model.effects import Point
 from tests.cluster.versions import RELEASES
@@ -192,7 +193,8 @@ def test_the_page_of_events_names_those_that_are_normal() -> None:
     listed = _REASON.findall(page.partition("The type of ")[2].partition(" is Normal")[0])
     sources = [path.read_text("utf-8") for path in CHECKOUT.glob("dra_driver/agent/**/*.py")]
     called = {name for text in sources for name in _NORMAL.findall(text)}
-    assert sorted(listed) == sorted(getattr(events, name) for name in called)
+    of_agent = {getattr(events, name) for name in called}
+    assert sorted(listed) == sorted({*of_agent, LIMITS_TRANSLATED})
 
 
 def test_the_page_on_crash_safety_lists_every_point_once() -> None:

@@ -97,7 +97,7 @@ Not empty where an agent may have to serve as a device plugin, if only to count 
 that began before, too, so it is not what the server is now that decides.
 */}}
 {{- define "gcu.devicePlugin" -}}
-{{- if or (ne .Values.mode "dra") .Values.legacyResources.enabled -}}true{{- end -}}
+{{- if or (ne .Values.mode "dra") (ne (toString .Values.legacyResources.enabled) "false") -}}true{{- end -}}
 {{- end -}}
 
 {{/* Not empty where two agents can serve one kubelet during an update. */}}
@@ -200,37 +200,6 @@ as Kubernetes' own: API servers extend exactly these to a year.
         items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]
 {{- end -}}
 
-{{/*
-The limits that this driver serves, as a CEL list: the vendor's and, with DRA, those that Kubernetes names after a
-DeviceClass.
-*/}}
-{{- define "gcu.limits" -}}
-{{- $limits := list "enflame.com/shared-gcu" "enflame.com/drs-gcu" -}}
-{{- if not .Values.legacyResources.servedByScheduler -}}
-{{- $limits = prepend $limits "enflame.com/gcu" -}}
-{{- end -}}
-{{- if and (include "gcu.dra" .) (not .Values.legacyResources.servedByScheduler) -}}
-{{- range include "gcu.classes" . | fromJsonArray -}}
-{{- $limits = append $limits (printf "deviceclass.resource.kubernetes.io/%s" .) -}}
-{{- end -}}
-{{- end -}}
-{{- toJson $limits -}}
-{{- end -}}
-
-{{/* CEL, of a Pod: whether a container has such a limit. */}}
-{{- define "gcu.limits.present" -}}
-(object.spec.containers + object.spec.?initContainers.orValue([])).exists(each, {{ include "gcu.limits" . }}.exists(resource, resource in each.?resources.?limits.orValue({})))
-{{- end -}}
-
-{{/* The validation that a Pod asks for one kind of GCU; the variable `resources` has which it asks for. */}}
-{{- define "gcu.limits.oneKind" -}}
-- expression: "size(variables.resources) <= 1"
-  message: a pod asks for one kind of GCU
-  messageExpression: >-
-    "the pod asks for " + variables.resources.join(" and ") +
-    ": a pod asks for one kind of GCU. Split it into several pods."
-{{- end -}}
-
 {{/* CEL: whether the annotation `key` of a pod is one about GCUs, which the extender writes. */}}
 {{- define "gcu.controller.podAnnotation" -}}
 key.startsWith("enflame.com/gcu-") || key.startsWith("{{ include "gcu.driver" . }}/") || key == "assigned-containers"
@@ -288,5 +257,21 @@ nodeAffinity:
     # Of the vendor's gcushare.
     - matchExpressions:
       - {key: enflame.com/gcushare, operator: In, values: ["true"]}
+{{- end -}}
+{{- end -}}
+
+{{/*
+What a node needs for an agent, as `kubectl label` takes it; empty where an affinity decides. Of the default's labels the one that
+people set: Node Feature Discovery sets the others.
+*/}}
+{{- define "gcu.agent.labels" -}}
+{{- if .Values.agent.nodeSelector -}}
+{{- $labels := list -}}
+{{- range $key, $value := .Values.agent.nodeSelector -}}
+{{- $labels = append $labels (printf "%s=%s" $key $value) -}}
+{{- end -}}
+{{- join " " $labels -}}
+{{- else if not (or .Values.agent.affinity .Values.simulation.enabled) -}}
+enflame.com/gcushare=true
 {{- end -}}
 {{- end -}}

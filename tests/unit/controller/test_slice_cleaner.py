@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from controller.agents import RunningAgents
 from controller.leaderelection.fence import Fence
 from controller.slice_cleaner import SliceCleaner
 from dra_driver.kube.api import Api, Change, Listing
@@ -72,8 +73,9 @@ class Rig:
         self.fence = Fence(lambda: 0.0)
         self.fence.open_until(1.0, "term")
         api = cast("Api", slices)
-        self.cleaner = SliceCleaner(api, self.fence, namespace="gcu", clock=lambda: self.now)
-        self.cleaner.agents.on_replace(agents)
+        self.agents = RunningAgents()
+        self.cleaner = SliceCleaner(api, self.fence, self.agents, clock=lambda: self.now)
+        self.agents.on_replace(agents)
 
     def clean_at(self, now: float) -> None:
         self.now = now
@@ -96,11 +98,11 @@ def test_an_agent_that_ends_and_comes_back_in_time_keeps_its_slices(crashes: boo
     rig = Rig(slices, [agent("a")])
     rig.clean_at(0)
     change = Change.MODIFIED if crashes else Change.DELETED
-    rig.cleaner.agents.on_event(change, agent("a", running=not crashes))
+    rig.agents.on_event(change, agent("a", running=not crashes))
     rig.clean_at(10)
-    rig.cleaner.agents.on_event(Change.ADDED, agent("a", uid="new"))
+    rig.agents.on_event(Change.ADDED, agent("a", uid="new"))
     rig.clean_at(35)
-    rig.cleaner.agents.on_event(Change.DELETED, agent("a", uid="new"))
+    rig.agents.on_event(Change.DELETED, agent("a", uid="new"))
     rig.clean_at(40)
     rig.clean_at(69)
     assert slices.slices
@@ -112,7 +114,7 @@ def test_during_an_update_the_other_agent_of_the_node_counts() -> None:
     slices = Slices(hidden("a"))
     rig = Rig(slices, [agent("a"), agent("a", uid="new")])
     rig.clean_at(0)
-    rig.cleaner.agents.on_event(Change.DELETED, agent("a"))
+    rig.agents.on_event(Change.DELETED, agent("a"))
     for now in (1, 100):
         rig.clean_at(now)
     assert slices.slices
@@ -135,10 +137,10 @@ def test_slices_that_come_later_are_known_by_their_agent() -> None:
     slices = Slices()
     rig = Rig(slices)
     rig.clean_at(0)
-    rig.cleaner.agents.on_event(Change.ADDED, agent("a"))
+    rig.agents.on_event(Change.ADDED, agent("a"))
     slices.slices[hidden_name("a", 0)] = hidden("a")
     rig.clean_at(1)
-    rig.cleaner.agents.on_event(Change.DELETED, agent("a"))
+    rig.agents.on_event(Change.DELETED, agent("a"))
     rig.clean_at(2)
     rig.clean_at(32)
     assert not slices.slices

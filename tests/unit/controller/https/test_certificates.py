@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from controller.https.certificates import CertificateFiles, Certificates
 from controller.https.expiry import DAY, Expiry
+from controller.own_pod import OwnPod
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from dra_driver.model.claims.claim import Object
@@ -130,9 +131,7 @@ class Reported:
             },
             Gauge("end", "Ends.", ["certificate"], registry=self.registry),
             self.recorder,
-            cast("Api", self.pods),
-            namespace="gcu",
-            name="controller-1",
+            OwnPod(cast("Api", self.pods), namespace="gcu", name="controller-1"),
             now=lambda: self.now,
         )
 

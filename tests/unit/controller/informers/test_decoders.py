@@ -22,6 +22,7 @@ from controller.cache.keys import uid_of
 from controller.cache.limit_templates import template_for
 from controller.cache.node_resources import Resources, pod_requests
 from controller.informers.decoders import decoders
+from controller.legacy_resources.foreign_resources import foreign_resources
 from controller.reconcile.templates import is_ours
 from controller.write.volumes import node_selectors
 from dra_driver.config.device_config import amount_entry
@@ -37,6 +38,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import ClaimRef, Object, all_results, reserved_for
 from dra_driver.model.claims.usage_sets import usage_sets
+from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_WHOLE
 
 View = Callable[[Object], object]
 
@@ -267,6 +269,21 @@ def test_of_a_node() -> None:
     given, read = (Resources.of(each["status"]["allocatable"]) for each in (node, kept))
     assert read == given
     assert kept["metadata"]["name"] == node["metadata"]["name"]
+
+
+@pytest.mark.parametrize("annotations", [{}, {ANNOTATION_CARDS: "[]", "other": "x"}])
+def test_whose_resources_a_node_offers(annotations: Object) -> None:
+    node = lists.node(1)
+    node["metadata"]["annotations"] = annotations
+    node["status"]["allocatable"] |= {
+        RESOURCE_WHOLE: "2",
+        "enflame.com/vgcu": "3",
+        "hugepages": "1",
+    }
+    kept = decoded(NODES, node)
+    assert foreign_resources(kept) == foreign_resources(node)
+    assert "enflame.com/vgcu" in foreign_resources(kept)
+    assert "hugepages" not in kept["status"]["allocatable"]
 
 
 def test_of_a_slice() -> None:

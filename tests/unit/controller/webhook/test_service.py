@@ -20,10 +20,12 @@ from tests.unit.controller.webhook.test_amounts import claim, exactly
 class Called:
     """The service, and what it counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, translates: bool = True) -> None:
         self._registry = CollectorRegistry()
-        rules = LimitRules(frozenset(), "default-scheduler", drop_node_selector=True)
-        self.answers = WebhookService(DEVICE_CLASSES, rules, self._registry).answers
+        rules = LimitRules(frozenset({"gcushare"}), "default-scheduler", drop_node_selector=True)
+        self.answers = WebhookService(
+            DEVICE_CLASSES, rules, self._registry, translates=lambda: translates
+        ).answers
 
     def count(self, path: str, result: str) -> float | None:
         labels = {"path": path, "result": result}
@@ -41,6 +43,15 @@ def test_amounts() -> None:
 def test_limits() -> None:
     made = admitted(Called().answers[LIMITS], asking("team", {RESOURCE_SHARED: "2"}))
     assert made["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] == "enflame-shared-gcu-2"
+
+
+def test_limits_that_are_left_to_another_plugin() -> None:
+    """And its scheduler."""
+    asked = asking("team", {RESOURCE_SHARED: "2"}, schedulerName="gcushare")
+    assert admitted(Called().answers[LIMITS], asked) != asked
+    called = Called(translates=False)
+    assert admitted(called.answers[LIMITS], asked) == asked
+    assert called.count(LIMITS, "unchanged") == 1
 
 
 CLAIMS = [{"name": "gcu", "resourceClaimName": "c"}]

@@ -15,15 +15,19 @@ from prometheus_client import CollectorRegistry
 
 from controller.main import webhook_of
 from controller.settings import ControllerSettings
-from controller.webhook.service import AMOUNTS
+from controller.webhook.service import AMOUNTS, LIMITS
 from controller.webhook.webhook import Webhook
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import Api, Listing
+from dra_driver.kube.resources import CONFIG_MAPS, Resource
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.names import CLASS_SHARED
+from dra_driver.model.names import CLASS_SHARED, RESOURCE_SHARED
 from tests.cluster.pki import Authority
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.legacy import asking
 from tests.unit.controller.webhook.patching import admitted, review
 from tests.unit.controller.webhook.test_amounts import OWN, claim, exactly
+from tests.unit.kube.fakes import FakeWatch
 
 LOCAL = IPv4Address("127.0.0.1")
 
@@ -50,11 +54,28 @@ def registry() -> CollectorRegistry:
     return CollectorRegistry()
 
 
-def started(registry: CollectorRegistry, **settings: Any) -> Webhook | None:
-    """Without an API server, which it needs for events alone."""
+class ConfigMaps:
+    """Plays `Api` with the one ConfigMap that has the decision about limits."""
+
+    def __init__(self, **data: str) -> None:
+        self._found: Object = {"metadata": {"name": "limits"}, "data": data}
+
+    def list(self, resource: Resource, *, namespace: str, field_selector: str, **_: Any) -> Listing:
+        assert (resource, namespace) == (CONFIG_MAPS, "gcu")
+        assert field_selector == "metadata.name=limits"
+        return Listing((self._found,), "1")
+
+    def watch(self, _resource: Resource, **_: Any) -> FakeWatch:
+        return FakeWatch((), stays=True)
+
+
+def started(
+    registry: CollectorRegistry, api: ConfigMaps | None = None, **settings: Any
+) -> Webhook | None:
+    """`api` is needed for events, and for the decision about limits where it is followed."""
     defaults = {"webhook_device_classes": f" {OWN},", "webhook_drain": 0.0}
     values = ControllerSettings.model_validate(defaults | settings)
-    return webhook_of(values, cast("Api", None), registry, identity="replica-0")
+    return webhook_of(values, cast("Api", api), registry, identity="replica-0")
 
 
 @pytest.mark.parametrize("device_class", [CLASS_SHARED, OWN])
@@ -74,6 +95,49 @@ def test_an_api_server_is_answered(
     assert b'"uid":"review-1"' in call(review(claim([], [])))
     stored = admitted(call, claim([exactly("a", device_class, slices="2")], []))
     assert stored["spec"]["devices"]["config"][0]["opaque"]["parameters"]["slices"] == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "translated"),
+    [({"translate": "true"}, True), ({"translate": "false"}, False), ({}, False)],
+    ids=["claims", "left alone", "not decided"],
+)
+def test_limits_are_translated_as_was_decided(
+    authority: Authority, registry: CollectorRegistry, data: dict[str, str], translated: bool
+) -> None:
+    pair = authority.server("webhook", (LOCAL,))
+    webhook = started(
+        registry,
+        ConfigMaps(**data),
+        webhook_certificate=pair.certificate,
+        webhook_key=pair.key,
+        webhook_port=0,
+        legacy_resources_config="limits",
+        lease_namespace="gcu",
+    )
+    assert webhook is not None
+    webhook.start()
+    trust = ssl.create_default_context(cafile=str(authority.certificate))
+
+    def call(body: bytes) -> bytes:
+        made = http.client.HTTPSConnection(str(LOCAL), webhook.port, context=trust, timeout=10)
+        made.request("POST", LIMITS, body)
+        with closing(made), made.getresponse() as found:
+            return found.read()
+
+    def limits_become_a_claim() -> bool:
+        pod = asking("team", {RESOURCE_SHARED: "2"})
+        return "resourceClaims" in admitted(call, pod)["spec"]
+
+    try:
+        assert webhook._decision_watch is not None
+        assert webhook._decision_watch.synced.wait(PATIENCE)
+        assert limits_become_a_claim() is translated
+        assert webhook.live() is None
+        webhook._decision_watch.stop(PATIENCE)
+        assert webhook.live() == "the webhook's watch of the decision about limits ended"
+    finally:
+        webhook.stop()
 
 
 def test_its_threads_and_its_certificate_are_watched(

@@ -1,0 +1,99 @@
+"""On which nodes an agent runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Final, TypedDict
+
+from dra_driver.kube.api import Api, Change
+from dra_driver.kube.decode import Typed
+from dra_driver.kube.resources import PODS
+from dra_driver.kube.watch import Reflector
+from dra_driver.model.claims.claim import Object
+
+_AGENTS: Final = "app.kubernetes.io/name=gcu-dra-driver,app.kubernetes.io/component=agent"
+
+
+class _Metadata(TypedDict, total=False):
+    name: str
+    uid: str
+    resourceVersion: str
+
+
+class _Spec(TypedDict, total=False):
+    nodeName: str
+
+
+class _Container(TypedDict, total=False):
+    state: dict[str, Any]
+
+
+class _Status(TypedDict, total=False):
+    containerStatuses: list[_Container]
+
+
+class AgentPod(TypedDict, total=False):
+    """What is read of an agent's pod: there is one for each node."""
+
+    metadata: _Metadata
+    spec: _Spec
+    status: _Status
+
+
+class RunningAgents:
+    """The handler of a watch of the agents' pods. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._nodes: dict[str, str] = {}  # by the pod's UID, of pods whose container runs
+        self._is_synced = False
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the pods were listed."""
+        with self._lock:
+            return self._is_synced
+
+    def nodes(self) -> set[str]:
+        """The nodes on which an agent's container runs."""
+        with self._lock:
+            return set(self._nodes.values())
+
+    def on_replace(self, items: Sequence[Object]) -> None:
+        running = {_uid(each): _node(each) for each in items if _is_running(each)}
+        with self._lock:
+            self._nodes = running
+            self._is_synced = True
+
+    def on_event(self, change: Change, obj: Object) -> None:
+        with self._lock:
+            if change is not Change.DELETED and _is_running(obj):
+                self._nodes[_uid(obj)] = _node(obj)
+            else:
+                self._nodes.pop(_uid(obj), None)
+
+
+def agents_reflector(api: Api, namespace: str, agents: RunningAgents) -> Reflector:
+    """Watches the agents' pods in `namespace`."""
+    return Reflector(
+        api,
+        PODS,
+        agents,
+        namespace=namespace,
+        label_selector=_AGENTS,
+        decoder=Typed(AgentPod),
+    )
+
+
+def _is_running(pod: Object) -> bool:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any("running" in (each.get("state") or {}) for each in statuses)
+
+
+def _node(pod: Object) -> str:
+    return str(pod["spec"].get("nodeName") or "")
+
+
+def _uid(pod: Object) -> str:
+    return str(pod["metadata"]["uid"])

@@ -1,0 +1,91 @@
+"""What the controller does beside allocating, each in a thread of its own, while it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controller.agents import RunningAgents, agents_reflector
+from controller.informers.tee import Tee
+from controller.leaderelection.fence import Fence
+from controller.legacy_resources.config_map import DecisionCache, reflector
+from controller.legacy_resources.decision import DecisionRule
+from controller.legacy_resources.foreign_resources import ForeignResources
+from controller.legacy_resources.publisher import DecisionPublisher
+from controller.missing_agents import MissingAgentsReporter
+from controller.own_pod import OwnPod
+from controller.settings import ControllerSettings
+from controller.slice_cleaner import SliceCleaner
+from dra_driver.kube.api import Api
+from dra_driver.kube.events import Recorder
+from dra_driver.kube.watch import Handler
+from dra_driver.telemetry.program import Deadline
+from dra_driver.util.background import Background
+
+
+class Housekeeping:
+    """Constructing has no effects. `identity` is this pod's name; with `serves_claims` it also does
+    what there is to do where pods get GCUs by ResourceClaims."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        api: Api,
+        fence: Fence,
+        recorder: Recorder,
+        *,
+        identity: str,
+        serves_claims: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        namespace = settings.lease_namespace
+        own_pod = OwnPod(api, namespace=namespace, name=identity)
+        agents = RunningAgents()
+        self._watches = {"the watch of agents": agents_reflector(api, namespace, agents)}
+        self._workers: dict[str, Background] = {
+            "the report of missing agents": MissingAgentsReporter(
+                agents, fence, recorder, own_pod, labels=settings.agent_labels, clock=clock
+            )
+        }
+        if serves_claims and settings.slice_form == "hidden":
+            cleaner = SliceCleaner(api, fence, agents, clock=clock)
+            self._workers["the cleaner of hidden slices"] = cleaner
+        self._foreign: ForeignResources | None = None
+        if serves_claims and settings.legacy_resources_config:
+            name, cache = settings.legacy_resources_config, DecisionCache()
+            self._foreign = ForeignResources()
+            self._watches["the watch of the decision"] = reflector(api, namespace, name, cache)
+            self._workers["the decision about limits"] = DecisionPublisher(
+                api,
+                fence,
+                recorder,
+                own_pod,
+                namespace=namespace,
+                name=name,
+                foreign=self._foreign,
+                cache=cache,
+                rule=DecisionRule(settings.legacy_resources_delay, clock),
+                clock=clock,
+            )
+
+    def follow_nodes(self, handler: Handler) -> Handler:
+        """A handler for the watch of nodes, which hands on to `handler`."""
+        return handler if self._foreign is None else Tee(self._foreign, handler)
+
+    def start(self) -> None:
+        """Start all threads; returns at once."""
+        for each in self._parts.values():
+            each.start()
+
+    def stop(self, timeout: float) -> None:
+        """End all threads within `timeout` seconds."""
+        deadline = Deadline(timeout)
+        for each in self._parts.values():
+            each.stop(deadline.left())
+
+    def ended(self) -> str | None:
+        """The name of a thread that ended, which only a fault of ours can cause."""
+        return next((name for name, each in self._parts.items() if not each.is_alive()), None)
+
+    @property
+    def _parts(self) -> dict[str, Background]:
+        return {**self._watches, **self._workers}

@@ -1,0 +1,1 @@
+"""What is published: manifests without Helm, the chart, the image, and what describes them."""

@@ -1,0 +1,167 @@
+"""The decision's way into the ConfigMap and into events."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from controller.leaderelection.fence import Fence
+from controller.legacy_resources.config_map import DecisionCache
+from controller.legacy_resources.decision import DecisionRule
+from controller.legacy_resources.foreign_resources import ForeignResources
+from controller.legacy_resources.publisher import LEFT, TRANSLATED, DecisionPublisher
+from controller.own_pod import OwnPod
+from dra_driver.kube.api import Api, Change
+from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import CONFIG_MAPS, PODS, Resource
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import RESOURCE_SHARED
+from tests.unit.agent.recorder import ListRecorder
+from tests.unit.controller.legacy_resources.test_decision import node
+
+
+class ConfigMaps:
+    """Plays `Api` with the chart's ConfigMap, unless it is `missing`."""
+
+    def __init__(self) -> None:
+        self.stored: Object = {"metadata": {"name": "limits"}}
+        self.missing = False
+        self.writes = 0
+
+    def patch(self, resource: Resource, name: str, patch: Object, *, namespace: str) -> Object:
+        assert (resource, name, namespace) == (CONFIG_MAPS, "limits", "gcu")
+        if self.missing:
+            raise NotFound("configmaps limits not found")
+        self.writes += 1
+        self.stored = self.stored | {"data": {**self.stored.get("data", {}), **patch["data"]}}
+        return self.stored
+
+    def get(self, resource: Resource, name: str, *, namespace: str) -> Object:
+        assert (resource, namespace) == (PODS, "gcu")
+        return {"metadata": {"name": name, "namespace": namespace, "uid": "u"}}
+
+
+class Rig:
+    """A publisher whose time is the test's; its replica leads."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.fence = Fence(lambda: 0.0)
+        self.fence.open_until(1.0, "term")
+        self.api = ConfigMaps()
+        self.recorder = ListRecorder()
+        self.foreign = ForeignResources()
+        self.cache = DecisionCache()
+        api = cast("Api", self.api)
+        self.publisher = DecisionPublisher(
+            api,
+            self.fence,
+            self.recorder,
+            OwnPod(api, namespace="gcu", name="controller-1"),
+            namespace="gcu",
+            name="limits",
+            foreign=self.foreign,
+            cache=self.cache,
+            rule=DecisionRule(60.0, lambda: self.now),
+            clock=lambda: self.now,
+        )
+
+    def listed(self, *nodes: Object) -> None:
+        self.foreign.on_replace(nodes)
+        self.cache.on_replace([self.api.stored])
+
+    def run_at(self, now: float) -> None:
+        self.now = now
+        self.publisher.run_once()
+
+    @property
+    def translate(self) -> str | None:
+        value: str | None = self.api.stored.get("data", {}).get("translate")
+        return value
+
+    @property
+    def reasons(self) -> list[str]:
+        return [each.partition(" ")[0] for each in self.recorder.lines]
+
+
+@pytest.mark.parametrize(
+    ("offered", "translate", "reason"),
+    [({}, "true", TRANSLATED), ({RESOURCE_SHARED: "6"}, "false", LEFT)],
+)
+def test_the_first_decision_is_written_and_reported_once(
+    offered: dict[str, str], translate: str, reason: str
+) -> None:
+    rig = Rig()
+    rig.listed(node(offered))
+    for now in range(10):
+        rig.run_at(now)
+    assert (rig.translate, rig.reasons, rig.api.writes) == (translate, [reason], 1)
+
+
+def test_both_ways_while_it_runs() -> None:
+    rig = Rig()
+    rig.listed(node())
+    rig.run_at(0)
+    rig.foreign.on_event(Change.MODIFIED, node({RESOURCE_SHARED: "6"}))
+    rig.run_at(1)
+    assert rig.translate == "false"
+    rig.foreign.on_event(Change.MODIFIED, node({RESOURCE_SHARED: "0"}))
+    rig.run_at(2)
+    rig.run_at(61)
+    assert rig.translate == "false"
+    rig.run_at(62)
+    assert rig.translate == "true"
+    assert rig.reasons == [TRANSLATED, LEFT, TRANSLATED]
+
+
+def test_nothing_is_decided_before_all_is_read() -> None:
+    rig = Rig()
+    rig.run_at(0)
+    rig.cache.on_replace([rig.api.stored])
+    rig.run_at(1)
+    rig.foreign.on_replace([])
+    rig.run_at(2)
+    assert (rig.api.writes, rig.translate) == (1, "true")
+
+
+def test_a_replica_that_does_not_lead_writes_nothing() -> None:
+    rig = Rig()
+    rig.fence.close()
+    rig.listed(node())
+    rig.run_at(0)
+    assert rig.api.writes == 0
+
+
+def test_a_new_leader_says_nothing_again() -> None:
+    rig = Rig()
+    rig.api.stored |= {"data": {"translate": "false"}}
+    rig.listed(node({RESOURCE_SHARED: "6"}))
+    rig.run_at(0)
+    assert rig.translate == "false"
+    assert rig.reasons == []
+
+
+def test_what_somebody_deletes_is_written_again() -> None:
+    rig = Rig()
+    rig.listed(node())
+    rig.run_at(0)
+    rig.api.stored = {"metadata": {"name": "limits"}}
+    rig.cache.on_event(Change.MODIFIED, rig.api.stored)
+    rig.run_at(1)
+    assert rig.translate == "true"
+
+
+def test_without_the_config_map_it_tries_again_from_time_to_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig()
+    rig.api.missing = True
+    rig.listed(node())
+    for now in range(20):
+        rig.run_at(now)
+    assert caplog.text.count("ConfigMap gcu/limits cannot be written") == 2
+    assert rig.reasons == []
+    rig.api.missing = False
+    rig.run_at(20)
+    assert rig.reasons == [TRANSLATED]
