@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.devices.device import counter_sets
 from dra_driver.model.names import CLASS_WHOLE, DRIVER
 from tests.cluster.workloads import pod
@@ -114,3 +114,8 @@ def with_port(made: Object) -> Object:
     """The pod, with a port of its node: only kube-scheduler knows where that is free."""
     made["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
     return made
+
+
+def node_of(allocated: Object) -> str:
+    """The node of the claim's first device, by its pool."""
+    return results(allocated)[0].pool.partition("/")[2]

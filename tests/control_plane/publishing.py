@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
+from pathlib import Path
 from typing import cast
 
 from dra_driver.agent.slices.publisher import Publisher
 from dra_driver.agent.slices.slice_watcher import own_slices
 from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.kube.api import Api
-from dra_driver.kube.client import Client
-from dra_driver.kube.resources import RESOURCE_SLICES
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.resources import NODES, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.devices.hidden_device import hidden_name
+from dra_driver.model.effects import Effects
 from dra_driver.model.pci import PciAddress
+from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.driver import Driver
+from tests.control_plane.objects import whole
 from tests.control_plane.tapped import Tapped
 
 
@@ -100,3 +107,29 @@ class Rig:
         if self.devices is None:
             return None
         return {parse_device_name(each["name"])[1]: [each] for each in self.devices}
+
+
+@contextmanager
+def publishing_node(cluster: Cluster, admin: Client) -> Iterator[str]:
+    """The name of a Node that is deleted in the end, and its slices before it."""
+    name = f"publishing-{secrets.token_hex(3)}"
+    cluster.add_node_object(name)
+    try:
+        yield name
+    finally:
+        for each in admin.list(RESOURCE_SLICES, field_selector=own_slices(name)).items:
+            admin.delete(RESOURCE_SLICES, each["metadata"]["name"])
+        admin.delete(NODES, name)
+
+
+@contextmanager
+def agents_rig(driver: Driver, admin: Client, node: str, folder: Path) -> Iterator[Rig]:
+    """With two cards; the account is that of an agent's pod on the node."""
+    kubeconfig = driver.kubeconfig("agent", folder, node=node)
+    client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
+    rig = Rig(client, admin, node, [whole(1), whole(2)])
+    try:
+        yield rig
+    finally:
+        rig.stop()
+        client.close()

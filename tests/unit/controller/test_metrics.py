@@ -12,7 +12,8 @@ from controller.extender.metrics import Metrics
 from dra_driver.kube.api import Api
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
-from tests.unit.controller.world import SETTINGS, FakeApi, World, pod
+from tests.unit.controller.fake_api import FakeApi
+from tests.unit.controller.world import SETTINGS, World, pod
 
 CARD = "whole-0000-00-00-0"
 

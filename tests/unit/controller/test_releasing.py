@@ -10,6 +10,8 @@ from dra_driver.kube.errors import Conflict
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object, allocation
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from tests.unit.controller.fake_api import written_by
+from tests.unit.controller.granted import granted
 from tests.unit.controller.world import (
     PATIENCE,
     QUIET,
@@ -19,18 +21,7 @@ from tests.unit.controller.world import (
     reserved,
     unallocated,
     unschedulable,
-    written_by,
 )
-
-
-def granted(*names: str, slices: list[Object] | None = None) -> World:
-    """A world in which pod `p` has its claims on node a, or b where a has too few cards."""
-    world = World(slices)
-    for name in names or ("c",):
-        world.put(RESOURCE_CLAIMS, claim(name))
-    world.put(PODS, pod("p", *(names or ("c",))))
-    world.run_until_idle()
-    return world
 
 
 def test_an_orphan_is_released() -> None:
@@ -229,83 +220,6 @@ def test_half_of_a_pods_claims_is_given_back_when_the_rest_cannot_follow() -> No
     assert world.node_of("c") == world.node_of("d") != node
 
 
-def test_the_last_users_end_is_no_failure_of_the_node() -> None:
-    """kube-controller-manager clears what its last user no longer needs."""
-    world = granted()
-    world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
-    world.put(PODS, pod("p", "c", nodeName="a", status={"phase": "Succeeded"}))
-    world.put(PODS, pod("q", "c"))
-    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    world.run_until_idle()
-    world.after(QUIET)
-    assert world.node_of("c") == "a"
-
-
-def test_a_claim_whose_pod_was_bound_elsewhere_follows_it() -> None:
-    """Reservation and binding were written by a scheduler that was late by minutes."""
-    world = granted()
-    assert world.node_of("c") == "a"
-    world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
-    world.put(PODS, pod("p", "c", nodeName="b"))
-    assert world.run_until_idle() == ["c status"]
-    assert "reservedFor" not in world.claim("c")["status"]
-    assert world.after(QUIET) == ["c status"]
-    assert world.node_of("c") == "b"
-
-
-def test_of_a_claim_in_use_all_is_written() -> None:
-    """What the controller does not keep of it is read before."""
-    world = granted()
-    found = reserved(world.claim("c"), "p")
-    found["metadata"]["labels"] = {"team": "a"}
-    found["spec"]["devices"]["constraints"] = [{"matchAttribute": "gcu.enflame.com/model"}]
-    world.put(RESOURCE_CLAIMS, found)
-    world.put(PODS, pod("p", "c", nodeName="b"))
-    assert world.run_until_idle() == ["c status"]
-    for part in ("metadata", "spec"):
-        written = {k: v for k, v in world.claim("c")[part].items() if k != "resourceVersion"}
-        assert written == {k: v for k, v in found[part].items() if k != "resourceVersion"}
-
-
-def test_a_claim_in_use_that_has_changed_is_not_released() -> None:
-    world = granted()
-    found = reserved(world.claim("c"), "p")
-    world.put(RESOURCE_CLAIMS, found)
-    found["status"]["reservedFor"].append({"resource": "pods", "name": "q", "uid": "uid-q"})
-    world.put(PODS, pod("p", "c", nodeName="b"))
-    world.put_unseen(RESOURCE_CLAIMS, found)
-    assert world.run_until_idle() == []
-    assert world.node_of("c") == "a"
-
-
-@pytest.mark.parametrize(
-    "change", ["there", "one there", "one waits", "unknown", "unreserved", "deleting", "theirs"]
-)
-def test_a_claim_that_does_not_follow_its_pod(change: str) -> None:
-    world = granted()
-    found = reserved(world.claim("c"), "p")
-    where = "b"
-    users = found["status"]["reservedFor"]
-    match change:
-        case "there":
-            where = "a"
-        case "one there" | "one waits":
-            users.append({"resource": "pods", "name": "q", "uid": "uid-q"})
-            world.put(PODS, pod("q", "c", nodeName="a" if change == "one there" else ""))
-        case "unknown":
-            users.append({"resource": "pods", "name": "q", "uid": "uid-q"})
-        case "unreserved":
-            del found["status"]["reservedFor"]
-        case "deleting":
-            found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        case "theirs":
-            found["metadata"]["managedFields"] = written_by("kube-scheduler")
-    world.put(RESOURCE_CLAIMS, found)
-    world.put(PODS, pod("p", "c", nodeName=where))
-    assert world.run_until_idle() == []
-    assert world.after(QUIET) == []
-
-
 def test_a_waiting_pod_gets_what_an_orphan_gave_back() -> None:
     world = granted(slices=pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("d", [request()]))
@@ -322,44 +236,3 @@ def _two_nodes_of_two() -> list[Object]:
         for node in ("a", "b")
         for slice_ in pool(node, [device("whole", 0), device("whole", 1)])
     ]
-
-
-def refused_reservation(found: Object, claim_name: str) -> Object:
-    """The pod with what kube-scheduler 1.36.3 says where a claim has no allocationTimestamp."""
-    message = (
-        'running PreBind plugin "DynamicResources": add reservation to claim default/'
-        f'{claim_name}: ResourceClaim.resource.k8s.io "{claim_name}" is invalid: '
-        'status.allocation: Invalid value: {"Devices":{},"AllocationTimestamp":'
-        '"2026-11-25T15:21:58Z"}: field is immutable'
-    )
-    error = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
-    return found | {"status": {"conditions": [error | {"message": message}]}}
-
-
-def allocated_by_old_server(world: World) -> Object:
-    found = copy.deepcopy(world.claim("c"))
-    del found["status"]["allocation"]["allocationTimestamp"]
-    return found
-
-
-def test_an_allocation_of_an_old_server_is_made_anew_if_nobody_has_it() -> None:
-    world = granted()
-    world.put(RESOURCE_CLAIMS, allocated_by_old_server(world))
-    assert world.run_until_idle() == []
-    world.put(PODS, refused_reservation(pod("p", "c"), "c"))
-    assert world.run_until_idle() == ["c status"]
-    assert allocation(world.claim("c")) is None
-    world.after(QUIET)
-    assert (allocation(world.claim("c")) or {})["allocationTimestamp"]
-    assert world.after(PATIENCE * 10) == []
-
-
-def test_an_allocation_of_an_old_server_that_others_have_stays_and_an_event_says_so() -> None:
-    world = granted()
-    world.put(RESOURCE_CLAIMS, reserved(allocated_by_old_server(world), "q"))
-    world.put(PODS, pod("q", "c", nodeName="a"))
-    world.put(PODS, refused_reservation(pod("p", "c"), "c"))
-    assert world.run_until_idle() == []
-    assert allocation(world.claim("c")) is not None
-    [note] = [each for each in world.recorder.notes if each.startswith("Pod p: ")]
-    assert "claim default/c was allocated before Kubernetes 1.36" in note

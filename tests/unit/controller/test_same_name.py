@@ -10,7 +10,8 @@ from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import Object, allocation, results
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
-from tests.unit.controller.world import FAIRNESS, FakeApi, World, pod
+from tests.unit.controller.fake_api import FakeApi
+from tests.unit.controller.world import FAIRNESS, World, pod
 
 
 def again(obj: Object) -> Object:

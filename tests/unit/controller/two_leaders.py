@@ -16,7 +16,8 @@ from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import Object, results
 from tests.unit.controller.allocator.build import claim, device, pool
-from tests.unit.controller.world import FakeApi, World, pod
+from tests.unit.controller.fake_api import FakeApi
+from tests.unit.controller.world import World, pod
 
 CARDS, PODS_IN_ALL = 3, 8
 

@@ -2,111 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dra_driver.device_plugin.node_pods import NodePods
-from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.model.card import Problem
-from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
-from tests.unit.device_plugin.plugin_world import PluginWorld, ids
-from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager
-from tests.unit.node.drs_world import tool
-from tests.unit.node.world import CARDS, NODE, Agent
-
-ONE, TWO = map(str, CARDS[:2])
-WHOLE, SHARED, DRS = (RESOURCES[mode] for mode in Mode)
-
-
-class Late(NodePods):
-    """Whose watch tells of `coming` while that is waited for, and not before."""
-
-    def __init__(self, *coming: dict[str, Any]) -> None:
-        super().__init__()
-        self.coming = coming
-
-    def wait_for(self, is_there: Callable[[Collection[Any]], bool], within: float) -> bool:
-        with ThreadPoolExecutor(1) as watch:
-            watch.submit(self.on_replace, self.coming)
-            return super().wait_for(is_there, within)
-
-
-class Node:
-    """A kubelet, and agents one after the other."""
-
-    def __init__(
-        self,
-        root: Path,
-        *,
-        cards: int = 2,
-        release_interval: float = 0.05,
-        pods: NodePods | None = None,
-    ) -> None:
-        self.pods = pods
-        self.release_interval = release_interval
-        self.world = PluginWorld(root / "node", tool=tool(cards))
-        self.kubelet = DeviceManager(root, keeps_last=pods is not None)
-        self.kubelet.start()
-        self.agent: Agent
-        self.plugin: DevicePlugin
-        self.start()
-        self.world.learn(self.agent)
-        self.plugin.notify()
-        self.becomes(cards, cards * 6, cards * 6)
-
-    def start(self) -> None:
-        """An agent that serves; the kubelet knows of its three resources."""
-        known = len(self.kubelet.registered)
-        self.agent = self.world.start()
-        self.plugin = DevicePlugin(
-            view=lambda: self.world.view(self.agent),
-            claim_manager=self.agent.preparer.claim_manager,
-            hardware=self.world.cards,
-            injection_method=lambda: self.world.injection_method,
-            on_change=lambda: None,
-            node_name=NODE,
-            kubelet_root=self.kubelet.folders.plugins.parent,
-            release_interval=self.release_interval,
-            pods=self.pods,
-            pods_lag=lambda: 60.0 if isinstance(self.pods, Late) else 0.0,
-        )
-        self.plugin.start()
-        self.kubelet.until(lambda: len(self.kubelet.registered) >= known + 3, "not registered")
-        self.kubelet.until(self.is_known, "no lists came")
-
-    def is_known(self) -> bool:
-        return all(
-            resource in self.kubelet.endpoints
-            and self.kubelet.endpoints[resource].lists
-            and not self.kubelet.endpoints[resource].lost
-            for resource in RESOURCES.values()
-        )
-
-    def stop(self) -> None:
-        self.plugin.stop(0)
-
-    def counts(self) -> tuple[int, int, int]:
-        """Whole cards, slices and units of DRS size that the kubelet has."""
-        return (
-            len(self.kubelet.ids(WHOLE)),
-            len(self.kubelet.ids(SHARED)),
-            len(self.kubelet.ids(DRS)),
-        )
-
-    def becomes(self, whole: int, shared: int, drs: int) -> None:
-        wanted = (whole, shared, drs)
-        self.kubelet.until(lambda: self.counts() == wanted, f"{wanted}, but {self.counts()}")
-
-    def profiles(self, card: str = ONE) -> list[str]:
-        return sorted(one.profile for one in self.world.tool.instances(card))
+from tests.unit.device_plugin.plugin_node import DRS, ONE, SHARED, TWO, WHOLE, Late, Node
+from tests.unit.device_plugin.plugin_world import ids
+from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError
+from tests.unit.node.world import CARDS
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.util.backoff import Backoff
 from tests.unit.kube.fakes import FakeWatch, added, pod
-from tests.unit.kube.test_watch import Time, Told
+from tests.unit.kube.reflector_run import Time, Told
 
 Answer = Listing | KubeError
 BOTH = (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2)

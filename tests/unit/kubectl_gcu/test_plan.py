@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dra_driver.kube.resources import (
-    DEVICE_CLASSES,
     NODES,
-    PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -26,43 +21,15 @@ from dra_driver.model.names import (
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
-from kubectl_gcu import main
 from kubectl_gcu.explain import objects_to_decide
-from kubectl_gcu.main import FAILED, WAITS
 from kubectl_gcu.manifest import parse_manifest
 from kubectl_gcu.plan import Planner
-from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import node
+from tests.unit.kubectl_gcu.manifests import TWO, limited, single, spec, template, workload
 from tests.unit.kubectl_gcu.server import Server, cluster
 
 FIVE = {"slices": "5"}
-TWO = request(cls="shared-gcu.enflame.com", capacity={"slices": "2"})
-
-
-def template(name: str, wanted: Object) -> Object:
-    spec = {"devices": {"requests": [wanted]}}
-    return {
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"namespace": "default", "name": name},
-        "spec": {"spec": spec},
-    }
-
-
-def spec(**names: str) -> Object:
-    """A pod with a claim `gcu`: of a template, or of that name."""
-    return {"containers": [{"name": "main"}], "resourceClaims": [{"name": "gcu", **names}]}
-
-
-def limited(**limits: str) -> Object:
-    return {"containers": [{"name": "main", "resources": {"limits": limits}}]}
-
-
-def single(of: Object) -> Object:
-    return {"kind": "Pod", "metadata": {"name": "p"}, "spec": of}
-
-
-def workload(kind: str, name: str, of: Object, **more: Any) -> Object:
-    return {"kind": kind, "metadata": {"name": name}, "spec": {"template": {"spec": of}, **more}}
 
 
 def plan(*manifests: Object, server: Any = None) -> tuple[list[str], Planner]:
@@ -239,74 +206,3 @@ def test_replicas_that_are_not_given_are_one() -> None:
 def test_what_cannot_be_planned_is_refused(manifest: Any, words: str) -> None:
     with pytest.raises(InvalidValue, match=words):
         plan(manifest)
-
-
-def test_on_a_saved_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No server is asked."""
-    server = cluster((RESOURCE_CLAIM_TEMPLATES, template("two", TWO)))
-    kinds = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
-    items = [
-        {"apiVersion": kind.api_version, "kind": kind.kind} | each
-        for kind in kinds
-        for each in server.list(kind).items
-    ]
-    state, manifest = tmp_path / "state.json", tmp_path / "pods.json"
-    state.write_text(json.dumps({"kind": "List", "items": items}))
-    pods = [single(spec(resourceClaimTemplateName=name)) for name in ("two", "nobody")]
-    manifest.write_text(json.dumps({"kind": "List", "items": pods}))
-    monkeypatch.setattr(main, "connect", pytest.fail)
-
-    def run(saved: Path) -> tuple[int, str, str]:
-        out, errors = io.StringIO(), io.StringIO()
-        code = main.run(["plan", f"--file={manifest}", f"--state={saved}"], {}, out, errors)
-        return code, out.getvalue(), errors.getvalue()
-
-    code, out, _ = run(state)
-    assert (code, out.splitlines()[:2]) == (
-        WAITS,
-        [
-            "pod default/p: node b: shared-0000-02-00-0 (slices 2)",
-            "pod default/p: does not fit: there is no ResourceClaimTemplate default/nobody",
-        ],
-    )
-    code, _, errors = run(manifest)
-    assert code == FAILED
-    assert "has no resourceslices, deviceclasses, nodes; save them with kubectl get" in errors
-    assert run(tmp_path / "nowhere")[0] == FAILED
-
-
-def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    manifest = tmp_path / "pods.yaml"
-    manifest.write_text(
-        f"kind: Pod\nmetadata: {{name: p}}\nspec: {json.dumps(limited(**{RESOURCE_SHARED: '2'}))}\n"
-        "---\n"
-    )
-
-    def run(server: Any, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-        out, errors = io.StringIO(), io.StringIO()
-        given = ["plan", "--namespace=default", *arguments]
-        return main.run(given, {}, out, errors), out.getvalue(), errors.getvalue()
-
-    code, out, _ = run(cluster(), f"--file={manifest}")
-    assert (code, out.splitlines()) == (
-        0,
-        [
-            "pod default/p: node b: shared-0000-02-00-0 (slices 2)",
-            "then: 2 cards: 0 free, 1 whole, 1 shared (4 of 6 slices)",
-        ],
-    )
-    beside = "---\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main}]}\n"
-    manifest.write_text(manifest.read_text() + beside)
-    code, out, _ = run(cluster(), f"--file={manifest}")
-    assert (code, out.splitlines()[1]) == (0, "pod default/web: asks for no GCU")
-    manifest.write_text(manifest.read_text().replace('"2"', '"5"'))
-    code, out, _ = run(cluster(), f"--file={manifest}", "--output=json")
-    assert (code, json.loads(out)["pods"][0]["node"]) == (WAITS, "")
-    code, _, errors = run(cluster(forbidden=[PODS]), f"--file={manifest}")
-    assert (code, errors) == (
-        FAILED,
-        "error: you may not list pods in the whole cluster, and so nothing can be planned\n",
-    )
-    code, _, errors = run(cluster(), f"--file={tmp_path}/nowhere")
-    assert (code, errors.startswith(f"error: {tmp_path}/nowhere cannot be read")) == (FAILED, True)

@@ -7,51 +7,20 @@ differ; once it is `calm` again, nothing may.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-from dra_driver.model.card import Problem
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
-from dra_driver.model.mode import Mode
-from dra_driver.model.pci import PciAddress
 from dra_driver.node.claims.failures import TRIES
-from dra_driver.node.preparer import Prepared
-from dra_driver.simulator.drs import new_uuid, place, taken
-from dra_driver.simulator.state import Instance
-from tests.unit.memory_efsmi import MemoryEfsmi
-from tests.unit.node.allocations import Allocations
 from tests.unit.node.damage import damage
-from tests.unit.node.drs_world import DrsWorld
-from tests.unit.node.faults import FAULTS, MACHINES
-from tests.unit.node.kubelet_memory import KubeletMemory
-from tests.unit.node.outside import NODE_CARDS, SIZES, Outside
+from tests.unit.node.disasters import Disasters
+from tests.unit.node.outside import NODE_CARDS
 from tests.unit.node.rush import Asked, Rush
-from tests.unit.node.turns import Moments, Turns
-from tests.unit.node.world import Crash
-
-_NO_KILL = 0
 
 
-class History:
-    """A node in `root`; `told` has its past, line by line."""
-
-    def __init__(self, root: Path, seed: int) -> None:
-        self.random = random.Random(seed)
-        self._turns = Turns(self.random)
-        machine = self.random.choice(MACHINES)
-        self.world = DrsWorld(root, tool=MemoryEfsmi(machine), take=self._turns.take_lock)
-        self._allocations = Allocations(self.random, self.world)
-        self.outside = Outside(self.world)
-        self.disturbed = False
-        self.told: list[str] = [f"seed {seed}"]
-        self._kubelet = KubeletMemory(self.world)
-        self._serial = 0
-        self._kill = Moments(self._turns)
-        self.agent = self.world.start(self._kill)
+class History(Disasters):
+    """The kubelet's calls, mixed with disasters: `run` plays it."""
 
     def run(self, most: int) -> None:
         """Up to `most` steps, then rest: at the end nothing is left."""
@@ -224,77 +193,6 @@ class History:
             done = self._prepare(uid)
             assert done is not False or not known or self.disturbed, self.told[-1]
 
-    def _restart(self) -> None:
-        self.told.append("restart")
-        self._start(0.3)
-
-    def _look(self) -> None:
-        self.told.append("look")
-        self._call(self._reconcile)
-
-    def _reboot(self) -> None:
-        self.told.append("reboot")
-        self.world.reboot()
-        here = {one.uuid for card in NODE_CARDS for one in self.world.tool.instances(str(card))}
-        self.outside.foreign = {
-            uuid: card for uuid, card in self.outside.foreign.items() if uuid in here
-        }
-        self._start(0.3)
-
-    def _lose(self) -> None:
-        address = self.random.choice(NODE_CARDS)
-        self.told.append(f"lose {address}")
-        self.world.tool.set_card(str(address), lost=True)
-        self.disturbed = True
-
-    def _return(self) -> None:
-        """A lost card is back; the agent may look."""
-        for address in NODE_CARDS:
-            if self.world.tool.card(str(address)).lost:
-                self.told.append(f"{address} is back")
-                self.world.tool.set_card(str(address), lost=False)
-        if self.random.random() < 0.5:
-            self._look()
-
-    def _meddle(self) -> None:
-        """Somebody makes an instance by hand, or takes it away again; the agent may look."""
-        address = self.random.choice(NODE_CARDS)
-        card = self.world.tool.card(str(address))
-        if card.lost or self.disturbed:
-            return
-        mine = [one for one in card.instances if one.uuid in self.outside.foreign]
-        slots = place(1, taken(card), SIZES, "any")
-        left = [one for one in card.instances if one not in mine]
-        if mine:
-            self.told.append(f"foreign instance of {address} goes")
-            mode = "DRS" if left else "Disable"
-            self.world.tool.set_card(str(address), instances=tuple(left), virtualization=mode)
-            del self.outside.foreign[mine[0].uuid]
-        elif slots and not self.outside.given(address, Mode.WHOLE, Mode.SHARED):
-            self.told.append(f"foreign instance on {address}")
-            made = Instance(card.next_instance_id + 90, "1g.6gb", new_uuid(), slots)
-            self.outside.foreign[made.uuid] = address
-            there = (*card.instances, made)
-            self.world.tool.set_card(str(address), instances=there, virtualization="DRS")
-        if self.random.random() < 0.7:
-            self._reconcile()
-
-    def _fault(self) -> None:
-        fault, times = self.random.choice(FAULTS), self.random.choice((1, 1, 2, None))
-        self.told.append(f"fault {fault}, {times} times")
-        self.world.tool.set_fault(fault, times=times)
-        self.disturbed = True
-
-    def _calm(self) -> None:
-        """Faults end, lost cards are back, and the agent looks."""
-        self.told.append("calm")
-        self.world.tool.clear_faults()
-        for address in NODE_CARDS:
-            self.world.tool.set_card(str(address), lost=False)
-        self._kill.n = _NO_KILL
-        self._reconcile()
-        self.disturbed = False
-
     def _end(self) -> None:
         """All pods end."""
         self.told.append("end")
@@ -313,71 +211,11 @@ class History:
         self.told.append(f"{name}: {given}")
         return uid
 
-    def _add(self, made: dict[str, Any]) -> str:
-        ref = self.world.api.add(made)
-        self.outside.claims[ref.uid] = made
-        return ref.uid
-
     def _forget(self, uid: str) -> None:
         """The kubelet does."""
         del self.outside.claims[uid]
         self.outside.former.pop(uid, None)
         self._kubelet.forget(uid)
-
-    def _prepare(self, uid: str) -> bool | None:
-        ref = ClaimRef.of(self.outside.claims[uid])
-        return self._call(lambda: self._answered(uid, self.agent.preparer.prepare([ref])[uid]))
-
-    def _answered(self, uid: str, answer: Prepared | GcuError) -> object:
-        if not isinstance(answer, GcuError):
-            self._kubelet.take(uid, answer)
-        return answer
-
-    def _call(self, call: Callable[[], object]) -> bool | None:
-        """Whether the call succeeded; None where the agent was killed in it, and started anew."""
-        answers = self._attempt(lambda: [call()])
-        if answers is None:
-            return None
-        (answer,) = answers
-        if isinstance(answer, GcuError):
-            self.told.append(f"  {answer}")
-        return not isinstance(answer, GcuError)
-
-    def _attempt(self, call: Callable[[], list[object]]) -> list[object] | None:
-        """What the call gives; None where the agent was killed in it, and started anew."""
-        if self.random.random() < 0.25:
-            self._kill.n = len(self._kill.moments) + self.random.randrange(1, 40)
-        try:
-            answers = call()
-        except Crash as crash:
-            self.told.append(f"  killed {crash}")
-            self._start(0.3)
-            return None
-        self._kill.n = _NO_KILL
-        return answers
-
-    def _start(self, fatal: float) -> None:
-        """A new agent, which may be killed while it recovers, and looks."""
-        while True:
-            self.agent.journal.close()
-            n = self.random.randrange(1, 40) if self.random.random() < fatal else _NO_KILL
-            self._kill = Moments(self._turns, n)
-            try:
-                self.agent = self.world.start(self._kill)
-                self._reconcile()
-            except Crash as crash:
-                self.told.append(f"  killed again {crash}")
-                continue
-            self._kill.n = _NO_KILL
-            return
-
-    def _reconcile(self) -> None:
-        found = self.world.reconcile(self.agent)
-        known = self.world.cards.problems
-        kept: dict[PciAddress, tuple[Problem, ...]] = {
-            address: known.get(address, ()) for address in found.unknown
-        }
-        self.world.cards.problems = kept | {a: (p,) for a, p in found.foreign.items()}
 
     def _one(self) -> Iterator[str]:
         if self.outside.claims:

@@ -11,12 +11,18 @@ import pytest
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
-from dra_driver.node.claims.failures import TRIES
-from dra_driver.simulator.boot import with_ecc
+from tests.unit.node.card_changes import (
+    ONE,
+    at_rest,
+    back_after_a_reset,
+    back_as_it_was,
+    back_at_another_index,
+    lose,
+    replaced,
+)
 from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, whole
 from tests.unit.node.world import CARDS, Agent
 
-ONE = str(CARDS[0])
 # Their indexes run against their addresses: 2, 1, 0.
 NEIGHBOUR, OURS, OTHER = map(str, CARDS[:3])
 _MORE_THAN_ENOUGH = 40
@@ -40,39 +46,8 @@ class AtCall(Effects):
         self.seen += 1
 
 
-def lose(world: DrsWorld) -> None:
-    world.tool.set_card(ONE, lost=True)
-
-
-def back_as_it_was(world: DrsWorld) -> None:
-    world.tool.set_card(ONE, lost=False)
-
-
-def back_at_another_index(world: DrsWorld) -> None:
-    world.tool.set_card(ONE, lost=False, efsmi_index=9, minor=9)
-
-
-def back_after_a_reset(world: DrsWorld) -> None:
-    world.tool.set_card(ONE, lost=False, instances=(), virtualization="Disable")
-
-
-def replaced(world: DrsWorld) -> None:
-    """By another card in the same slot."""
-    back_after_a_reset(world)
-    world.tool.set_card(ONE, uuid="TPU-OTHER", serial="OTHER")
-
-
 COMEBACKS = [back_as_it_was, back_at_another_index, back_after_a_reset, replaced]
 comebacks = pytest.mark.parametrize("back", COMEBACKS, ids=lambda back: back.__name__)
-
-
-def at_rest(world: DrsWorld, agent: Agent, held: bool) -> None:
-    """An instance exists if and only if the claim is prepared, and nothing is in between."""
-    assert agent.held() == ({"uid-a": "prepared"} if held else {})
-    assert len(world.tool.instances(ONE)) == held
-    assert bool(world.files()) == held
-    assert world.tool.card(ONE).virtualization == ("DRS" if held else "Disable")
-    assert world.reconcile(agent).foreign == {}
 
 
 def lost_in_the_middle(root: Path, number: int) -> tuple[DrsWorld, Agent, ClaimRef, bool]:
@@ -178,102 +153,6 @@ def test_the_kernel_driver_is_loaded_anew_while_cards_are_used(tmp_path: Path) -
     assert '"ENFLAME_VISIBLE_DEVICES=6"' in texts["gcu.enflame.com-claim-uid-b.json"]
     assert agent.preparer.unprepare(refs) == {ref.uid: None for ref in refs}
     assert (world.tool.instances(ONE), agent.held()) == ((), {})
-
-
-def switch_ecc(world: DrsWorld, state: str) -> None:
-    """With the reset that it takes."""
-    machine = world.tool.machine
-    world.tool.machine = machine.with_card(with_ecc(machine.card(ONE), state))
-
-
-def test_ecc_is_switched_while_the_card_is_used(tmp_path: Path) -> None:
-    """Instances are made anew from the card's other profiles, of the sizes that were granted."""
-    world = DrsWorld(tmp_path, tool=tool())
-    agent = world.start()
-    refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))]
-    assert errors(agent, *refs) == ["", ""]
-    switch_ecc(world, "Disable")
-    world.reconcile(agent)
-    there = world.tool.instances(ONE)
-    assert [one.profile for one in there] == ["1g.7gb", "3g.23gb"]
-    for ref, one in zip(refs, there, strict=True):
-        assert one.uuid in world.files()[f"gcu.enflame.com-claim-{ref.uid}.json"]
-    assert errors(agent, *refs) == ["", ""]
-    assert world.tool.instances(ONE) == there
-    assert agent.preparer.unprepare(refs) == {ref.uid: None for ref in refs}
-    at_rest(world, agent, held=False)
-
-
-def test_ecc_is_switched_and_what_was_granted_is_no_size_any_more(tmp_path: Path) -> None:
-    """The claim cannot be kept; neighbours can, and its end leaves nothing."""
-    world = DrsWorld(tmp_path, tool=tool(card={"ecc": "Disable", "profileTable": "s60-four-way"}))
-    switch_ecc(world, "Enable")
-    agent = world.start()
-    kept, refused = world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))
-    assert errors(agent, kept, refused) == ["", ""]
-    switch_ecc(world, "Disable")
-    assert set(world.reconcile(agent).failed) == {refused.uid}
-    [there] = world.tool.instances(ONE)
-    assert there.profile == "1g.11gb"
-    assert all("no profile has size 3" in text for text in errors(agent, *[refused] * TRIES))
-    assert world.failures.tripped() == {"drs-0000-0d-00-0"}
-    assert errors(agent, kept) == [""]
-    assert agent.preparer.unprepare([refused]) == {refused.uid: None}
-    assert world.tool.instances(ONE) == (there,)
-    at_rest(world, agent, held=True)
-
-
-def turn_profiles(world: DrsWorld, ids: tuple[int, int, int]) -> None:
-    """As an update of the card's firmware may, of which the driver's version does not tell."""
-    card = world.tool.card(ONE)
-    form = card.forms["Enable"]
-    turned = tuple(one._replace(id=new) for one, new in zip(form.profiles, ids, strict=True))
-    world.tool.set_card(ONE, forms={**card.forms, "Enable": form._replace(profiles=turned)})
-
-
-def test_an_empty_card_is_asked_again_for_its_profiles(tmp_path: Path) -> None:
-    world = DrsWorld(tmp_path, tool=tool())
-    agent = world.start()
-    first, later = world.api.add(instance("b", 0, 1)), world.api.add(instance("a", 0, 1))
-    assert errors(agent, first) == [""]
-    agent.preparer.unprepare([first])
-    turn_profiles(world, (2, 1, 0))
-    assert errors(agent, later) == [""]
-    assert [one.profile for one in world.tool.instances(ONE)] == ["1g.6gb"]
-    at_rest(world, agent, held=True)
-
-
-def test_an_instance_of_another_profile_than_asked_is_taken_back(tmp_path: Path) -> None:
-    """On a card that is divided, and so was not asked again; the next create knows better."""
-    world = DrsWorld(tmp_path, tool=tool())
-    agent = world.start()
-    neighbour, later = world.api.add(instance("b", 0, 1)), world.api.add(instance("a", 0, 1))
-    assert errors(agent, neighbour) == [""]
-    there = world.tool.instances(ONE)
-    turn_profiles(world, (1, 0, 2))
-    [told] = errors(agent, later)
-    assert "made DRS instance 3g.20gb" in told
-    assert world.tool.instances(ONE) == there
-    assert world.reconcile(agent).foreign == {}
-    assert errors(agent, later) == [""]
-    assert [one.profile for one in world.tool.instances(ONE)] == ["1g.6gb", "1g.6gb"]
-    agent.preparer.unprepare([neighbour])
-    at_rest(world, agent, held=True)
-
-
-def test_a_card_that_was_reset_is_asked_again_before_its_instances_are_remade(
-    tmp_path: Path,
-) -> None:
-    world = DrsWorld(tmp_path, tool=tool())
-    agent = world.start()
-    refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))]
-    assert errors(agent, *refs) == ["", ""]
-    turn_profiles(world, (2, 0, 1))
-    back_after_a_reset(world)
-    assert world.reconcile(agent).failed == {}
-    assert [one.profile for one in world.tool.instances(ONE)] == ["1g.6gb", "3g.20gb"]
-    agent.preparer.unprepare(refs[1:])
-    at_rest(world, agent, held=True)
 
 
 def test_a_card_that_hangs_holds_a_start_up_once_and_not_for_each_claim(tmp_path: Path) -> None:

@@ -11,11 +11,10 @@ import pytest
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.node.cdi.spec import Injection
-from dra_driver.simulator.state import Instance
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, tool, whole
 from tests.unit.node.world import CARDS, Agent, claim, pod, result
 
-ONE, TWO = map(str, CARDS[:2])
+ONE = str(CARDS[0])
 
 
 @pytest.fixture
@@ -174,198 +173,11 @@ def test_one_container_takes_one_instance(
     assert world.tool.changes() == []
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        "create-fails",
-        "create-hangs",
-        "create-hangs-after-making",
-        "create-reports-failure-but-makes",
-        "create-reports-success-but-makes-nothing",
-        "drs-on-refused",
-    ],
-)
-def test_a_create_that_fails_leaves_nothing(world: DrsWorld, agent: Agent, fault: str) -> None:
-    ref = world.api.add(instance("a", 0, 3))
-    world.tool.set_fault(fault, times=1)
-    assert errors(agent, ref) != [""]
-    assert (world.tool.instances(ONE), world.files(), agent.held()) == ((), {}, {})
-    assert world.tool.card(ONE).virtualization == "Disable"
-    assert errors(agent, ref) == [""]
-    assert len(world.tool.instances(ONE)) == 1
-
-
 def test_a_size_without_profile(world: DrsWorld, agent: Agent) -> None:
     (error,) = errors(agent, world.api.add(instance("a", 0, 2)))
     assert "no profile has size 2" in error
     assert "1g.6gb,3g.20gb,6g.40gb" in error
     assert (world.tool.instances(ONE), agent.held()) == ((), {})
-
-
-def test_what_cannot_be_undone_holds_the_card_until_it_is(world: DrsWorld, agent: Agent) -> None:
-    ref, other = world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 1))
-    world.tool.set_fault("create-reports-failure-but-makes", times=1)
-    world.tool.set_fault("destroy-fails", times=2)
-    assert errors(agent, ref) != [""]
-    assert agent.held() == {"uid-a": "intent"}
-    assert "no claim of this driver holds" in errors(agent, other)[0]
-    found = world.reconcile(agent)
-    assert set(found.failed) == {"uid-a"}
-    assert found.foreign == {}, "it may be what we made"
-    assert world.reconcile(agent).recovered.keys() == {"uid-a"}
-    assert (world.tool.instances(ONE), agent.held()) == ((), {})
-    assert errors(agent, other) == [""]
-
-
-def test_drs_mode_that_does_not_end_is_ended_later(world: DrsWorld, agent: Agent) -> None:
-    ref, other = world.api.add(instance("a", 0, 1)), world.api.add(whole("b", 0))
-    errors(agent, ref)
-    world.tool.set_fault("drs-off-refused")
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-    assert "out of DRS mode" in errors(agent, other)[0]
-    world.tool.clear_faults()
-    assert errors(agent, other) == [""]
-    assert world.tool.card(ONE).virtualization == "Disable"
-
-
-def test_reconcile_ends_drs_mode_after_a_restart(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    world.tool.set_fault("drs-off-refused", times=2)
-    agent.preparer.unprepare([ref])
-    again = world.start()
-    assert CARDS[0] in world.reconcile(again).unknown
-    assert world.reconcile(again).unknown == {}
-    assert world.tool.card(ONE).virtualization == "Disable"
-    assert again.journal.snapshot().switched == frozenset()
-
-
-@pytest.mark.parametrize("fault", ["", "efsmi-exit", "efsmi-garbage"], ids=lambda f: f or "efsmi")
-def test_a_lost_card_keeps_no_pod_waiting(world: DrsWorld, agent: Agent, fault: str) -> None:
-    """Also where efsmi fails altogether when cards are lost."""
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    world.tool.set_card(ONE, lost=True)
-    if fault:
-        world.tool.set_fault(fault)
-    assert errors(agent, ref) == [""]
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-    assert (world.files(), list(agent.held().values())) == ({}, ["unpreparing"])
-    assert len(world.tool.instances(ONE)) == 1
-    world.tool.clear_faults()
-    world.tool.set_card(ONE, lost=False, efsmi_index=9)
-    world.reconcile(agent)
-    assert (world.tool.instances(ONE), agent.held()) == ((), {})
-
-
-def test_a_tool_that_fails_is_told(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    world.tool.set_fault("efsmi-exit")
-    assert "efsmi-exit" in str(agent.preparer.unprepare([ref])["uid-a"])
-    world.tool.clear_faults()
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-
-
-def test_a_destroy_that_fails_is_told_and_tried_again(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    world.tool.set_fault("destroy-fails", times=1)
-    assert "still there" in str(agent.preparer.unprepare([ref])["uid-a"])
-    assert agent.held() == {"uid-a": "unpreparing"}
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-    assert (world.tool.instances(ONE), agent.held()) == ((), {})
-
-
-@pytest.mark.parametrize("survive", [False, True], ids=["forgotten", "kept"])
-def test_a_reboot(tmp_path: Path, survive: bool) -> None:
-    world = DrsWorld(tmp_path, tool=tool(instancesSurviveReboot=survive))
-    refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))]
-    errors(world.start(), *refs)
-    before = world.tool.instances(ONE)
-    world.reboot()
-    agent = world.start()
-    after = world.tool.instances(ONE)
-    assert [i.profile for i in after] == ["1g.6gb", "3g.20gb"]
-    assert (after == before) is survive
-    for name, there in zip("ab", after, strict=True):
-        assert f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}" in edits(world, name)[0]["env"]
-    assert errors(agent, *refs) == ["", ""]
-    assert world.tool.instances(ONE) == after
-
-
-def test_an_instance_that_went_behind_our_back_is_made_again(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    world.tool.set_card(ONE, instances=())
-    assert world.reconcile(agent).recovered.keys() == {"uid-a"}
-    (there,) = world.tool.instances(ONE)
-    assert f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}" in edits(world, "a")[0]["env"]
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-    assert world.tool.instances(ONE) == ()
-
-
-FOREIGN = Instance(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
-
-
-def test_a_foreign_instance_is_never_touched(world: DrsWorld, agent: Agent) -> None:
-    world.tool.set_card(ONE, instances=(FOREIGN,), virtualization="DRS")
-    assert "no claim of this driver holds" in errors(agent, world.api.add(instance("a", 0, 1)))[0]
-    found = world.reconcile(agent).foreign
-    assert found[CARDS[0]].taint == "gcu.enflame.com/foreign"
-    assert "1g.6gb 5b0c4c7e" in found[CARDS[0]].text
-    world.cards.problems[CARDS[0]] = (found[CARDS[0]],)
-    assert "not ours to use" in errors(agent, world.api.add(whole("b", 0)))[0]
-    assert world.tool.instances(ONE) == (FOREIGN,)
-    world.tool.set_card(ONE, instances=(), virtualization="Disable")
-    assert world.reconcile(agent).foreign == {}
-    assert world.tool.changes() == []
-
-
-def test_a_foreign_instance_beside_ours(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    ours = world.tool.instances(ONE)
-    theirs = FOREIGN._replace(id=4, slots=(5,))
-    world.tool.set_card(ONE, instances=(*ours, theirs))
-    assert set(world.reconcile(agent).foreign) == {CARDS[0]}
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-    assert world.tool.instances(ONE) == (theirs,)
-    assert world.tool.card(ONE).virtualization == "DRS"
-    world.reconcile(agent)
-    assert world.tool.instances(ONE) == (theirs,)
-
-
-def test_drs_mode_of_somebody_else_is_told(world: DrsWorld, agent: Agent) -> None:
-    world.tool.set_card(ONE, virtualization="DRS")
-    assert "switched DRS mode on" in world.reconcile(agent).foreign[CARDS[0]].text
-    assert world.tool.changes() == []
-    assert world.reconcile(agent, adopt=True).foreign == {}
-    assert world.tool.card(ONE).virtualization == "Disable"
-
-
-def test_where_the_mode_is_not_told_a_listing_shows_who_divides_a_card(
-    world: DrsWorld, agent: Agent
-) -> None:
-    """As while another card hangs: the summary is of all cards."""
-    world.cards.modes_told = False
-    assert world.reconcile(agent).foreign == {}
-    world.tool.set_card(ONE, instances=(FOREIGN,), virtualization="DRS")
-    assert set(world.reconcile(agent).foreign) == {CARDS[0]}
-
-
-def test_a_lost_journal_is_rebuilt_with_its_instances(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    there = world.tool.instances(ONE)
-    for path in (world.root / "state").glob("journal*"):
-        path.unlink()
-    again = world.start()
-    assert world.reconcile(again, adopt=True).foreign == {}
-    assert again.held() == {"uid-a": "prepared"}
-    assert world.tool.instances(ONE) == there
-    assert again.preparer.unprepare([ref]) == {"uid-a": None}
-    assert world.tool.instances(ONE) == ()
 
 
 def test_profiles_are_listed_of_empty_cards_only(world: DrsWorld, agent: Agent) -> None:

@@ -29,3 +29,20 @@ def make_machine(tmp_path: Path) -> MakeMachine:
         return SimulatedMachine.create({"cards": described, **keys}, root, plain_device_files=True)
 
     return make
+
+
+def snapshot(root: Path) -> dict[str, str]:
+    """Every path below sys and dev with its content, links by their target."""
+    found = {}
+    for top in ("sys", "dev"):
+        for path in (root / top).rglob("*"):
+            if path.is_symlink():
+                found[str(path.relative_to(root))] = f"-> {path.readlink()}"
+            elif path.is_file():
+                found[str(path.relative_to(root))] = path.read_text()
+    return found
+
+
+def with_instance(machine: SimulatedMachine, index: int = 0) -> None:
+    machine.efsmi("-i", str(index), "--drs", "on")
+    machine.efsmi("-i", str(index), "--drs", "--create-instance", "0")

@@ -5,83 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dra_driver.agent.cards.card_cache import CardCache
-from dra_driver.agent.cards.card_events import CardEvents
-from dra_driver.agent.events import EventReporter
-from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.hardware.drs.errors import CardSilent
-from dra_driver.hardware.efsmi.runner import EfsmiHung
-from dra_driver.hardware.machine import Machine
-from dra_driver.hardware.sysfs import Sysfs
-from dra_driver.model.card import Virtualization
 from dra_driver.model.errors import HardwareError
-from dra_driver.model.pci import PciAddress
-from dra_driver.simulator.machine import SimulatedMachine
-from tests.unit.agent.recorder import ListRecorder
-from tests.unit.hardware.doctored import DoctoredEfsmi, Edit
-
-COOLDOWN = 20.0
-FIRST, SECOND = (PciAddress.parse(f"0000:{bus}:00.0") for bus in ("0d", "0e"))
-
-
-class Watched:
-    """Cards of a simulated machine of two S60, with a clock that only the test moves. A look at
-    the bus comes every 5 s, a full one every 60 s."""
-
-    def __init__(self, root: Path, **keys: Any) -> None:
-        described = [{"bdf": str(address), "model": "S60"} for address in (FIRST, SECOND)]
-        self.machine = SimulatedMachine.create(
-            {"cards": described, **keys}, root, plain_device_files=True
-        )
-        self.edits: dict[str, Edit] = {}
-        self.efsmi = DoctoredEfsmi(self.machine, self.edits)
-        self.recorder = ListRecorder()
-        self.changes = 0
-        self.now = 0.0
-        sysfs = Sysfs(root)
-        self.breaker = HungCardBreaker(COOLDOWN, clock=lambda: self.now)
-        self.cards = CardCache(
-            Machine(sysfs, self.efsmi),
-            sysfs,
-            presence_interval=5.0,
-            inventory_interval=60.0,
-            breaker=self.breaker,
-            on_change=self._changed,
-            card_events=CardEvents(EventReporter(self.recorder, "n1"), clock=lambda: self.now),
-            clock=lambda: self.now,
-        )
-
-    def problems(self) -> dict[str, list[str]]:
-        """By address, the values of each card's problems."""
-        return {
-            str(card.address): [problem.value for problem in card.problems]
-            for card in self.cards.latest or ()
-        }
-
-    def silent(self) -> list[PciAddress | None]:
-        """The cards for which calls fail at once; None is for calls for all cards."""
-        found: list[PciAddress | None] = []
-        for card in (None, FIRST, SECOND):
-            try:
-                self.breaker.check(card)
-            except CardSilent:
-                found.append(card)
-        return found
-
-    def looks_in(self, seconds: int) -> int:
-        """How many full looks there are in that time, with a tick every 5 s."""
-        before = self.efsmi.calls.count("-q --json-format")
-        for _ in range(0, seconds, 5):
-            self.now += 5
-            self.cards.tick()
-        return self.efsmi.calls.count("-q --json-format") - before
-
-    def _changed(self) -> None:
-        self.changes += 1
+from tests.unit.agent.cards.watched import FIRST, SECOND, Watched
 
 
 @pytest.fixture
@@ -110,24 +38,6 @@ def test_an_idle_machine_is_looked_at_at_the_interval(watched: Watched) -> None:
     assert watched.looks_in(55) == 0
     assert watched.looks_in(5) == 1
     assert watched.looks_in(600) == 10
-
-
-def test_calls_for_a_card_that_hung_fail_at_once_after_the_inventory(watched: Watched) -> None:
-    def hangs(_: str) -> str:
-        raise EfsmiHung("it did not end within 20 s")
-
-    of_second = ("-q --json-format", "-i 1 -q --json-format", "-i 1 -q")
-    watched.edits |= dict.fromkeys(of_second, hangs)
-    watched.cards.refresh()
-    assert watched.silent() == [None, SECOND]
-    watched.now += COOLDOWN
-    watched.edits |= {"-i 0 -q --json-format": hangs}
-    watched.cards.refresh()
-    assert watched.silent() == [None], "it is the tool"
-    watched.now += COOLDOWN
-    watched.edits.clear()
-    watched.cards.refresh()
-    assert watched.silent() == []
 
 
 def test_a_change_of_the_bus_is_seen_at_the_next_tick(watched: Watched) -> None:
@@ -162,56 +72,6 @@ def test_a_lost_card_keeps_its_other_problems(watched: Watched) -> None:
     watched.machine.lose_card(str(SECOND))
     watched.cards.refresh()
     assert watched.problems()["0000:0e:00.0"] == ["health", "lost"]
-
-
-def hung(_: str) -> str:
-    raise EfsmiHung("it did not end within 1 s")
-
-
-def hang_second(watched: Watched) -> None:
-    calls = ("-q --json-format", "-q", "-L", "", "-i 1 -q --json-format", "-i 1 -q")
-    watched.edits |= dict.fromkeys(calls, hung)
-
-
-def test_a_card_that_hangs_is_unhealthy_and_no_other(watched: Watched) -> None:
-    watched.cards.refresh()
-    hang_second(watched)
-    watched.cards.refresh()
-    assert watched.cards.problem is None
-    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": ["efsmi"]}
-    first, second = watched.cards.latest or ()
-    assert first.virtualization is Virtualization.DISABLED, "as it was told before"
-    assert second.problems[0].text == ("efsmi does not answer for it: it did not end within 1 s")
-    watched.edits.clear()
-    watched.cards.refresh()
-    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
-    why = "efsmi does not answer for it: it did not end within 1 s"
-    assert watched.recorder.lines == [
-        f"GcuCardUnhealthy card 0000:0e:00.0: {why}",
-        "GcuCardHealthy card 0000:0e:00.0 is healthy again",
-    ]
-
-
-def test_a_card_that_hangs_from_the_start_on_is_not_published(watched: Watched) -> None:
-    hang_second(watched)
-    watched.cards.refresh()
-    assert watched.problems() == {"0000:0d:00.0": []}
-    assert watched.recorder.lines == [
-        "GcuCardUnusable card 0000:0e:00.0 is not published: it did not end within 1 s"
-    ]
-    watched.edits.clear()
-    watched.cards.refresh()
-    assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
-
-
-def test_a_lost_card_that_is_back_and_hangs(watched: Watched) -> None:
-    watched.cards.refresh()
-    watched.machine.lose_card(str(SECOND))
-    watched.cards.refresh()
-    watched.machine.restore_card(str(SECOND))
-    hang_second(watched)
-    watched.cards.refresh()
-    assert watched.problems()["0000:0e:00.0"] == ["efsmi"]
 
 
 @pytest.mark.parametrize("fault", ["efsmi-exit", "efsmi-garbage"])

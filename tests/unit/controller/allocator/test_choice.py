@@ -1,4 +1,4 @@
-"""What is chosen where several choices fit: nodes, cards, and cards near one another."""
+"""What is chosen where several choices fit: nodes and cards, by the policy of packing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ ROOTS = [
     for bus in range(8)
     for mode in ("whole",)
 ]
-
 CASES: dict[str, tuple[list[Object], list[Object], Object, Policy, tuple[str, list[str]]]] = {
     "shares fill the card in use": (
         TWO_NODES,
@@ -223,60 +222,6 @@ def test_the_worked_example(
     wanted = claim("c", [asked], constraints=[SAME_SWITCH] if near else [])
     chosen = [name.removesuffix("-00-0") for name in names(mode, *buses)]
     assert decide(EXAMPLE, EXAMPLE_HELD, wanted) == (node, chosen)
-
-
-def of_models(*models: str) -> list[Object]:
-    """Cards of these models, two on each switch."""
-    found = cards(len(models))
-    for each, model in zip(found, models, strict=True):
-        each["attributes"]["model"] = {"string": model}
-    return found
-
-
-SAME_MODEL = {"matchAttribute": "gcu.enflame.com/model"}
-NEAR_ONES = {
-    "of one model the nearest": (
-        of_models("S60", "T20", "S60", "T20", "T20", "S60", "S60", "S60"),
-        [claim("c", [request(count=2)], constraints=[SAME_MODEL])],
-        (6, 7),
-    ),
-    "of one model where a nearer set is of two": (
-        of_models("S60", "T20", "T20", "S60", "S60", "T20", "S60", "S60"),
-        [claim("c", [request(count=3)], constraints=[SAME_MODEL])],
-        (4, 6, 7),
-    ),
-    "two requests of a claim": (
-        cards(3),
-        [claim("c", [request("one"), request("two")])],
-        (0, 1),
-    ),
-    "two claims of a pod": (
-        cards(3),
-        [claim("c", [request()]), claim("d", [request()])],
-        (0, 1),
-    ),
-    "more cards than match one selector": (
-        of_models("S60", "T20", "S60"),
-        [
-            claim(
-                "c",
-                [
-                    request("one", selector='device.attributes["gcu.enflame.com"].model == "T20"'),
-                    request("two"),
-                ],
-            )
-        ],
-        (1, 0),
-    ),
-}
-
-
-@pytest.mark.parametrize(("devices", "claims", "buses"), NEAR_ONES.values(), ids=NEAR_ONES)
-def test_near_each_other(
-    devices: list[Object], claims: list[Object], buses: tuple[int, ...]
-) -> None:
-    expected = [name.removesuffix("-00-0") for name in names("whole", *buses)]
-    assert decide(pool("a", devices), [], *claims) == ("a", expected)
 
 
 MANY = [f"n{number:02}" for number in range(20)]

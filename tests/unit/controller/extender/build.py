@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from controller.allocator.order import Policy
 from controller.extender.cache import ExtenderCache
+from controller.extender.decide import filter_nodes
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.mode import Mode
@@ -89,3 +91,11 @@ def view(*objects: Object) -> ExtenderCache:
         else:
             made.put_node(each)
     return made
+
+
+def slices_left(found: ExtenderCache, on: str = "n") -> int:
+    """The most slices that one more pod can have on the node."""
+    fitting = [
+        n for n in range(1, 7) if filter_nodes(found, Policy(), pod("probe", {SHARED: n}), [on]).fit
+    ]
+    return max(fitting, default=0)

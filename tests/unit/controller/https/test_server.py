@@ -1,4 +1,4 @@
-"""HTTPS over a real socket: who is let in, and what is answered."""
+"""HTTPS over a real socket: what is answered, and how little strangers can take."""
 
 from __future__ import annotations
 
@@ -7,62 +7,20 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from ipaddress import IPv4Address
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from controller.https.certificates import CertificateFiles, Certificates
-from controller.https.server import MOST_STRANGERS, Answer, HttpsServer
+from controller.https.certificates import CertificateFiles
+from controller.https.server import MOST_STRANGERS, HttpsServer
 from dra_driver.model.errors import InvalidValue
 from dra_driver.telemetry.http_server import HttpServer
-from tests.cluster.pki import SCHEDULER, Authority, KeyPair
+from tests.cluster.pki import Authority, KeyPair
 from tests.descriptors import readable
-
-LOCAL = IPv4Address("127.0.0.1")
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def scheduler(authority: Authority) -> KeyPair:
-    return authority.client("scheduler", SCHEDULER)
-
-
-@pytest.fixture
-def files(authority: Authority, tmp_path: Path) -> CertificateFiles:
-    """The server's own, as a Secret would be mounted."""
-    pair = authority.server("first", (LOCAL,), ())
-    made = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")
-    install(made, pair)
-    assert made.client_authority is not None
-    made.client_authority.write_bytes(authority.certificate.read_bytes())
-    return made
-
-
-def serve(
-    trusted: CertificateFiles | Certificates, answers: Mapping[str, Answer], *, port: int = 0
-) -> HttpsServer:
-    """Not started."""
-    certificates = trusted if isinstance(trusted, Certificates) else Certificates(trusted)
-    return HttpsServer(
-        port, certificates, answers, name="extender", purpose="of the scheduler extender"
-    )
-
-
-@pytest.fixture
-def server(files: CertificateFiles) -> Iterator[HttpsServer]:
-    made = serve(files, {"/filter": lambda body: b"<" + body + b">"})
-    made.start()
-    yield made
-    made.stop()
+from tests.unit.controller.https.serving import LOCAL, connection, serve
 
 
 @pytest.fixture
@@ -75,53 +33,12 @@ def talk(
     made.close()
 
 
-def install(files: CertificateFiles, pair: KeyPair) -> None:
-    """Renamed into place, as a Secret's files are exchanged."""
-    for source, target in ((pair.certificate, files.certificate), (pair.key, files.key)):
-        new = target.with_suffix(".new")
-        new.write_bytes(source.read_bytes())
-        new.rename(target)
-
-
-def connection(
-    server: HttpsServer, authority: Authority, client: KeyPair | None
-) -> http.client.HTTPSConnection:
-    trust = ssl.create_default_context(cafile=str(authority.certificate))
-    if client is not None:
-        trust.load_cert_chain(client.certificate, client.key)
-    return http.client.HTTPSConnection(str(LOCAL), server.port, context=trust, timeout=10)
-
-
-def served_serial(server: HttpsServer, authority: Authority, client: KeyPair) -> str:
-    made = connection(server, authority, client)
-    made.connect()
-    assert isinstance(made.sock, ssl.SSLSocket)
-    found = made.sock.getpeercert()
-    made.close()
-    assert found is not None
-    return str(found["serialNumber"])
-
-
 def test_one_connection_carries_many_calls(talk: http.client.HTTPSConnection) -> None:
     for body in (b"one", b"two"):
         talk.request("POST", "/filter", body)
         answer = talk.getresponse()
         assert (answer.status, answer.read()) == (200, b"<" + body + b">")
         assert answer.headers["Content-Type"] == "application/json"
-
-
-def test_nobody_comes_in_without_a_certificate(server: HttpsServer, authority: Authority) -> None:
-    with pytest.raises((ssl.SSLError, ConnectionError)):
-        answer(connection(server, authority, None))
-
-
-def test_nobody_comes_in_with_a_certificate_of_another_authority(
-    server: HttpsServer, authority: Authority, tmp_path: Path
-) -> None:
-    (tmp_path / "other").mkdir()
-    stranger = Authority(tmp_path / "other").client("scheduler", SCHEDULER)
-    with pytest.raises((ssl.SSLError, ConnectionError)):
-        answer(connection(server, authority, stranger))
 
 
 def call(talk: http.client.HTTPSConnection) -> None:
@@ -165,14 +82,6 @@ def test_a_burst_of_connections_waits_to_be_accepted(
             each.close()
 
 
-def answer(made: http.client.HTTPSConnection) -> bytes:
-    try:
-        made.request("POST", "/filter", b"x")
-        return made.getresponse().read()
-    finally:
-        made.close()
-
-
 @pytest.mark.parametrize(
     ("path", "header", "status"),
     [
@@ -189,34 +98,6 @@ def test_other_calls_are_refused(
     talk.putheader(*header)
     talk.endheaders()
     assert talk.getresponse().status == status
-
-
-def test_a_new_certificate_is_served_without_a_restart(
-    server: HttpsServer, files: CertificateFiles, authority: Authority, scheduler: KeyPair
-) -> None:
-    before = served_serial(server, authority, scheduler)
-    install(files, authority.server("second", (LOCAL,), ()))
-    assert served_serial(server, authority, scheduler) != before
-
-
-def test_a_certificate_that_cannot_be_read_leaves_the_one_before(
-    server: HttpsServer,
-    files: CertificateFiles,
-    authority: Authority,
-    scheduler: KeyPair,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    before = served_serial(server, authority, scheduler)
-    files.key.write_text("half a key")
-    with caplog.at_level(logging.WARNING):
-        assert served_serial(server, authority, scheduler) == before
-    assert "the previous certificate stays in use" in caplog.text
-
-
-def test_without_any_certificate_it_does_not_start(files: CertificateFiles) -> None:
-    files.certificate.unlink()
-    with pytest.raises(InvalidValue, match="certificate to serve with cannot be loaded"):
-        serve(files, {}).start()
 
 
 def test_a_taken_port_is_said(server: HttpsServer, files: CertificateFiles) -> None:
@@ -265,31 +146,6 @@ def test_a_call_that_ends_in_the_middle_is_not_answered(
         server.stop()
 
 
-@pytest.mark.parametrize("subject", [SCHEDULER.user, "", "kube-schedule"])
-def test_a_subject_of_the_client_can_be_required(
-    files: CertificateFiles,
-    authority: Authority,
-    scheduler: KeyPair,
-    caplog: pytest.LogCaptureFixture,
-    subject: str,
-) -> None:
-    is_served = subject in ("", SCHEDULER.user)
-    certificates = Certificates(files, subject)
-    server = serve(certificates, {"/filter": lambda body: body})
-    server.start()
-    try:
-        with caplog.at_level(logging.INFO):
-            if is_served:
-                assert answer(connection(server, authority, scheduler)) == b"x"
-            else:
-                with pytest.raises((ssl.SSLError, ConnectionError)):
-                    answer(connection(server, authority, scheduler))
-    finally:
-        server.stop()
-    assert ("client" in certificates.ends()) is is_served
-    assert (f"is of {SCHEDULER.user}, and" in caplog.text) is not is_served
-
-
 def test_strangers_fill_no_log(
     server: HttpsServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,19 +158,6 @@ def test_strangers_fill_no_log(
                     pass
             stranger.close()
     assert len([each for each in caplog.messages if "was not served" in each]) == 1
-
-
-def test_without_an_authority_clients_need_no_certificate(
-    files: CertificateFiles, authority: Authority
-) -> None:
-    certificates = Certificates(CertificateFiles(files.certificate, files.key))
-    server = serve(certificates, {"/filter": lambda body: body})
-    server.start()
-    try:
-        assert answer(connection(server, authority, None)) == b"x"
-    finally:
-        server.stop()
-    assert certificates.ends().keys() == {"server"}
 
 
 def test_a_query_does_not_matter(talk: http.client.HTTPSConnection) -> None:

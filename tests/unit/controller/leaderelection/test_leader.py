@@ -1,106 +1,19 @@
-"""The lease, and the fence that it opens."""
+"""The lease: who leads, for how long, and when it is given back."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from typing import cast
+from collections.abc import Iterator
 
 import pytest
 
-from controller.leaderelection.fence import Fence, NotLeader, fenced
-from controller.leaderelection.leader import LeaderElector, LeaseTimes
-from dra_driver.kube.api import Api
-from dra_driver.kube.errors import Conflict, KubeError, NotFound, Unavailable
-from dra_driver.kube.resources import LEASES, PODS, Resource
+from controller.leaderelection.fence import NotLeader
+from controller.leaderelection.leader import LeaseTimes
+from dra_driver.kube.errors import Conflict, Unavailable
+from dra_driver.kube.resources import Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR
-
-
-class Leases:
-    """One lease, with the resourceVersion's rule; `away` refuses everything."""
-
-    def __init__(self) -> None:
-        self.lease: Object | None = None
-        self.away = False
-        self.made = 0
-
-    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        self._answer()
-        if self.lease is None:
-            raise NotFound("no lease", status=404)
-        return self.lease
-
-    def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
-        self._answer()
-        assert self.lease is None
-        self.made += 1
-        self.lease = body | {
-            "metadata": body["metadata"] | {"resourceVersion": "1", "uid": f"{self.made}-uid"}
-        }
-        return self.lease
-
-    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
-        self._answer()
-        assert self.lease is not None
-        version = self.lease["metadata"]["resourceVersion"]
-        if body["metadata"]["resourceVersion"] != version:
-            raise Conflict("changed", status=409)
-        metadata = body["metadata"] | {"resourceVersion": str(int(version) + 1)}
-        self.lease = body | {"metadata": metadata}
-        return self.lease
-
-    def holder(self) -> str:
-        assert self.lease is not None
-        return str(self.lease["spec"]["holderIdentity"])
-
-    def annotations(self) -> Object:
-        assert self.lease is not None
-        return self.lease["metadata"].get("annotations") or {}
-
-    def _answer(self) -> None:
-        if self.away:
-            raise Unavailable("no answer")
-
-
-TIMES = LeaseTimes(duration=15.0, renew_deadline=10.0, retry=2.0)
-
-
-class Replica:
-    """An elector with its fence and a clock of its own."""
-
-    def __init__(
-        self,
-        leases: Leases,
-        name: str,
-        times: LeaseTimes = TIMES,
-        fenced_term: Callable[[], str] | None = None,
-    ) -> None:
-        self.time = 1000.0
-        self.leading = 0
-        self.fence = Fence(lambda: self.time)
-        self.elector = LeaderElector(
-            cast("Api", leases),
-            self.fence,
-            namespace="default",
-            name="lease",
-            identity=name,
-            times=times,
-            on_leading=self._lead,
-            fenced_term=fenced_term,
-            now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
-            clock=lambda: self.time,
-        )
-
-    def _lead(self) -> None:
-        self.leading += 1
-
-    def after(self, seconds: float) -> bool:
-        """Steps once, `seconds` later; gives whether it leads."""
-        self.time += seconds
-        self.elector.step()
-        return self.fence.is_open()
+from tests.unit.controller.leaderelection.replica import Leases, Replica
 
 
 def test_the_first_one_leads_and_renews() -> None:
@@ -293,53 +206,3 @@ def test_each_term_has_a_name_of_its_own() -> None:
     again.after(1)
     terms.append(again.fence.term)
     assert len(set(terms)) == 4
-
-
-def test_a_write_of_an_earlier_term_does_not_pass() -> None:
-    fence = Fence(lambda: 100.0)
-    fence.open_until(101.0, "1")
-    assert fence.accept() == "1"
-    fence.check()
-    fence.open_until(101.0, "3")
-    with pytest.raises(NotLeader):
-        fence.check()
-
-
-class Refusing:
-    """Whatever is called was let through the fence."""
-
-    def __getattr__(self, name: str) -> object:
-        def called(*args: object, **kwargs: object) -> object:
-            raise KubeError(f"{name} reached the server")
-
-        return called
-
-
-WRITES = {
-    "create": lambda api: api.create(PODS, {}),
-    "add_metadata": lambda api: api.add_metadata(PODS, {}),
-    "replace": lambda api: api.replace(PODS, {}),
-    "patch": lambda api: api.patch(PODS, "p", {}),
-    "delete": lambda api: api.delete(PODS, "p"),
-}
-
-
-@pytest.mark.parametrize("call", WRITES.values(), ids=WRITES)
-def test_no_write_passes_a_closed_fence(call: object) -> None:
-    fence = Fence(lambda: 100.0)
-    api = fenced(cast("Api", Refusing()), fence)
-    assert callable(call)
-    with pytest.raises(NotLeader):
-        call(api)
-    fence.open_until(101.0, "1")
-    with pytest.raises(NotLeader):
-        call(api)
-    fence.accept()
-    with pytest.raises(KubeError, match="reached the server"):
-        call(api)
-
-
-def test_reads_need_no_lease() -> None:
-    api = fenced(cast("Api", Refusing()), Fence(lambda: 100.0))
-    with pytest.raises(KubeError, match="reached the server"):
-        api.get(LEASES, "l")

@@ -8,7 +8,8 @@ from controller.cache.claims import MANAGER
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
-from tests.unit.controller.world import World, pod, written_by
+from tests.unit.controller.fake_api import written_by
+from tests.unit.controller.world import World, pod
 
 
 def past_us(world: World) -> Object:

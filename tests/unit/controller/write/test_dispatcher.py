@@ -22,15 +22,8 @@ from dra_driver.model.claims.claim import allocation, results
 from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.model.names import ANNOTATION_TERM
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
-from tests.unit.controller.world import (
-    LIMIT,
-    PATIENCE,
-    FakeApi,
-    World,
-    pod,
-    unschedulable,
-    written_by,
-)
+from tests.unit.controller.fake_api import FakeApi, written_by
+from tests.unit.controller.world import LIMIT, PATIENCE, World, pod, unschedulable
 
 
 def crowd(count: int) -> World:

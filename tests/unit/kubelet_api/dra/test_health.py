@@ -23,7 +23,7 @@ from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Observer
-from tests.unit.kubelet_api.dra.test_plugin import Handler
+from tests.unit.kubelet_api.dra.handler import Handler
 
 TOP = Path(__file__).parents[4]
 POOL = "gcu.enflame.com/node"

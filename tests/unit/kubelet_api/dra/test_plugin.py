@@ -7,8 +7,7 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,9 +22,9 @@ from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Observer
+from tests.unit.kubelet_api.dra.handler import ONE, Handler
 
 LONG = 3600.0
-ONE = ClaimRef("team", "one", "uid-1")
 TWO = ClaimRef("team", "two", "uid-2")
 DEVICE = ClaimDevice(
     request="gcu",
@@ -34,29 +33,6 @@ DEVICE = ClaimDevice(
     cdi_ids=("gcu.enflame.com/claim=uid-1-whole-0000-0d-00-0",),
 )
 SHARE = ClaimDevice("gcu", "pool", "shared-0000-0d-00-0", ("a", "b"), share_id="share-7")
-
-
-@dataclass
-class Handler:
-    """Answers what it is told to; remembers what it was asked."""
-
-    prepared: Mapping[str, Prepared | GcuError] | Exception = field(default_factory=dict)
-    unprepared: Mapping[str, GcuError | None] | Exception = field(default_factory=dict)
-    asked: list[tuple[ClaimRef, ...]] = field(default_factory=list)
-
-    def prepare(
-        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
-    ) -> Mapping[str, Prepared | GcuError]:
-        self.asked.append(tuple(refs))
-        if isinstance(self.prepared, Exception):
-            raise self.prepared
-        return self.prepared
-
-    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
-        self.asked.append(tuple(refs))
-        if isinstance(self.unprepared, Exception):
-            raise self.unprepared
-        return self.unprepared
 
 
 class Passing(Effects):

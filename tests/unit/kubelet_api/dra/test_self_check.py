@@ -15,7 +15,7 @@ from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claims.claim import ClaimRef
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Observer
-from tests.unit.kubelet_api.dra.test_plugin import ONE, Handler
+from tests.unit.kubelet_api.dra.handler import ONE, Handler
 
 UIDS = ("0b6a1f7e-3f0c-4f3a-9f29-5e7b0a5b6a11", "11111111-3f0c-4f3a-9f29-5e7b0a5b6a11")
 

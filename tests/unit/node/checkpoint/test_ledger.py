@@ -1,14 +1,13 @@
+"""What the records of the journal say of claims, and whether another one may hold a card."""
+
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
 
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
-from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
@@ -18,27 +17,16 @@ from dra_driver.node.checkpoint.records import (
     CardKind,
     Kind,
     PreparedDevice,
-    Record,
     card_record,
     decode,
     encode,
     record,
 )
+from tests.unit.node.checkpoint.fold import ledger, refolded
 from tests.unit.node.world import CARDS, hold
 
 HOLDER = ClaimRef("team", "holder", "uid-holder")
 ASKER = ClaimRef("other", "asker", "uid-asker")
-
-
-def ledger(*records: Record) -> Ledger:
-    state = Ledger()
-    for entry in records:
-        state = state.apply(entry)
-    return state
-
-
-def refolded(state: Ledger) -> Ledger:
-    return ledger(*(decode(encode(raw)) for raw in state.raw_records()))
 
 
 def share(card: int, share_id: str, mode: Mode = Mode.SHARED) -> PreparedDevice:
@@ -231,75 +219,4 @@ def test_holders_are_found_by_card() -> None:
     assert not state.holders_of(CARDS[2])
 
 
-def grant(card: int, mode: Mode, *ordinals: int, answer: str = "") -> ContainerAllocation:
-    devices = tuple(PluginDevice(CARDS[card], mode, ordinal) for ordinal in ordinals)
-    return ContainerAllocation(devices, 6, answer)
-
-
-def granted(owner: ContainerAllocation) -> Record:
-    return record(Kind.PREPARE_COMPLETED, owner, holds_of_grant(owner))
-
-
-def holds_of_grant(owner: ContainerAllocation) -> tuple[PreparedDevice, ...]:
-    capacity = {Mode.SHARED: "slices", Mode.DRS: "size"}.get(owner.mode)
-    consumed = {capacity: str(len(owner.devices))} if capacity else {}
-    return tuple(
-        hold(CARDS.index(card), mode=owner.mode, consumed=consumed) for card in owner.cards
-    )
-
-
-def test_grants_stand_beside_claims_in_the_journal() -> None:
-    container = grant(0, Mode.SHARED, 1, 3, answer="first")
-    claim = record(Kind.PREPARE_COMPLETED, HOLDER, (hold(1),))
-    state = ledger(claim, granted(container))
-    assert refolded(state) == state
-    assert state.claims[container.uid].owner == container
-    assert not state.claims_named("", "")
-
-
 WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
-IN_ITS_PLACE = {
-    "slices that nobody has": (grant(0, SHARED, 0, 1), grant(0, SHARED, 2, 3, 4, 5), ""),
-    "slices that the kubelet handed on": (grant(0, SHARED, *range(6)), grant(0, SHARED, 0), ""),
-    "a whole card that the kubelet handed on": (grant(0, WHOLE, 0), grant(0, WHOLE, 0), ""),
-    "sizes that fit": (grant(0, DRS, 0), grant(0, DRS, 1, 2, 3), ""),
-    "sizes that do not, though the kubelet handed some on": (
-        grant(0, DRS, *range(6)),
-        grant(0, DRS, 0),
-        "0 are left: the container with enflame.com/drs-gcu 0000:0d:00.0/drs/0,1,2,3,4,5 holds 6",
-    ),
-    "slices of a whole card": (
-        grant(0, WHOLE, 0),
-        grant(0, SHARED, 0),
-        "the container with enflame.com/gcu 0000:0d:00.0 (UID grant-",
-    ),
-    "an instance of a shared card": (grant(0, SHARED, 0), grant(0, DRS, 0), "in mode shared"),
-}
-
-
-@pytest.mark.parametrize(("first", "second", "refusal"), IN_ITS_PLACE.values(), ids=IN_ITS_PLACE)
-def test_one_set_of_rules_for_grants(
-    first: ContainerAllocation, second: ContainerAllocation, refusal: str
-) -> None:
-    state = ledger(granted(first))
-    totals = {holds.device_name: 6 for holds in holds_of_grant(second) if second.mode is not WHOLE}
-    if refusal:
-        with pytest.raises(Refused, match=re.escape(refusal)):
-            state.admit(second, holds_of_grant(second), totals)
-    else:
-        state.admit(second, holds_of_grant(second), totals)
-
-
-@pytest.mark.parametrize("mode", list(Mode))
-def test_a_claim_and_a_container_never_share_more_than_there_is(mode: Mode) -> None:
-    capacity = {SHARED: {"slices": "5"}, DRS: {"size": "5"}}.get(mode, {})
-    share_id = None if mode is WHOLE else "share"
-    claimed = hold(0, mode=mode, share_id=share_id, consumed=capacity)
-    container = grant(0, mode, *([0] if mode is WHOLE else [0, 1]))
-    totals = {claimed.device_name: 6} if capacity else {}
-    with pytest.raises(Refused, match="team/holder"):
-        ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (claimed,))).admit(
-            container, holds_of_grant(container), totals
-        )
-    with pytest.raises(Refused, match="the container with"):
-        ledger(granted(container)).admit(HOLDER, (claimed,), totals)

@@ -1,0 +1,167 @@
+"""DRS instances after a call of the tool failed, and after a card, instance or journal was lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole
+from tests.unit.node.world import CARDS, Agent
+
+ONE = str(CARDS[0])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DrsWorld:
+    return DrsWorld(tmp_path)
+
+
+@pytest.fixture
+def agent(world: DrsWorld) -> Agent:
+    return world.start()
+
+
+def edits(world: DrsWorld, name: str) -> list[dict[str, Any]]:
+    content = world.files()[f"gcu.enflame.com-claim-uid-{name}.json"]
+    return [device["containerEdits"] for device in json.loads(content)["devices"]]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "create-fails",
+        "create-hangs",
+        "create-hangs-after-making",
+        "create-reports-failure-but-makes",
+        "create-reports-success-but-makes-nothing",
+        "drs-on-refused",
+    ],
+)
+def test_a_create_that_fails_leaves_nothing(world: DrsWorld, agent: Agent, fault: str) -> None:
+    ref = world.api.add(instance("a", 0, 3))
+    world.tool.set_fault(fault, times=1)
+    assert errors(agent, ref) != [""]
+    assert (world.tool.instances(ONE), world.files(), agent.held()) == ((), {}, {})
+    assert world.tool.card(ONE).virtualization == "Disable"
+    assert errors(agent, ref) == [""]
+    assert len(world.tool.instances(ONE)) == 1
+
+
+def test_what_cannot_be_undone_holds_the_card_until_it_is(world: DrsWorld, agent: Agent) -> None:
+    ref, other = world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 1))
+    world.tool.set_fault("create-reports-failure-but-makes", times=1)
+    world.tool.set_fault("destroy-fails", times=2)
+    assert errors(agent, ref) != [""]
+    assert agent.held() == {"uid-a": "intent"}
+    assert "no claim of this driver holds" in errors(agent, other)[0]
+    found = world.reconcile(agent)
+    assert set(found.failed) == {"uid-a"}
+    assert found.foreign == {}, "it may be what we made"
+    assert world.reconcile(agent).recovered.keys() == {"uid-a"}
+    assert (world.tool.instances(ONE), agent.held()) == ((), {})
+    assert errors(agent, other) == [""]
+
+
+def test_drs_mode_that_does_not_end_is_ended_later(world: DrsWorld, agent: Agent) -> None:
+    ref, other = world.api.add(instance("a", 0, 1)), world.api.add(whole("b", 0))
+    errors(agent, ref)
+    world.tool.set_fault("drs-off-refused")
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert "out of DRS mode" in errors(agent, other)[0]
+    world.tool.clear_faults()
+    assert errors(agent, other) == [""]
+    assert world.tool.card(ONE).virtualization == "Disable"
+
+
+def test_reconcile_ends_drs_mode_after_a_restart(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_fault("drs-off-refused", times=2)
+    agent.preparer.unprepare([ref])
+    again = world.start()
+    assert CARDS[0] in world.reconcile(again).unknown
+    assert world.reconcile(again).unknown == {}
+    assert world.tool.card(ONE).virtualization == "Disable"
+    assert again.journal.snapshot().switched == frozenset()
+
+
+@pytest.mark.parametrize("fault", ["", "efsmi-exit", "efsmi-garbage"], ids=lambda f: f or "efsmi")
+def test_a_lost_card_keeps_no_pod_waiting(world: DrsWorld, agent: Agent, fault: str) -> None:
+    """Also where efsmi fails altogether when cards are lost."""
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_card(ONE, lost=True)
+    if fault:
+        world.tool.set_fault(fault)
+    assert errors(agent, ref) == [""]
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert (world.files(), list(agent.held().values())) == ({}, ["unpreparing"])
+    assert len(world.tool.instances(ONE)) == 1
+    world.tool.clear_faults()
+    world.tool.set_card(ONE, lost=False, efsmi_index=9)
+    world.reconcile(agent)
+    assert (world.tool.instances(ONE), agent.held()) == ((), {})
+
+
+def test_a_tool_that_fails_is_told(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_fault("efsmi-exit")
+    assert "efsmi-exit" in str(agent.preparer.unprepare([ref])["uid-a"])
+    world.tool.clear_faults()
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+
+
+def test_a_destroy_that_fails_is_told_and_tried_again(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_fault("destroy-fails", times=1)
+    assert "still there" in str(agent.preparer.unprepare([ref])["uid-a"])
+    assert agent.held() == {"uid-a": "unpreparing"}
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert (world.tool.instances(ONE), agent.held()) == ((), {})
+
+
+@pytest.mark.parametrize("survive", [False, True], ids=["forgotten", "kept"])
+def test_a_reboot(tmp_path: Path, survive: bool) -> None:
+    world = DrsWorld(tmp_path, tool=tool(instancesSurviveReboot=survive))
+    refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))]
+    errors(world.start(), *refs)
+    before = world.tool.instances(ONE)
+    world.reboot()
+    agent = world.start()
+    after = world.tool.instances(ONE)
+    assert [i.profile for i in after] == ["1g.6gb", "3g.20gb"]
+    assert (after == before) is survive
+    for name, there in zip("ab", after, strict=True):
+        assert f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}" in edits(world, name)[0]["env"]
+    assert errors(agent, *refs) == ["", ""]
+    assert world.tool.instances(ONE) == after
+
+
+def test_an_instance_that_went_behind_our_back_is_made_again(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    world.tool.set_card(ONE, instances=())
+    assert world.reconcile(agent).recovered.keys() == {"uid-a"}
+    (there,) = world.tool.instances(ONE)
+    assert f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}" in edits(world, "a")[0]["env"]
+    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
+    assert world.tool.instances(ONE) == ()
+
+
+def test_a_lost_journal_is_rebuilt_with_its_instances(world: DrsWorld, agent: Agent) -> None:
+    ref = world.api.add(instance("a", 0, 1))
+    errors(agent, ref)
+    there = world.tool.instances(ONE)
+    for path in (world.root / "state").glob("journal*"):
+        path.unlink()
+    again = world.start()
+    assert world.reconcile(again, adopt=True).foreign == {}
+    assert again.held() == {"uid-a": "prepared"}
+    assert world.tool.instances(ONE) == there
+    assert again.preparer.unprepare([ref]) == {"uid-a": None}
+    assert world.tool.instances(ONE) == ()
