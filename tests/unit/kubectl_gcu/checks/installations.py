@@ -30,7 +30,7 @@ from kubectl_gcu.doctor import findings
 from kubectl_gcu.inventory import ServedBy
 from kubectl_gcu.main import inventory
 from tests.unit.controller.allocator.build import CLASSES, allocated, device, pool
-from tests.unit.controller.world import written_by
+from tests.unit.controller.fake_api import written_by
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 READY = {"type": "Ready", "status": "True"}

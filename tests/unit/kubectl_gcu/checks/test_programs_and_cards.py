@@ -19,7 +19,7 @@ from tests.unit.controller.allocator.build import (
     pool,
     resource_slice,
 )
-from tests.unit.controller.world import written_by
+from tests.unit.controller.fake_api import written_by
 from tests.unit.kubectl_gcu.checks.installations import (
     CLAIM,
     HEALTHY,
