@@ -7,8 +7,8 @@ from collections.abc import Callable
 from controller.agents import RunningAgents, agents_reflector
 from controller.informers.tee import Tee
 from controller.leaderelection.fence import Fence
-from controller.legacy_resources.config_map import DecisionCache, reflector
 from controller.legacy_resources.decision import DecisionRule
+from controller.legacy_resources.decision_cache import DecisionCache, reflector
 from controller.legacy_resources.foreign_resources import ForeignResources
 from controller.legacy_resources.publisher import DecisionPublisher
 from controller.missing_agents import MissingAgentsReporter

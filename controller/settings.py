@@ -92,9 +92,9 @@ class ControllerSettings(Settings):
     legacy_resources_config: str = Field(
         "",
         pattern=r"^[a-z0-9.-]*$",
-        description="ConfigMap, in the Lease's namespace, that says whether limits of new pods "
-        "become claims. The leader decides by what nodes offer, and the webhook follows. Without "
-        "it limits always become claims.",
+        description="ServiceAccount, in the Lease's namespace, that says whether limits of new "
+        "pods become claims. The leader decides by what nodes offer, and the webhook follows. "
+        "Without it limits always become claims.",
     )
     legacy_resources_delay: float = Field(
         60.0,

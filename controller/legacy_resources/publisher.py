@@ -1,4 +1,4 @@
-"""Writes the decision into the ConfigMap, and reports it."""
+"""Writes the decision into the ServiceAccount, and reports it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import logging
 from typing import Final
 
 from controller.leaderelection.fence import Fence
-from controller.legacy_resources.config_map import DecisionCache, data_of
 from controller.legacy_resources.decision import DecisionRule, LimitsDecision
+from controller.legacy_resources.decision_cache import DecisionCache, annotations_of
 from controller.legacy_resources.foreign_resources import ForeignResources
 from controller.own_pod import OwnPod
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.events import EventType, Recorder
-from dra_driver.kube.resources import CONFIG_MAPS
+from dra_driver.kube.resources import SERVICE_ACCOUNTS
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.hooks import Clock
 
@@ -27,8 +27,8 @@ _RETRY: Final = 10.0  # seconds after a write that failed
 
 
 class DecisionPublisher(Background):
-    """While this replica leads, keeps the ConfigMap `name` of `namespace` as `rule` decides by the
-    resources that nodes offer. Constructing it has no effect. `foreign` and `cache` are fed by
+    """While this replica leads, keeps the ServiceAccount `name` of `namespace` as `rule` decides by
+    the resources that nodes offer. Constructing it has no effect. `foreign` and `cache` are fed by
     watches; `wait(seconds)` returns True when the publisher was stopped."""
 
     def __init__(
@@ -74,20 +74,20 @@ class DecisionPublisher(Background):
             return
         before = self._cache.translates
         decision = self._rule.decide(foreign, before)
-        if decision is None or data_of(decision) == self._cache.data:
+        if decision is None or annotations_of(decision) == self._cache.annotations:
             return
         try:
             written = self._api.patch(
-                CONFIG_MAPS,
+                SERVICE_ACCOUNTS,
                 self._name,
-                {"data": dict(data_of(decision))},
+                {"metadata": {"annotations": dict(annotations_of(decision))}},
                 namespace=self._namespace,
             )
         except KubeError as error:
             self._retry_at = self._clock() + _RETRY
             logger.warning(
-                "ConfigMap %s/%s cannot be written, and limits of new pods are treated as before: "
-                "%s. If it is missing, `helm upgrade` creates it",
+                "ServiceAccount %s/%s cannot be written, and limits of new pods are treated as "
+                "before: %s. If it is missing, `helm upgrade` creates it",
                 self._namespace,
                 self._name,
                 error,

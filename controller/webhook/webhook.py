@@ -12,7 +12,7 @@ from controller import metric_specs as specs
 from controller.https.certificates import SERVER, CertificateFiles, Certificates
 from controller.https.expiry import RENEW, Expiry
 from controller.https.server import HttpsServer
-from controller.legacy_resources.config_map import DecisionCache, reflector
+from controller.legacy_resources.decision_cache import DecisionCache, reflector
 from controller.own_pod import OwnPod
 from controller.settings import ControllerSettings
 from controller.webhook.limits import LimitRules

@@ -15,24 +15,27 @@ BELOW = "--kube-version=1.34.4"
 KINDS = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 CONDITION = {
     "name": "limits-become-claims",
-    "expression": 'params.?data[?"translate"].orValue("") == "true"',
+    "expression": (
+        'params.metadata.?annotations[?"gcu.enflame.com/limits-become-claims"].orValue("")'
+        ' == "true"'
+    ),
 }
 
 
 def configured(rendered: Rendered) -> str:
-    """The ConfigMap that the controller is to write; empty where it decides nothing."""
+    """The ServiceAccount that the controller is to write; empty where it decides nothing."""
     return environment(rendered.controller["containers"][0])["GCU_LEGACY_RESOURCES_CONFIG"]
 
 
 def role(rendered: Rendered) -> list[Object]:
-    """The rules about ConfigMaps that the controller has."""
+    """The rules about ServiceAccounts that the controller has."""
     return [
         rule
         for kind in ("Role", "ClusterRole")
         for each in rendered.of(kind)
         if "controller" in each["metadata"]["name"]
         for rule in each["rules"]
-        if "configmaps" in rule["resources"]
+        if "serviceaccounts" in rule["resources"]
     ]
 
 
@@ -40,7 +43,7 @@ def test_the_policies_have_the_decision_as_parameters(helm: Helm) -> None:
     rendered = helm.render()
     for kind in KINDS:
         spec = rendered.one(kind, NAME)["spec"]
-        assert spec["paramKind"] == {"apiVersion": "v1", "kind": "ConfigMap"}
+        assert spec["paramKind"] == {"apiVersion": "v1", "kind": "ServiceAccount"}
         assert spec["matchConditions"][0] == CONDITION
         binding = rendered.one(f"{kind}Binding", NAME)["spec"]
         assert binding["paramRef"] == {
@@ -53,14 +56,16 @@ def test_the_policies_have_the_decision_as_parameters(helm: Helm) -> None:
 def test_the_chart_leaves_the_data_to_the_controller(helm: Helm) -> None:
     """An upgrade of the release, or a tool that compares, would undo the decision."""
     rendered = helm.render()
-    [config] = [each for each in rendered.of("ConfigMap") if each["metadata"]["name"] == CONFIG]
-    assert config.keys() == {"apiVersion", "kind", "metadata"}
+    [config] = [
+        each for each in rendered.of("ServiceAccount") if each["metadata"]["name"] == CONFIG
+    ]
+    assert config.keys() == {"apiVersion", "kind", "metadata", "automountServiceAccountToken"}
     assert config["metadata"]["namespace"] == NAMESPACE
     assert configured(rendered) == CONFIG
     assert role(rendered) == [
         {
             "apiGroups": [""],
-            "resources": ["configmaps"],
+            "resources": ["serviceaccounts"],
             "resourceNames": [CONFIG],
             "verbs": ["list", "watch", "patch"],
         }
@@ -128,4 +133,4 @@ def test_the_label_that_gives_a_node_an_agent(helm: Helm, agent: Values, labels:
 
 @pytest.mark.parametrize(("values", "said"), [({}, True), (ALWAYS, False), (NEVER, False)])
 def test_the_notes_say_where_the_decision_stands(helm: Helm, values: Values, said: bool) -> None:
-    assert (f"get configmap {CONFIG}" in helm.notes(values)) is said
+    assert (f"get serviceaccount {CONFIG}" in helm.notes(values)) is said

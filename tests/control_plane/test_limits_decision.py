@@ -1,4 +1,4 @@
-"""`legacyResources.enabled: auto` on a real API server: nodes decide, through a ConfigMap."""
+"""`legacyResources.enabled: auto` on a real API server: nodes decide, through annotations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from controller.legacy_resources.decision_cache import REASON, TRANSLATE
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError, NotFound
-from dra_driver.kube.resources import CONFIG_MAPS, PODS
+from dra_driver.kube.resources import PODS, SERVICE_ACCOUNTS
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import RESOURCE_COUNT, RESOURCE_SHARED, RESOURCE_WHOLE
 from tests.chart.helm import CHART, RELEASE
@@ -55,7 +56,7 @@ def decided(
     wait_for(api, namespace, "as it is")
     yield
     replace(stdin=shown(control_plane, "true", POLICIES, ROLE))
-    control_plane.kubectl("delete", "configmap", CONFIG, f"--namespace={DRIVER_NAMESPACE}")
+    control_plane.kubectl("delete", "serviceaccount", CONFIG, f"--namespace={DRIVER_NAMESPACE}")
     wait_until_heeded(api, namespace)
 
 
@@ -76,19 +77,19 @@ def offer(cluster: Cluster, node: str, **resources: str) -> None:
 
 
 def test_without_a_decision_limits_stay_as_they_are(scene: Scene) -> None:
-    """And with no ConfigMap; other pods are created in any case."""
+    """And with no ServiceAccount; other pods are created in any case."""
     made = scene.api.create(
         PODS, asking(scene.namespace, {RESOURCE_WHOLE: "1"}, schedulerName=GCUSHARE), dry_run=True
     )
     assert made["spec"]["schedulerName"] == GCUSHARE
-    scene.api.delete(CONFIG_MAPS, CONFIG, namespace=DRIVER_NAMESPACE)
+    scene.api.delete(SERVICE_ACCOUNTS, CONFIG, namespace=DRIVER_NAMESPACE)
     try:
         assert outcome(scene.api, scene.namespace) == "as it is"
         scene.api.create(PODS, asking(scene.namespace, {"cpu": "1"}, name="other"), dry_run=True)
     finally:
         metadata = {"name": CONFIG, "namespace": DRIVER_NAMESPACE}
         scene.api.create(
-            CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+            SERVICE_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
         )
 
 
@@ -103,8 +104,8 @@ def test_nodes_decide_both_ways(
     offer(control_plane, node, **{RESOURCE_SHARED: "6"})
     wait_for(scene.api, scene.namespace, "as it is")
     assert "resourceClaims" in scene.eyes.pod("before")["spec"]
-    config = scene.api.get(CONFIG_MAPS, CONFIG, namespace=DRIVER_NAMESPACE)
-    assert RESOURCE_SHARED in config["data"]["reason"]
+    config = scene.api.get(SERVICE_ACCOUNTS, CONFIG, namespace=DRIVER_NAMESPACE)
+    assert RESOURCE_SHARED in config["metadata"]["annotations"][REASON]
     offer(control_plane, node, **{RESOURCE_SHARED: "0"})
     wait_for(scene.api, scene.namespace, "claim")
     controller.wait_for_log("limits of new pods are left as they are")
@@ -125,19 +126,19 @@ def test_where_another_plugin_serves_the_event_says_so(
     assert outcome(scene.api, scene.namespace) == "as it is"
 
 
-def test_the_controller_may_write_this_config_map_and_no_other(
+def test_the_controller_may_write_this_service_account_and_no_other(
     scene: Scene, controller_kubeconfig: Path
 ) -> None:
     client = connect(controller_kubeconfig, effects=Effects(), user_agent="tests/1")
     try:
-        patch = {"data": {"translate": "false"}}
-        client.patch(CONFIG_MAPS, CONFIG, patch, namespace=DRIVER_NAMESPACE)
+        patch = {"metadata": {"annotations": {TRANSLATE: "false"}}}
+        client.patch(SERVICE_ACCOUNTS, CONFIG, patch, namespace=DRIVER_NAMESPACE)
         selector = f"metadata.name={CONFIG}"
-        client.list(CONFIG_MAPS, namespace=DRIVER_NAMESPACE, field_selector=selector)
+        client.list(SERVICE_ACCOUNTS, namespace=DRIVER_NAMESPACE, field_selector=selector)
         refused: list[Callable[[], object]] = [
-            lambda: client.patch(CONFIG_MAPS, "other", patch, namespace=DRIVER_NAMESPACE),
-            lambda: client.list(CONFIG_MAPS, namespace=DRIVER_NAMESPACE),
-            lambda: client.delete(CONFIG_MAPS, CONFIG, namespace=DRIVER_NAMESPACE),
+            lambda: client.patch(SERVICE_ACCOUNTS, "other", patch, namespace=DRIVER_NAMESPACE),
+            lambda: client.list(SERVICE_ACCOUNTS, namespace=DRIVER_NAMESPACE),
+            lambda: client.delete(SERVICE_ACCOUNTS, CONFIG, namespace=DRIVER_NAMESPACE),
         ]
         for each in refused:
             with pytest.raises(KubeError) as error:

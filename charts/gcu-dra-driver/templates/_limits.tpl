@@ -25,12 +25,12 @@ DeviceClass.
 {{- if and (include "gcu.limits.served" .) (eq (toString .Values.legacyResources.enabled) "auto") -}}true{{- end -}}
 {{- end -}}
 
-{{/* The ConfigMap that has the decision. */}}
+{{/* The ServiceAccount that has the decision. */}}
 {{- define "gcu.limits.name" -}}{{ include "gcu.fullname" . }}-limits{{- end -}}
 
-{{/* CEL, of that ConfigMap: whether limits become claims. */}}
+{{/* CEL, of that ServiceAccount: whether limits become claims. */}}
 {{- define "gcu.limits.condition" -}}
-params.?data[?"translate"].orValue("") == "true"
+params.metadata.?annotations[?"gcu.enflame.com/limits-become-claims"].orValue("") == "true"
 {{- end -}}
 
 {{/* How a binding names it. While it is missing limits stay limits; Deny would refuse every pod of the cluster. */}}

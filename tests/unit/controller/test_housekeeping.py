@@ -18,7 +18,7 @@ from tests.unit.controller.legacy_resources.test_decision import node
 
 ALWAYS = {"reflector-pods", "missing-agents"}
 CLEANER = {"slice-cleaner"}
-DECISION = {"reflector-configmaps", "limits-decision"}
+DECISION = {"reflector-serviceaccounts", "limits-decision"}
 
 
 def made(*, serves_claims: bool = True, **settings: str) -> Housekeeping:

@@ -120,7 +120,7 @@ def test_a_new_leader_measures_the_delay_anew() -> None:
 
 
 def test_the_reason_does_not_change_with_the_number_of_nodes() -> None:
-    """It is written into the ConfigMap; a hundred nodes would be a hundred writes."""
+    """It is written into the ServiceAccount; a hundred nodes would be a hundred writes."""
     rule = DecisionRule(0.0, lambda: 0.0)
     one = rule.decide(SHARES, None)
     two = rule.decide({**SHARES, "node-0": (RESOURCE_SHARED,)}, None)

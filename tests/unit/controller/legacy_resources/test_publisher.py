@@ -1,4 +1,4 @@
-"""The decision's way into the ConfigMap and into events."""
+"""The decision's way into the ServiceAccount and into events."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import cast
 import pytest
 
 from controller.leaderelection.fence import Fence
-from controller.legacy_resources.config_map import DecisionCache
 from controller.legacy_resources.decision import DecisionRule
+from controller.legacy_resources.decision_cache import TRANSLATE, DecisionCache
 from controller.legacy_resources.foreign_resources import ForeignResources
 from controller.legacy_resources.publisher import LEFT, TRANSLATED, DecisionPublisher
 from controller.own_pod import OwnPod
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.errors import NotFound
-from dra_driver.kube.resources import CONFIG_MAPS, PODS, Resource
+from dra_driver.kube.resources import PODS, SERVICE_ACCOUNTS, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import RESOURCE_SHARED
 from tests.unit.agent.recorder import ListRecorder
 from tests.unit.controller.legacy_resources.test_decision import node
 
 
-class ConfigMaps:
-    """Plays `Api` with the chart's ConfigMap, unless it is `missing`."""
+class Accounts:
+    """Plays `Api` with the chart's ServiceAccount, unless it is `missing`."""
 
     def __init__(self) -> None:
         self.stored: Object = {"metadata": {"name": "limits"}}
@@ -30,11 +30,13 @@ class ConfigMaps:
         self.writes = 0
 
     def patch(self, resource: Resource, name: str, patch: Object, *, namespace: str) -> Object:
-        assert (resource, name, namespace) == (CONFIG_MAPS, "limits", "gcu")
+        assert (resource, name, namespace) == (SERVICE_ACCOUNTS, "limits", "gcu")
         if self.missing:
-            raise NotFound("configmaps limits not found")
+            raise NotFound("serviceaccounts limits not found")
         self.writes += 1
-        self.stored = self.stored | {"data": {**self.stored.get("data", {}), **patch["data"]}}
+        before = self.stored["metadata"]
+        annotations = before.get("annotations", {}) | patch["metadata"]["annotations"]
+        self.stored = {"metadata": before | {"annotations": annotations}}
         return self.stored
 
     def get(self, resource: Resource, name: str, *, namespace: str) -> Object:
@@ -49,7 +51,7 @@ class Rig:
         self.now = 0.0
         self.fence = Fence(lambda: 0.0)
         self.fence.open_until(1.0, "term")
-        self.api = ConfigMaps()
+        self.api = Accounts()
         self.recorder = ListRecorder()
         self.foreign = ForeignResources()
         self.cache = DecisionCache()
@@ -77,7 +79,7 @@ class Rig:
 
     @property
     def translate(self) -> str | None:
-        value: str | None = self.api.stored.get("data", {}).get("translate")
+        value: str | None = self.api.stored["metadata"].get("annotations", {}).get(TRANSLATE)
         return value
 
     @property
@@ -135,7 +137,7 @@ def test_a_replica_that_does_not_lead_writes_nothing() -> None:
 
 def test_a_new_leader_says_nothing_again() -> None:
     rig = Rig()
-    rig.api.stored |= {"data": {"translate": "false"}}
+    rig.api.stored["metadata"]["annotations"] = {TRANSLATE: "false"}
     rig.listed(node({RESOURCE_SHARED: "6"}))
     rig.run_at(0)
     assert rig.translate == "false"
@@ -152,7 +154,7 @@ def test_what_somebody_deletes_is_written_again() -> None:
     assert rig.translate == "true"
 
 
-def test_without_the_config_map_it_tries_again_from_time_to_time(
+def test_without_the_service_account_it_tries_again_from_time_to_time(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rig = Rig()
@@ -160,7 +162,7 @@ def test_without_the_config_map_it_tries_again_from_time_to_time(
     rig.listed(node())
     for now in range(20):
         rig.run_at(now)
-    assert caplog.text.count("ConfigMap gcu/limits cannot be written") == 2
+    assert caplog.text.count("ServiceAccount gcu/limits cannot be written") == 2
     assert rig.reasons == []
     rig.api.missing = False
     rig.run_at(20)

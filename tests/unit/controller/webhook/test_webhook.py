@@ -13,12 +13,13 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller.legacy_resources.decision_cache import TRANSLATE
 from controller.main import webhook_of
 from controller.settings import ControllerSettings
 from controller.webhook.service import AMOUNTS, LIMITS
 from controller.webhook.webhook import Webhook
 from dra_driver.kube.api import Api, Listing
-from dra_driver.kube.resources import CONFIG_MAPS, Resource
+from dra_driver.kube.resources import SERVICE_ACCOUNTS, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import CLASS_SHARED, RESOURCE_SHARED
@@ -54,14 +55,14 @@ def registry() -> CollectorRegistry:
     return CollectorRegistry()
 
 
-class ConfigMaps:
-    """Plays `Api` with the one ConfigMap that has the decision about limits."""
+class Accounts:
+    """Plays `Api` with the one ServiceAccount that has the decision about limits."""
 
-    def __init__(self, **data: str) -> None:
-        self._found: Object = {"metadata": {"name": "limits"}, "data": data}
+    def __init__(self, annotations: dict[str, str]) -> None:
+        self._found: Object = {"metadata": {"name": "limits", "annotations": annotations}}
 
     def list(self, resource: Resource, *, namespace: str, field_selector: str, **_: Any) -> Listing:
-        assert (resource, namespace) == (CONFIG_MAPS, "gcu")
+        assert (resource, namespace) == (SERVICE_ACCOUNTS, "gcu")
         assert field_selector == "metadata.name=limits"
         return Listing((self._found,), "1")
 
@@ -70,7 +71,7 @@ class ConfigMaps:
 
 
 def started(
-    registry: CollectorRegistry, api: ConfigMaps | None = None, **settings: Any
+    registry: CollectorRegistry, api: Accounts | None = None, **settings: Any
 ) -> Webhook | None:
     """`api` is needed for events, and for the decision about limits where it is followed."""
     defaults = {"webhook_device_classes": f" {OWN},", "webhook_drain": 0.0}
@@ -98,17 +99,17 @@ def test_an_api_server_is_answered(
 
 
 @pytest.mark.parametrize(
-    ("data", "translated"),
-    [({"translate": "true"}, True), ({"translate": "false"}, False), ({}, False)],
+    ("annotations", "translated"),
+    [({TRANSLATE: "true"}, True), ({TRANSLATE: "false"}, False), ({}, False)],
     ids=["claims", "left alone", "not decided"],
 )
 def test_limits_are_translated_as_was_decided(
-    authority: Authority, registry: CollectorRegistry, data: dict[str, str], translated: bool
+    authority: Authority, registry: CollectorRegistry, annotations: dict[str, str], translated: bool
 ) -> None:
     pair = authority.server("webhook", (LOCAL,))
     webhook = started(
         registry,
-        ConfigMaps(**data),
+        Accounts(annotations),
         webhook_certificate=pair.certificate,
         webhook_key=pair.key,
         webhook_port=0,
