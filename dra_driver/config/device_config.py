@@ -57,8 +57,8 @@ class PackingConfig(_Part):
     cards: Packing | None = None
 
 
-_Amount = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
-_ISOLATION: Final = {"best-effort": Mode.SHARED, "fixed-share": Mode.DRS}
+Amount = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+ISOLATION: Final = {"best-effort": Mode.SHARED, "fixed-share": Mode.DRS}
 
 
 def _memory_mib(text: object) -> int:
@@ -88,9 +88,9 @@ def _isolation(word: object) -> Mode:
             "GCUs have no burst-share, where compute that others leave idle is lent: no isolation "
             "of theirs measures compute; write best-effort or fixed-share"
         )
-    if word not in _ISOLATION:
-        raise ValueError(f"write {' or '.join(_ISOLATION)}")
-    return _ISOLATION[str(word)]
+    if word not in ISOLATION:
+        raise ValueError(f"write {' or '.join(ISOLATION)}")
+    return ISOLATION[str(word)]
 
 
 class GcuConfig(_Part):
@@ -100,8 +100,8 @@ class GcuConfig(_Part):
 
     api_version: Literal["gcu.enflame.com/v1alpha1"]
     kind: Literal["GcuConfig"]
-    slices: _Amount | None = None
-    size: _Amount | None = None
+    slices: Amount | None = None
+    size: Amount | None = None
     memory: Annotated[int, BeforeValidator(_memory_mib)] | None = None
     cores: Annotated[int, BeforeValidator(_cores)] | None = None
     isolation: Annotated[Mode, BeforeValidator(_isolation)] | None = None
