@@ -130,7 +130,7 @@ def read_config(entry: Mapping[str, Any], owner: str) -> RequestConfig | None:
         problems = "; ".join(_problems(error))
         raise InvalidValue(
             f"the configuration for {DRIVER} of {owner} is not understood: {problems}",
-            remedy=f"write kind {KIND} of {API_VERSION} as in docs/user/how-a-device-is-chosen.md",
+            remedy=f"write kind {KIND} of {API_VERSION} as in docs/user/reference.md",
         ) from error
     packing = PackingChoice(config.packing.nodes, config.packing.cards)
     asks = config.memory is not None or config.cores is not None

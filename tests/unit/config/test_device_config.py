@@ -130,4 +130,4 @@ def test_refused_with_the_field_and_the_remedy(parameters: object, words: str) -
     told = str(refused.value)
     assert words in told
     assert "the configuration for gcu.enflame.com of claim team/one is not understood" in told
-    assert f"write kind {KIND} of {API_VERSION}" in told
+    assert told.endswith(f"; write kind {KIND} of {API_VERSION} as in docs/user/reference.md")
