@@ -78,7 +78,7 @@ def _cores(percent: object) -> int:
     if type(percent) is not int or percent < 1:
         raise ValueError("a whole percentage from 1 to 99 is needed")
     if percent >= 100:
-        raise ValueError(f"{percent} percent is a whole card: request {CLASS_WHOLE}")
+        raise ValueError(f"it is 1 to 99; for a whole card request {CLASS_WHOLE}")
     return percent
 
 
@@ -156,4 +156,6 @@ def _problems(error: ValidationError) -> Iterator[str]:
             case "missing":
                 yield f"the field {place} is missing"
             case _:
-                yield f"{place}: {problem['msg']} (given {problem['input']!r})"
+                # Pydantic puts this before the messages of our own validators.
+                message = problem["msg"].removeprefix("Value error, ")
+                yield f"{place}: {message} (given {problem['input']!r})"
