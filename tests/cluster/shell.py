@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from tests.cluster.cluster import Cluster
 
 
 def run_shell(cluster: Cluster, command: Sequence[str]) -> int:
-    """Run the command, or the user's own shell, with the cluster's tools; gives its status."""
+    """Run the command, or the user's own shell, with the cluster's tools; gives its status. Of a
+    shell that a person types in it is 0: it would be that of the last command, which need not
+    have been meant to succeed."""
     tools = write_tools(cluster)
     environment = {
         **os.environ,
@@ -20,7 +23,8 @@ def run_shell(cluster: Cluster, command: Sequence[str]) -> int:
         "PATH": f"{tools}:{os.environ['PATH']}",
     }
     shell = [os.environ.get("SHELL", "/bin/sh")]
-    return subprocess.run([*(command or shell)], env=environment, check=False).returncode
+    status = subprocess.run([*(command or shell)], env=environment, check=False).returncode
+    return 0 if not command and sys.stdin.isatty() else status
 
 
 def write_tools(cluster: Cluster) -> Path:

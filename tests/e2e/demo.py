@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.cluster import state
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
 from tests.cluster.image.build import driver_archive
@@ -23,7 +24,7 @@ from tests.cluster.versions import RELEASES, chosen_kubernetes, release
 from tests.e2e.installation import CHECKOUT, RELEASE, Installation
 from tests.e2e.without_dra import OldInstallation
 
-_NAME = "default"  # so that `make cluster-shell` and `make cluster-down` find it
+_NAME = state.DEFAULT  # so that `make cluster-shell` and `make cluster-down` find it
 _NAMESPACE = "demo"
 _SCOPE = f"--namespace={_NAMESPACE}"
 _GRANTS = (

@@ -1,0 +1,58 @@
+"""The shell of `make cluster-shell`, without a cluster behind it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from tests.cluster import state
+from tests.cluster.cluster import Cluster
+from tests.cluster.errors import ClusterError
+from tests.cluster.shell import run_shell
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    made = SimpleNamespace(
+        directory=tmp_path, programs=tmp_path / "programs", nodes=(), environment=dict
+    )
+    return cast("Cluster", made)
+
+
+@pytest.mark.parametrize(
+    ("command", "by_hand", "status"),
+    [
+        pytest.param(["false"], True, 1, id="one command"),
+        pytest.param([], False, 1, id="commands through a pipe"),
+        pytest.param([], True, 0, id="a shell that a person leaves"),
+    ],
+)
+def test_the_status(
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster,
+    command: list[str],
+    by_hand: bool,
+    status: int,
+) -> None:
+    monkeypatch.setenv("SHELL", "false")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: by_hand))
+    assert run_shell(cluster, command) == status
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        (state.DEFAULT, "`make cluster-up` makes one"),
+        ("mine", "`python -m tests.cluster up --name mine` makes one"),
+    ],
+)
+def test_without_a_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, remedy: str
+) -> None:
+    monkeypatch.setattr(state, "RUN_ROOT", tmp_path)
+    with pytest.raises(ClusterError, match=remedy):
+        Cluster.attach(name)
