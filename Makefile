@@ -154,5 +154,5 @@ cluster-down: ## end it and remove every trace
 	@$(PY) -m tests.cluster down
 
 .PHONY: cluster-shell
-cluster-shell: ## a shell with kubectl and helm for that cluster [COMMAND='kubectl get pods -A'; also by a pipe]
+cluster-shell: ## a shell with kubectl, kubectl gcu and helm for that cluster [COMMAND='kubectl get pods -A'; also by a pipe]
 	@$(PY) -m tests.cluster shell $(if $(COMMAND),-- bash -c "$$COMMAND")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from tests.cluster.cluster import Cluster
 
+_CHECKOUT = Path(__file__).parents[2]
+
 
 def run_shell(cluster: Cluster, command: Sequence[str]) -> int:
     """Run the command, or the user's own shell, with the cluster's tools; gives its status. Of a
@@ -28,13 +30,19 @@ def run_shell(cluster: Cluster, command: Sequence[str]) -> int:
 
 
 def write_tools(cluster: Cluster) -> Path:
-    """A folder with kubectl, helm, and for each node `on-NODE` and `ctr-NODE`."""
+    """A folder with kubectl, helm, `kubectl-gcu` of this checkout, which kubectl finds as its
+    plugin, and for each node `on-NODE` and `ctr-NODE`."""
     folder = cluster.directory / "bin"
     folder.mkdir(exist_ok=True)
     for program in ("kubectl", "helm"):
         link = folder / program
         link.unlink(missing_ok=True)
         link.symlink_to(cluster.programs / program)
+    # -P: the folder in which the user is may have a package of the same name.
+    gcu = shlex.join([sys.executable, "-P", "-m", "kubectl_gcu.main"])
+    _write_script(
+        folder / "kubectl-gcu", f'PYTHONPATH={shlex.quote(str(_CHECKOUT))} exec {gcu} "$@"'
+    )
     for node in cluster.nodes:
         enter = shlex.join(node.enter())
         ctr = shlex.join([str(cluster.programs / "ctr"), "--namespace=k8s.io"])

@@ -78,7 +78,9 @@ _BY_LIMITS = _Scenario(
 
 _END = """
 The cluster stays up:
-  make cluster-shell    kubectl and helm for it; try `kubectl -n demo describe pod {described}`
+  make cluster-shell    kubectl and helm for it; try
+                          kubectl gcu inspect
+                          kubectl -n demo describe pod {described}
   make cluster-down     remove it
 The examples are in examples/, each with a README. What is simulated: docs/user/simulated-machine.md
 """

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from dra_driver.version import VERSION
 from tests.cluster import state
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
@@ -41,6 +42,17 @@ def test_the_status(
     monkeypatch.setenv("SHELL", "false")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: by_hand))
     assert run_shell(cluster, command) == status
+
+
+def test_kubectl_finds_the_plugin_of_this_checkout(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, cluster: Cluster
+) -> None:
+    beside = cluster.directory / "kubectl_gcu"
+    beside.mkdir()
+    (beside / "__init__.py").write_text("raise ImportError('another package')")
+    monkeypatch.chdir(cluster.directory)
+    assert run_shell(cluster, ["kubectl-gcu", "--version"]) == 0
+    assert capfd.readouterr().out == f"kubectl-gcu {VERSION}\n"
 
 
 @pytest.mark.parametrize(
