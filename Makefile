@@ -8,7 +8,8 @@ NODES ?= 2
 K8S ?= 1.36.3
 export GCU_DRA_KUBERNETES := $(K8S)
 COMMAND ?=
-export COMMAND
+# As it was typed: a $ in it is for the shell of the cluster.
+export CLUSTER_COMMAND := $(value COMMAND)
 BASE ?=
 SNAPSHOTS ?=
 IMAGE_FLAGS = --base "$(BASE)" --snapshots "$(SNAPSHOTS)" $(if $(REPOSITORY),--repository "$(REPOSITORY)") $(if $(TAG),--tag "$(TAG)")
@@ -155,4 +156,4 @@ cluster-down: ## end it and remove every trace
 
 .PHONY: cluster-shell
 cluster-shell: ## a shell with kubectl, kubectl gcu and helm for that cluster [COMMAND='kubectl get pods -A'; also by a pipe]
-	@$(PY) -m tests.cluster shell $(if $(COMMAND),-- bash -c "$$COMMAND")
+	@$(PY) -m tests.cluster shell $(if $(COMMAND),-- bash -c "$$CLUSTER_COMMAND")

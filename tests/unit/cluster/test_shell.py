@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Final, cast
 
 import pytest
 
@@ -14,6 +15,8 @@ from tests.cluster import state
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
 from tests.cluster.shell import run_shell
+
+CHECKOUT: Final = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -53,6 +56,22 @@ def test_kubectl_finds_the_plugin_of_this_checkout(
     monkeypatch.chdir(cluster.directory)
     assert run_shell(cluster, ["kubectl-gcu", "--version"]) == 0
     assert capfd.readouterr().out == f"kubectl-gcu {VERSION}\n"
+
+
+def test_make_hands_on_the_command_as_it_was_typed(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text('#!/bin/bash\nexec "${@:5}"\n')  # after: -m tests.cluster shell --
+    python.chmod(0o755)
+    command = 'echo "a  b", $((1 + 1)) | cat'
+    made = subprocess.run(
+        ["make", "-s", "cluster-shell", f"COMMAND={command}", f"VENV={tmp_path}"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert made.stdout == "a  b, 2\n"
 
 
 @pytest.mark.parametrize(
