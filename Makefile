@@ -7,6 +7,9 @@ SHELL := /bin/bash
 NODES ?= 2
 K8S ?= 1.36.3
 export GCU_DRA_KUBERNETES := $(K8S)
+COMMAND ?=
+# As it was typed: a $ in it is for the shell of the cluster.
+export CLUSTER_COMMAND := $(value COMMAND)
 BASE ?=
 SNAPSHOTS ?=
 IMAGE_FLAGS = --base "$(BASE)" --snapshots "$(SNAPSHOTS)" $(if $(REPOSITORY),--repository "$(REPOSITORY)") $(if $(TAG),--tag "$(TAG)")
@@ -152,5 +155,5 @@ cluster-down: ## end it and remove every trace
 	@$(PY) -m tests.cluster down
 
 .PHONY: cluster-shell
-cluster-shell: ## a shell with kubectl and helm for that cluster
-	@$(PY) -m tests.cluster shell
+cluster-shell: ## a shell with kubectl, kubectl gcu and helm for that cluster [COMMAND='kubectl get pods -A'; also by a pipe]
+	@$(PY) -m tests.cluster shell $(if $(COMMAND),-- bash -c "$$CLUSTER_COMMAND")

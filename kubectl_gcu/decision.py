@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 from uuid import uuid4
 
-from controller.allocator.allocate import Allocation, FitError, allocate
+from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.diagnosis import diagnose_nodes
+from controller.allocator.order import Policy
 from controller.allocator.ownership import is_ours
 from controller.allocator.results import allocation_status
 from controller.allocator.state import State
@@ -27,6 +28,7 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.names import pool_name
 from dra_driver.selector.selector import Selectors
+from kubectl_gcu.packing import configured_packing
 
 _NEWEST: Final = 2**63  # a version that no server has given yet
 _MOST_TRIED: Final = 500  # claims; each costs a decision
@@ -58,6 +60,9 @@ class LiveAllocator:
         for resource in (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])
         self._claims = {each["metadata"]["uid"]: each for each in objects[RESOURCE_CLAIMS]}
+        self._pods = {_key(each) for each in objects[PODS]}
+        self.packing = configured_packing(objects[PODS])
+        """The controller's, where a pod of it is among the objects."""
         state = self._cache.state()
         self._filter = NodeFilter(self._cache, state.numbers, selectors.allowance)
 
@@ -125,7 +130,21 @@ class LiveAllocator:
             made["metadata"] = made["metadata"] | {"resourceVersion": str(_NEWEST)}
             self._cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, made)
             self._claims[made["metadata"]["uid"]] = made
+        self._add_pod(pod, claims)
         return [self._claims.get(each["metadata"]["uid"], each) for each in claims.values()]
+
+    def _add_pod(self, pod: Object, claims: Mapping[str, Object]) -> None:
+        """What spreads keeps apart from the cards of replicas, so the next ones need to see it. One
+        that exists stays as it is."""
+        if _key(pod) in self._pods:
+            return
+        made = [
+            {"name": reference, "resourceClaimName": claim["metadata"]["name"]}
+            for reference, claim in claims.items()
+        ]
+        metadata = pod["metadata"] | {"resourceVersion": str(_NEWEST)}
+        placed = pod | {"metadata": metadata, "status": {"resourceClaimStatuses": made}}
+        self._cache.apply(PODS, Change.ADDED, placed)
 
     def claims(self) -> tuple[Object, ...]:
         """All claims, with those that were placed."""
@@ -147,8 +166,16 @@ class LiveAllocator:
     def _allocate(
         self, pod: Object, wanted: list[ClaimRequest], nodes: FeasibleNodes
     ) -> Allocation | FitError:
-        roomy = self._cache.nodes_with_capacity(pod)
-        return allocate(self._cache.state(), wanted, nodes.feasible, with_capacity=roomy)
+        policy = self.packing or Policy()
+        spreads = policy.for_claims(wanted).spreads(wanted)
+        return allocate(
+            self._cache.state(),
+            wanted,
+            nodes.feasible,
+            policy=policy,
+            peers=self._cache.cards_of_replicas(pod) if spreads else NO_PEERS,
+            with_capacity=self._cache.nodes_with_capacity(pod),
+        )
 
     def _by_node(
         self, state: State, wanted: list[ClaimRequest], nodes: FeasibleNodes
@@ -166,3 +193,7 @@ class LiveAllocator:
         for claim in without:
             self._cache.apply(RESOURCE_CLAIMS, Change.ADDED, claim)
         return isinstance(decision, Allocation)
+
+
+def _key(obj: Object) -> tuple[str, str]:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -26,6 +26,11 @@ from kubectl_gcu.steps import Step, has_gcus, step_of
 
 _READ_TO_DECIDE = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
 _MOST_LINES = 20
+# The reason names the field, and the claim or DeviceClass that has it.
+_CORRECT = (
+    "correct the field: in a DeviceClass in place; else in a new claim or its claim template, and "
+    "create the pod again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,9 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     present = {reference: claim for reference, claim in claims.items() if claim is not None}
     try:
         verdict = LiveAllocator(objects).decide(pod, present)
-    except (Refused, InvalidValue) as error:
+    except InvalidValue as error:
+        verdict = Verdict("", str(error), remedy=_CORRECT)
+    except Refused as error:
         verdict = Verdict("", str(error))
     if verdict is None:
         return Explanation(full_name, _of_other_driver(step, present, objects[DEVICE_CLASSES]))

@@ -139,7 +139,7 @@ def _show_plan(
     if options.output == "table":
         out.writelines(f"{each}\n" for each in pods)
         totals = Totals.of(card for node in left for card in node.cards)
-        out.write(f"then: {output.totals_text(totals)}\n")
+        out.write(f"then: {output.totals_text(totals)}\n{planner.packing}\n")
     else:
         data = {"pods": [asdict(each) for each in pods], "left": output.as_data(left, ())}
         out.write(output.as_text(options.output, data))

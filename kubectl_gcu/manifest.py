@@ -100,7 +100,10 @@ def _pods(obj: Object) -> list[Object]:
     if kind in _COUNTS:
         count = spec.get(_COUNTS[kind])
         names = [f"{metadata['name']}-{i}" for i in range(1 if count is None else int(count))]
-        return [_pod(spec["template"], metadata["namespace"], name) for name in names]
+        # As the pods of one ReplicaSet, StatefulSet or Job, which spreading keeps apart.
+        uid = f"planned {kind} {metadata['namespace']}/{metadata['name']}"
+        owner = {"kind": kind, "name": metadata["name"], "uid": uid, "controller": True}
+        return [_pod(spec["template"], metadata["namespace"], name, owner) for name in names]
     if _has_containers(spec):
         raise InvalidValue(
             f"how many pods {kind} {metadata['namespace']}/{metadata['name']} makes is not known",
@@ -109,8 +112,10 @@ def _pods(obj: Object) -> list[Object]:
     return []
 
 
-def _pod(template: Object, namespace: str, name: str) -> Object:
-    made = {"namespace": namespace, "name": name, "uid": f"planned {namespace}/{name}"}
+def _pod(template: Object, namespace: str, name: str, owner: Object | None = None) -> Object:
+    made: Object = {"namespace": namespace, "name": name, "uid": f"planned {namespace}/{name}"}
+    if owner is not None:
+        made["ownerReferences"] = [owner]
     spec = template["spec"]
     if not isinstance(spec["containers"], list):
         raise TypeError("containers are no list")

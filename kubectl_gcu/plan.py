@@ -24,6 +24,7 @@ from kubectl_gcu.cluster_state import ClusterState
 from kubectl_gcu.decision import LiveAllocator, Verdict
 from kubectl_gcu.inventory import NodeView
 from kubectl_gcu.manifest import Manifest, malformed
+from kubectl_gcu.packing import packing_text
 from kubectl_gcu.steps import limits_of
 
 _RULES: Final = LimitRules(frozenset(), "", drop_node_selector=True)  # the chart's default
@@ -81,6 +82,11 @@ class Planner:
             with malformed(pod):
                 planned.append(self._place(pod))
         return planned
+
+    @property
+    def packing(self) -> str:
+        """For people: how nodes and cards are chosen where claims say nothing."""
+        return packing_text(self._allocator.packing)
 
     def left(self) -> list[NodeView]:
         """The cards with all that was placed."""

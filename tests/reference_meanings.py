@@ -46,10 +46,16 @@ CONFIG: Final = {
     "slices": "slices of a shared card; in claims and claim templates",
     "size": "size of a DRS instance; in claims and claim templates",
     "memory": "what is needed of a card: [memory-and-compute.md](memory-and-compute.md)",
-    "cores": "the same, in percent of the card's compute, 1 to 99",
+    "cores": "the same, in percent of the card's compute",
     "isolation": "`best-effort`: shared slices; `fixed-share`: a DRS instance",
     "packing.nodes": "which node is preferred; without it `controller.packNodes`",
     "packing.cards": "which card of a node is preferred; without it `controller.packCards`",
+}
+
+# Of fields whose type does not say which values are valid.
+CONFIG_VALUES: Final = {
+    "memory": "a quantity, such as `14Gi`",
+    "cores": "whole number, 1 to 99",
 }
 
 _CLOSED: Final = "NoSchedule"

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from controller.extender import annotations as pod_annotations
 from controller.extender.retry_queue import ANNOTATION_RETRY
 from dra_driver.agent.slices.failing_taints import ORPHANED
-from dra_driver.config.device_config import API_VERSION, KIND, GcuConfig
+from dra_driver.config.device_config import API_VERSION, ISOLATION, KIND, Amount, GcuConfig
 from dra_driver.device_plugin import node_annotations
 from dra_driver.model import names
 from dra_driver.model.card import UNHEALTHY_VALUES
@@ -23,6 +23,7 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.devices.device import whole_device
 from dra_driver.model.devices.device_shares import drs_device, shared_device
+from dra_driver.model.mode import Mode
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.simulator.catalog import catalog
 from kubectl_gcu.main import FAILED, PARTIAL, WAITS
@@ -32,6 +33,7 @@ from tests.reference_meanings import (
     ATTRIBUTES,
     CAPACITIES,
     CONFIG,
+    CONFIG_VALUES,
     EXIT_CODES,
     TAINTS,
 )
@@ -170,15 +172,20 @@ def _fields(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, str]]
         if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
             yield from _fields(info.annotation, f"{name}.")
         else:
-            yield name, _values(info.annotation)
+            yield name, CONFIG_VALUES.get(name) or _values(name, info.annotation)
 
 
-def _values(annotation: Any) -> str:
+def _values(name: str, annotation: Any) -> str:
+    """Of a field of that type. Raises ValueError if the type does not say them."""
     if annotation == Packing | None:
         return " or ".join(f"`{each.value}`" for each in Packing)
     if get_origin(annotation) is Literal:
         return f"`{get_args(annotation)[0]}`"
-    return "whole number from 1"
+    if annotation == Amount | None:
+        return "whole number from 1"
+    if Mode in (get_args(get_args(annotation)[0]) or ()):
+        return " or ".join(f"`{word}`" for word in ISOLATION)
+    raise ValueError(f"the values of {name} are neither in its type nor in CONFIG_VALUES")
 
 
 def _devices(kinds: Sequence[str]) -> str:

@@ -57,8 +57,8 @@ class PackingConfig(_Part):
     cards: Packing | None = None
 
 
-_Amount = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
-_ISOLATION: Final = {"best-effort": Mode.SHARED, "fixed-share": Mode.DRS}
+Amount = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+ISOLATION: Final = {"best-effort": Mode.SHARED, "fixed-share": Mode.DRS}
 
 
 def _memory_mib(text: object) -> int:
@@ -78,7 +78,7 @@ def _cores(percent: object) -> int:
     if type(percent) is not int or percent < 1:
         raise ValueError("a whole percentage from 1 to 99 is needed")
     if percent >= 100:
-        raise ValueError(f"{percent} percent is a whole card: request {CLASS_WHOLE}")
+        raise ValueError(f"it is 1 to 99; for a whole card request {CLASS_WHOLE}")
     return percent
 
 
@@ -88,9 +88,9 @@ def _isolation(word: object) -> Mode:
             "GCUs have no burst-share, where compute that others leave idle is lent: no isolation "
             "of theirs measures compute; write best-effort or fixed-share"
         )
-    if word not in _ISOLATION:
-        raise ValueError(f"write {' or '.join(_ISOLATION)}")
-    return _ISOLATION[str(word)]
+    if word not in ISOLATION:
+        raise ValueError(f"write {' or '.join(ISOLATION)}")
+    return ISOLATION[str(word)]
 
 
 class GcuConfig(_Part):
@@ -100,8 +100,8 @@ class GcuConfig(_Part):
 
     api_version: Literal["gcu.enflame.com/v1alpha1"]
     kind: Literal["GcuConfig"]
-    slices: _Amount | None = None
-    size: _Amount | None = None
+    slices: Amount | None = None
+    size: Amount | None = None
     memory: Annotated[int, BeforeValidator(_memory_mib)] | None = None
     cores: Annotated[int, BeforeValidator(_cores)] | None = None
     isolation: Annotated[Mode, BeforeValidator(_isolation)] | None = None
@@ -130,7 +130,7 @@ def read_config(entry: Mapping[str, Any], owner: str) -> RequestConfig | None:
         problems = "; ".join(_problems(error))
         raise InvalidValue(
             f"the configuration for {DRIVER} of {owner} is not understood: {problems}",
-            remedy=f"write kind {KIND} of {API_VERSION} as in docs/user/how-a-device-is-chosen.md",
+            remedy=f"write kind {KIND} of {API_VERSION} as in docs/user/reference.md",
         ) from error
     packing = PackingChoice(config.packing.nodes, config.packing.cards)
     asks = config.memory is not None or config.cores is not None
@@ -156,4 +156,6 @@ def _problems(error: ValidationError) -> Iterator[str]:
             case "missing":
                 yield f"the field {place} is missing"
             case _:
-                yield f"{place}: {problem['msg']} (given {problem['input']!r})"
+                # Pydantic puts this before the messages of our own validators.
+                message = problem["msg"].removeprefix("Value error, ")
+                yield f"{place}: {message} (given {problem['input']!r})"

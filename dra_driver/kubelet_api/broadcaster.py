@@ -41,12 +41,18 @@ class Broadcaster(Generic[T]):
         self._changed = threading.Condition()
         self._version = 0
         self._open = 0
+        self._opened = 0
         self._stopped = False
 
     @property
     def listeners(self) -> int:
         """How many streams are open."""
         return self._open
+
+    @property
+    def opened(self) -> int:
+        """How many streams were opened so far, with those that have ended."""
+        return self._opened
 
     def wake(self) -> None:
         """The list has changed: send it now."""
@@ -89,6 +95,7 @@ class Broadcaster(Generic[T]):
             refused = self._open >= STREAMS
             if not refused:
                 self._open += 1
+                self._opened += 1
         if refused:
             logger.warning("another stream of %s is refused: %d are open", self._what, STREAMS)
             context.abort(

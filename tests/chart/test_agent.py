@@ -1,4 +1,4 @@
-"""The agent's pod: where it runs, what it may, and how it reaches the hardware."""
+"""The agent's pod: what it may, and how it reaches the hardware."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dra_driver.kube.http.cluster_config import SERVICE_ACCOUNT
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import PCI_VENDORS
 from tests.chart.helm import Helm, Values, environment
 from tests.control_plane.pod import MEMORY
 
@@ -202,45 +201,6 @@ def test_directories_follow_the_values(helm: Helm) -> None:
     assert environ["GCU_CDI_DIR"] == "/etc/cdi"
 
 
-def labels_that_choose(pod: Object) -> set[str]:
-    """Of which one is enough."""
-    terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    return {
-        expression["key"]
-        for term in terms["nodeSelectorTerms"]
-        for expression in term["matchExpressions"]
-    }
-
-
-def test_by_default_it_runs_where_a_gcu_is_known(helm: Helm) -> None:
-    assert labels_that_choose(helm.render().agent) == {
-        "enflame.com/gcushare",
-        *(f"feature.node.kubernetes.io/pci-1200_{vendor}.present" for vendor in PCI_VENDORS),
-    }
-
-
-@pytest.mark.parametrize(
-    ("agent", "affinity"),
-    [
-        ({"nodeSelector": {"gcu": "yes"}}, None),
-        ({"affinity": {"nodeAffinity": {"x": 1}}}, {"nodeAffinity": {"x": 1}}),
-    ],
-    ids=["nodeSelector", "affinity"],
-)
-def test_a_choice_of_nodes_replaces_the_default(
-    helm: Helm, agent: Values, affinity: Object | None
-) -> None:
-    pod = helm.render({"agent": agent}).agent
-    assert pod.get("affinity") == affinity
-    assert pod.get("nodeSelector") == agent.get("nodeSelector")
-
-
-def test_a_simulation_runs_everywhere(helm: Helm) -> None:
-    pod = helm.render(SIMULATED).agent
-    assert not {"affinity", "nodeSelector"} & set(pod)
-    assert pod["tolerations"] == [{"operator": "Exists"}]
-
-
 def test_values_of_kubernetes_reach_the_pod(helm: Helm) -> None:
     tolerations = [{"key": "a", "operator": "Exists"}]
     resources = {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}
@@ -307,46 +267,3 @@ def test_the_agent_alone_has_the_token_as_kubernetes_mounts_it(helm: Helm) -> No
         "mountPath": folder,
         "readOnly": True,
     }
-
-
-@pytest.mark.parametrize(
-    ("version", "update"),
-    [
-        pytest.param("1.36.3", {"maxSurge": "10%", "maxUnavailable": 0}, id="side by side"),
-        pytest.param("1.33.0-gke.1", {"maxSurge": "10%", "maxUnavailable": 0}, id="the first such"),
-        pytest.param("1.32.13", {"maxSurge": 0, "maxUnavailable": 1}, id="the last other"),
-        pytest.param("1.30.14", {"maxSurge": 0, "maxUnavailable": 1}, id="one after the other"),
-    ],
-)
-def test_a_new_agent_serves_before_the_old_one_ends_where_kubelets_know_both(
-    helm: Helm, version: str, update: dict[str, object]
-) -> None:
-    rendered = helm.render({"agent": {"maxSurge": "10%"}}, f"--kube-version={version}")
-    strategy = rendered.one("DaemonSet", "-agent")["spec"]["updateStrategy"]
-    assert strategy == {"type": "RollingUpdate", "rollingUpdate": update}
-
-
-@pytest.mark.parametrize(
-    ("values", "version", "form"),
-    [
-        ({}, "1.34.4", "hidden"),
-        ({}, "1.35.9", "hidden"),
-        ({}, "1.36.3", "visible"),
-        ({}, "1.37.1", "visible"),
-        ({"sliceForm": "hidden"}, "1.36.3", "hidden"),
-        ({"mode": "device-plugin"}, "1.34.4", "hidden"),
-    ],
-    ids=["1.34", "1.35", "1.36", "1.37", "chosen", "claims that end"],
-)
-def test_which_slices_are_published(helm: Helm, values: Values, version: str, form: str) -> None:
-    rendered = helm.render(values, f"--kube-version={version}")
-    assert environment(rendered.agent["containers"][0])["GCU_SLICE_FORM"] == form
-
-
-@pytest.mark.parametrize(("version", "has_them"), [("1.35.9", False), ("1.36.3", True)])
-def test_mutating_policies_are_for_servers_that_have_them(
-    helm: Helm, version: str, has_them: bool
-) -> None:
-    values: Values = {"schedulingGate": {"policy": True}}
-    rendered = helm.render(values, f"--kube-version={version}")
-    assert bool(rendered.of("MutatingAdmissionPolicy")) is has_them

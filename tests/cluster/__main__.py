@@ -63,7 +63,7 @@ def _up(options: argparse.Namespace, report: _Progress) -> int:
     settings = Settings(options.name, kubernetes=options.kubernetes, nodes=options.nodes)
     cluster = up_or_attach(settings, report)
     shell, down = "make cluster-shell", "make cluster-down"
-    if options.name != "default":
+    if options.name != state.DEFAULT:
         shell, down = (
             f"python -m tests.cluster {command} --name {options.name}"
             for command in ("shell", "down")
@@ -138,7 +138,9 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(run=run)
         if named:
-            added.add_argument("--name", default="default", help="the cluster (default: default)")
+            added.add_argument(
+                "--name", default=state.DEFAULT, help="the cluster (default: %(default)s)"
+            )
         return added
 
     up = command("up", _up, "bring a cluster up, unless it is; it stays until `down`")

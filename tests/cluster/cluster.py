@@ -88,7 +88,10 @@ class Cluster:
         """The running cluster of that name. Raises ClusterError when there is none."""
         found = state.load(name)
         if found is None:
-            raise ClusterError(f"no cluster {name!r} is up; `python -m tests.cluster up` makes one")
+            up = "make cluster-up"
+            if name != state.DEFAULT:
+                up = f"python -m tests.cluster up --name {name}"
+            raise ClusterError(f"no cluster {name!r} is up; `{up}` makes one")
         return cls(found, build_all(found.settings.kubernetes, silent))
 
     def down(self) -> None:

@@ -26,6 +26,9 @@ from tests.cluster.settings import Settings
 # Not below /run or /var/lib, which a node covers with its own; short, for the sockets' sake.
 RUN_ROOT = Path("/var/tmp/gcu-dra-cluster")
 
+# Of the cluster of `make cluster-up`, `make cluster-shell` and `make demo`.
+DEFAULT = "default"
+
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.cluster import state
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
 from tests.cluster.image.build import driver_archive
@@ -23,7 +24,7 @@ from tests.cluster.versions import RELEASES, chosen_kubernetes, release
 from tests.e2e.installation import CHECKOUT, RELEASE, Installation
 from tests.e2e.without_dra import OldInstallation
 
-_NAME = "default"  # so that `make cluster-shell` and `make cluster-down` find it
+_NAME = state.DEFAULT  # so that `make cluster-shell` and `make cluster-down` find it
 _NAMESPACE = "demo"
 _SCOPE = f"--namespace={_NAMESPACE}"
 _GRANTS = (
@@ -77,7 +78,9 @@ _BY_LIMITS = _Scenario(
 
 _END = """
 The cluster stays up:
-  make cluster-shell    kubectl and helm for it; try `kubectl -n demo describe pod {described}`
+  make cluster-shell    kubectl and helm for it; try
+                          kubectl gcu inspect
+                          kubectl -n demo describe pod {described}
   make cluster-down     remove it
 The examples are in examples/, each with a README. What is simulated: docs/user/simulated-machine.md
 """

@@ -15,7 +15,8 @@ import pytest
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
-from tests.unit.node.world import Agent, Crash, Kill, World, claim, pod, result
+from tests.unit.node.effects import Crash, Kill
+from tests.unit.node.world import Agent, World, claim, pod, result
 
 Step = Callable[[Agent, list[ClaimRef]], object]
 

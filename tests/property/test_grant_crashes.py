@@ -14,7 +14,8 @@ import pytest
 from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from tests.unit.device_plugin.plugin_world import PluginWorld, ids
-from tests.unit.node.world import CARDS, Agent, Crash, Kill
+from tests.unit.node.effects import Crash, Kill
+from tests.unit.node.world import CARDS, Agent
 
 Step = Callable[[PluginWorld, Agent, Mode], None]
 

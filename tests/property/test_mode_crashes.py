@@ -16,7 +16,8 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from tests.unit.node.drs_world import DrsWorld, instance, share, slices, tool, whole
-from tests.unit.node.world import CARDS, Agent, Crash, Kill, claim, pod
+from tests.unit.node.effects import Crash, Kill
+from tests.unit.node.world import CARDS, Agent, claim, pod
 
 Step = Callable[[DrsWorld, Agent, list[ClaimRef]], object]
 Claims = Callable[[], list[dict[str, Any]]]

@@ -208,3 +208,14 @@ def test_the_table_of_versions_is_the_matrix() -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     table = readme.partition("## Kubernetes versions")[2].partition("\n## ")[0]
     assert sorted(re.findall(r"^\| (1[.0-9]+) \|", table, flags=re.MULTILINE)) == sorted(RELEASES)
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", *(f"docs/user/{n}.md" for n in ("sharing", "concepts", "quota", "install"))],
+)
+def test_pages_about_classes_name_each_of_them(page: str) -> None:
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    classes = [each.stem for each in (CHECKOUT / "resourceclasses").glob("*.yaml")]
+    assert len(classes) > 3
+    assert [each for each in classes if not re.search(rf"(?<![\w-]){re.escape(each)}", text)] == []

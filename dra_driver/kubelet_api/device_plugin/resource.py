@@ -67,6 +67,7 @@ class ResourceServer:
         self._server = UnixServer(socket, serve, threads=threads + STREAMS, effects=effects)
         self._known: tuple[int, int] | None = None
         self._registered_at = float("-inf")
+        self._opened_before = 0  # streams, when it was last registered
         self._sent_at = clock()
         self._socket_lock = threading.Lock()
         self._is_stopped = False
@@ -133,6 +134,9 @@ class ResourceServer:
         )
 
     def _register(self, kubelet: tuple[int, int]) -> None:
+        # After the loss of a stream, as when an older agent ends, the next one takes a moment.
+        opened = self._broadcaster.opened
+        is_deaf = self._known == kubelet and opened == self._opened_before
         request = api.RegisterRequest(
             version=API_VERSION,
             endpoint=self._socket.name,
@@ -151,12 +155,13 @@ class ResourceServer:
             return
         logger.info("the kubelet registered %s", self.resource)
         self.problem = None
-        if self._known == kubelet and not self.is_listened_to:
+        if is_deaf and not self.is_listened_to:
             self._report(
                 f"the kubelet registered {self.resource} and does not ask for its devices: see its "
                 f"log for {self._socket.name}"
             )
         self._known = kubelet
+        self._opened_before = opened
         self._registered_at = self._clock()
 
     def _report(self, problem: str) -> None:

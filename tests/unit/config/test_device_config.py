@@ -106,15 +106,18 @@ REFUSED = {
     "half a size": (config(size=1.5), "size: Input should be a valid integer"),
     "a truth for an amount": (config(size=True), "size: Input should be a valid integer"),
     "more than a number holds": (config(slices=2**31), "slices: Input should be less than"),
-    "memory as a number": (config(memory=14), "memory: Value error, a quantity in quotes is"),
-    "memory that is no quantity": (config(memory="14GB"), "memory: Value error, "),
-    "no memory": (config(memory="0"), "memory: Value error, more than nothing is needed"),
+    "memory as a number": (config(memory=14), "memory: a quantity in quotes is"),
+    "memory that is no quantity": (
+        config(memory="14GB"),
+        "memory: '14GB' is not a quantity; write a number",
+    ),
+    "no memory": (config(memory="0"), "memory: more than nothing is needed"),
     "a whole card": (
         config(cores=100),
-        "100 percent is a whole card: request gcu.enflame.com (given 100)",
+        "cores: it is 1 to 99; for a whole card request gcu.enflame.com (given 100)",
     ),
-    "no cores": (config(cores=0), "cores: Value error, a whole percentage from 1 to 99"),
-    "half a percent": (config(cores=0.5), "cores: Value error, a whole percentage from 1 to 99"),
+    "no cores": (config(cores=0), "cores: a whole percentage from 1 to 99"),
+    "half a percent": (config(cores=0.5), "cores: a whole percentage from 1 to 99"),
     "what others lend": (config(isolation="burst-share"), "GCUs have no burst-share"),
     "another isolation": (config(isolation="none"), "write best-effort or fixed-share"),
     "two ways to ask": (config(slices=2, cores=30), "leave one of them out"),
@@ -128,6 +131,7 @@ def test_refused_with_the_field_and_the_remedy(parameters: object, words: str) -
     with pytest.raises(InvalidValue) as refused:
         read_config(entry(parameters), "claim team/one")
     told = str(refused.value)
+    assert "Value error" not in told
     assert words in told
     assert "the configuration for gcu.enflame.com of claim team/one is not understood" in told
-    assert f"write kind {KIND} of {API_VERSION}" in told
+    assert told.endswith(f"; write kind {KIND} of {API_VERSION} as in docs/user/reference.md")

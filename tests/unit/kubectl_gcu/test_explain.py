@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     EVENTS,
@@ -77,6 +78,17 @@ def test_what_fits_now_and_a_claim_that_cannot_be_read() -> None:
     assert "mixes devices of gcu.enflame.com with another driver's" in found.verdict.reason
     assert "split it into one claim for each driver" in found.verdict.reason
     assert not [line for line in lines(found) if line.startswith("  help:")]
+
+
+def test_a_configuration_that_is_refused() -> None:
+    wrong = claim("c")
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, "cores": 120}
+    opaque = {"driver": "gcu.enflame.com", "parameters": parameters}
+    wrong["spec"]["devices"]["config"] = [{"opaque": opaque}]
+    found = explained(cluster((RESOURCE_CLAIMS, wrong), (PODS, pod("p", "c"))))
+    _, _, why, help_ = lines(found)
+    assert "of claim default/c is not understood: cores: it is 1 to 99" in why
+    assert help_.startswith("  help:   correct the field: in a DeviceClass in place; else in a new")
 
 
 def test_no_node_fits_the_pod() -> None:

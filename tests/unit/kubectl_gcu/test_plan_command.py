@@ -77,6 +77,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         [
             "pod default/p: node b: shared-0000-02-00-0 (slices 2)",
             "then: 2 cards: 0 free, 1 whole, 1 shared (4 of 6 slices)",
+            "packing: the chart's defaults, as no pod of the controller says what it has",
         ],
     )
     beside = "---\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main}]}\n"

@@ -15,11 +15,11 @@ from dra_driver.node.preparer import Prepared
 from tests.unit.memory_efsmi import MemoryEfsmi
 from tests.unit.node.allocations import Allocations
 from tests.unit.node.drs_world import DrsWorld
+from tests.unit.node.effects import Crash
 from tests.unit.node.faults import MACHINES
 from tests.unit.node.kubelet_memory import KubeletMemory
 from tests.unit.node.outside import Outside
 from tests.unit.node.turns import Moments, Turns
-from tests.unit.node.world import Crash
 
 NO_KILL = 0
 

@@ -13,7 +13,8 @@ from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.node.cdi.spec import Injection
-from tests.unit.node.world import CARDS, POOL, Agent, Failing, Workshop, World, claim, result
+from tests.unit.node.effects import Failing
+from tests.unit.node.world import CARDS, POOL, Agent, Workshop, World, claim, result
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
 

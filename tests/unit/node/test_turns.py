@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from dra_driver.model.effects import Effects, Point
+from tests.unit.node.effects import Crash
 from tests.unit.node.turns import Moments, Turns
-from tests.unit.node.world import Crash
 
 
 def steps(effects: Effects, told: list[str], name: str) -> Callable[[], object]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from dra_driver.model.effects import Point
 from dra_driver.node.locks import take_lock
-from tests.unit.node.world import Crash, Kill
+from tests.unit.node.effects import Crash, Kill
 
 _SWITCHING: Final = frozenset(
     {Point.EFSMI_CALL, Point.CDI_WRITE, Point.CDI_RENAME, Point.CDI_REMOVE}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.model.card import Card, DeviceNode
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.devices.device import device_name
-from dra_driver.model.effects import Effects, Point
+from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
@@ -31,42 +31,6 @@ from dra_driver.node.recovery.recovery import Recovery, Report
 NODE = "node-1"
 POOL = pool_name(NODE)
 CARDS = tuple(PciAddress.parse(f"0000:{bus:02x}:00.0") for bus in (0x0D, 0x0E, 0x1D, 0x1E))
-
-
-class Crash(BaseException):
-    """The process is killed here: nothing of ours may catch it."""
-
-
-class Kill(Effects):
-    """Kills at the `n`-th moment before or after an effect, counted from 1; 0 never does."""
-
-    def __init__(self, n: int = 0) -> None:
-        self.n = n
-        self.moments: list[str] = []
-
-    def before(self, point: Point) -> None:
-        self._moment(f"before {point}")
-
-    def after(self, point: Point) -> None:
-        self._moment(f"after {point}")
-
-    def _moment(self, name: str) -> None:
-        self.moments.append(name)
-        if len(self.moments) == self.n:
-            raise Crash(name)
-
-
-class Failing(Effects):
-    """Raises `error` before each effect of `point` while `on`."""
-
-    def __init__(self, point: Point, error: Callable[[], BaseException]) -> None:
-        self.point = point
-        self.error = error
-        self.on = True
-
-    def before(self, point: Point) -> None:
-        if self.on and point is self.point:
-            raise self.error()
 
 
 def card(address: PciAddress, minor: int) -> Card:

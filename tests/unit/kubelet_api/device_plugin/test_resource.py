@@ -194,6 +194,23 @@ def test_a_lost_stream_is_mended_when_time_has_shown_it(plugin: Plugin) -> None:
     assert plugin.server.problem is None
 
 
+def test_the_stream_after_a_lost_one_may_take_a_moment(
+    plugin: Plugin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When an older agent ends, the kubelet drops the resource, and this agent registers again."""
+    plugin.meet()
+    plugin.kubelet.endpoints[RESOURCE].channel.close()
+    plugin.until_nobody_listens()
+    monkeypatch.setattr(plugin.kubelet, "_follow", lambda *_: None)
+    plugin.now = 5.0
+    plugin.server.check_socket()
+    assert len(plugin.kubelet.registered) == 2
+    assert (plugin.problem(), caplog.messages) == ("", [])
+    plugin.now = 10.0
+    plugin.server.check_socket()
+    assert "does not ask for its devices" in plugin.problem()
+
+
 def test_a_kubelet_that_does_not_ask_for_the_devices_is_a_problem(
     plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:

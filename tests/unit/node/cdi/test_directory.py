@@ -8,7 +8,7 @@ import pytest
 from dra_driver.model.effects import Point
 from dra_driver.model.errors import InvalidValue
 from dra_driver.node.cdi.directory import CdiDirectory, CdiError
-from tests.unit.node.world import Crash, Failing
+from tests.unit.node.effects import Crash, Failing
 
 NAME = "gcu.enflame.com-claim-uid-1.json"
 

@@ -15,7 +15,8 @@ from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
 from dra_driver.node.claims.orphans import cards_with_orphans, orphan_records
 from tests.unit.node.claims.test_failures import well
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool, whole
-from tests.unit.node.world import CARDS, Agent, Crash, Kill, claim, hold, pod
+from tests.unit.node.effects import Crash, Kill
+from tests.unit.node.world import CARDS, Agent, claim, hold, pod
 
 ONE, TWO = map(str, CARDS[:2])
 FAULTS = ["card-hangs", "destroy-hangs", "destroy-fails", "efsmi-exit"]

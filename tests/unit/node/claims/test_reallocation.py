@@ -14,7 +14,8 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from tests.unit.node.drs_world import DrsWorld, errors, share, tool, whole
-from tests.unit.node.world import CARDS, Agent, Crash, Kill, claim, result
+from tests.unit.node.effects import Crash, Kill
+from tests.unit.node.world import CARDS, Agent, claim, result
 
 FILE = "gcu.enflame.com-claim-uid-a.json"
 MORE_THAN_ENOUGH = 80
