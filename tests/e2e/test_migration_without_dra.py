@@ -161,8 +161,9 @@ def test_users_move_over_as_the_page_says(
     machine.efsmi("-i", "0", "--drs", "on")
     machine.efsmi("-i", "0", "--drs", "--create-instance", "0")
 
-    end, listing, destroy, off = STEPS[1]
-    admin.follow(end)
+    replicas, end, listing, destroy, off = STEPS[1]
+    [(name, count)] = [line.split() for line in admin.follow(replicas).splitlines()[1:]]
+    admin.follow(end, DEPLOYMENT=name)
     admin.wait_for_replicas(0)
     [left] = machine.instances()
     assert left.uuid in admin.follow(listing, INDEX="0")
@@ -183,7 +184,7 @@ def test_users_move_over_as_the_page_says(
     assert not any(annotations[key] == value for key, value in THEIRS.items())
 
     [start] = STEPS[4]
-    admin.follow(start, REPLICAS=str(manifest["spec"]["replicas"]))
+    admin.follow(start, DEPLOYMENT=name, REPLICAS=count)
     admin.wait_for_replicas(manifest["spec"]["replicas"])
     admin.wait_until_ready()
     for pod in admin.pods():
