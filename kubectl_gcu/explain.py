@@ -10,6 +10,7 @@ from controller.allocator.ownership import requested_classes
 from controller.cache import pods
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
+from dra_driver.kube.preflight import OLDEST
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     EVENTS,
@@ -21,8 +22,9 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.model.names import CLASS_WHOLE
 from kubectl_gcu.decision import LiveAllocator, Verdict
-from kubectl_gcu.steps import Step, has_gcus, step_of
+from kubectl_gcu.steps import Step, has_gcus, limits_of, step_of
 
 _READ_TO_DECIDE = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
 _MOST_LINES = 20
@@ -55,7 +57,8 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     full_name = f"{namespace}/{name}"
     if not has_gcus(pod, claims):
         return Explanation(full_name, Step("", "it asks for no GCU by claims or limits"))
-    step = step_of(pod, claims, _events(api, namespace, name, claims))
+    events = _events(api, namespace, name, claims)
+    step = step_of(pod, claims, events, serves_claims=bool(limits_of(pod)) and _serves_claims(api))
     if not step.waits_for_devices:
         return Explanation(full_name, step)
     objects, missing = objects_to_decide(api)
@@ -109,6 +112,21 @@ def _get(api: Api, namespace: str, claim: str) -> Object | None:
         return api.get(RESOURCE_CLAIMS, claim, namespace=namespace)
     except NotFound:
         return None
+
+
+def _serves_claims(api: Api) -> bool:
+    """Whether the chart serves claims here: then it has DeviceClasses, and no scheduler extender.
+    Where the user may not list them, the server's version has to do."""
+    version = api.server_version()
+    if (version.major, version.minor) < OLDEST:
+        return False
+    try:
+        found = api.list(DEVICE_CLASSES).items
+    except NotFound:  # DRA can be switched off
+        return False
+    except Forbidden:
+        return True
+    return any(each["metadata"]["name"] == CLASS_WHOLE for each in found)
 
 
 def _events(
