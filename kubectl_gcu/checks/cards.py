@@ -68,9 +68,9 @@ def _card(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Findi
     for problem in problems:
         held = ", ".join(sorted({each.claim or str(*each.pods[:1]) for each in card.holders}))
         holders = f"; held by {held}" if held else ""
-        yield CARD_PROBLEM.finding(
-            where, f"{problem}{holders}", "docs/user/health.md says what it means and what to do."
-        )
+        page = "sharing.md#cards-that-others-use" if problem == _FOREIGN else "health.md"
+        remedy = f"docs/user/{page} says what it means and what to do."
+        yield CARD_PROBLEM.finding(where, f"{problem}{holders}", remedy)
     modes = {each.mode for each in card.holders if not each.admin}
     if len(modes) > 1 or (card.mode and card.total and card.used > card.total):
         claims = ", ".join(each.claim for each in card.holders if not each.admin)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.model.claims.claim import Object
+from tests.generated_docs import CHECKOUT
 from tests.unit.controller.allocator.build import UNHEALTHY, allocated, device, pool
 from tests.unit.kubectl_gcu.checks.installations import (
     found_in,
@@ -45,9 +46,11 @@ def test_what_else_is_wrong_with_such_cards_is_reported() -> None:
     )
     of_held, of_lost, of_node = found_in(with_pods(pod("user"), of=found))
     assert of_held.startswith(
-        "card-problem: node a, card 0000:01:00.0: foreign; held by default/one. "
+        "card-problem: node a, card 0000:01:00.0: foreign; held by default/one. docs/user/sharing"
     )
-    assert of_lost.startswith("card-problem: node a, card 0000:02:00.0: unhealthy: lost. ")
+    assert of_lost.startswith(
+        "card-problem: node a, card 0000:02:00.0: unhealthy: lost. docs/user/health.md "
+    )
     assert of_node == MIGRATES
 
 
@@ -67,4 +70,9 @@ def test_cards_that_claims_get_as_well(offered: dict[str, str]) -> None:
 def test_partitions_of_others_without_a_plugin_are_named_card_by_card() -> None:
     found = with_state(slices=slices(device("whole", 1, taints=[FOREIGN])))
     [line] = found_in(found)
-    assert line.startswith("card-problem: node a, card 0000:01:00.0: foreign. ")
+    assert line == (
+        "card-problem: node a, card 0000:01:00.0: foreign. "
+        "docs/user/sharing.md#cards-that-others-use says what it means and what to do."
+    )
+    page = (CHECKOUT / "docs/user/sharing.md").read_text()
+    assert "## Cards that others use" in page.splitlines()
