@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from controller.cache.pods import claim_names
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
@@ -26,6 +26,9 @@ from dra_driver.model.names import (
 from dra_driver.model.pci import PciAddress
 from kubectl_gcu.cluster_state import ClusterState
 from kubectl_gcu.inventory import CardView, Holder, HoldingPod, NodeView, ServedBy
+
+NOT_PUBLISHED: Final = "not published"
+"""The problem of a card that a claim holds, and that no agent publishes any more."""
 
 _Cards = dict[PciAddress, CardView]
 
@@ -107,7 +110,7 @@ def _add_holder(cards: _Cards, claim: Object, result: Result, pods: Mapping[str,
         mode, address = parse_device_name(result.device)
     except InvalidValue:
         return
-    card = cards.get(address, CardView(address, problems=("not published",)))
+    card = cards.get(address, CardView(address, problems=(NOT_PUBLISHED,)))
     data = _prepared(claim, result)
     holder = Holder(
         mode=mode,

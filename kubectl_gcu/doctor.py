@@ -40,7 +40,7 @@ def findings(found: Installation, inventory: list[NodeView], now: datetime) -> I
     yield from nodes.reports(found)
     yield from nodes.starting_pods(found)
     yield from cards.classes(found, inventory)
-    yield from cards.cards(inventory)
+    yield from cards.cards(found, inventory)
     yield from cards.pools(found)
     yield from cards.other_plugins(found, inventory)
     yield from claims.claims(found)

@@ -10,9 +10,9 @@ from controller.allocator.ownership import requested_classes
 from controller.cache import pods
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
+from dra_driver.kube.preflight import OLDEST
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
-    EVENTS,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -21,8 +21,10 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.model.names import CLASS_WHOLE
 from kubectl_gcu.decision import LiveAllocator, Verdict
-from kubectl_gcu.steps import Step, has_gcus, step_of
+from kubectl_gcu.pod_events import events_about
+from kubectl_gcu.steps import Step, has_gcus, limits_of, step_of
 
 _READ_TO_DECIDE = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
 _MOST_LINES = 20
@@ -55,12 +57,14 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     full_name = f"{namespace}/{name}"
     if not has_gcus(pod, claims):
         return Explanation(full_name, Step("", "it asks for no GCU by claims or limits"))
-    step = step_of(pod, claims, _events(api, namespace, name, claims))
+    names = {name, *(each["metadata"]["name"] for each in claims.values() if each)}
+    events, unseen = events_about(api, namespace, names)
+    step = step_of(pod, claims, events, serves_claims=bool(limits_of(pod)) and _serves_claims(api))
     if not step.waits_for_devices:
-        return Explanation(full_name, step)
+        return Explanation(full_name, step, missing=unseen if step.who else "")
     objects, missing = objects_to_decide(api)
     if missing:
-        return Explanation(full_name, step, missing=missing)
+        return Explanation(full_name, step, missing="; ".join(filter(None, (missing, unseen))))
     present = {reference: claim for reference, claim in claims.items() if claim is not None}
     try:
         verdict = LiveAllocator(objects).decide(pod, present)
@@ -111,27 +115,19 @@ def _get(api: Api, namespace: str, claim: str) -> Object | None:
         return None
 
 
-def _events(
-    api: Api, namespace: str, pod: str, claims: Mapping[str, Object | None]
-) -> list[Object]:
-    """About the pod and its claims, the newest last; none where the user may not read events."""
-    names = {pod, *(each["metadata"]["name"] for each in claims.values() if each)}
+def _serves_claims(api: Api) -> bool:
+    """Whether the chart serves claims here: then it has DeviceClasses, and no scheduler extender.
+    Where the user may not list them, the server's version has to do."""
+    version = api.server_version()
+    if (version.major, version.minor) < OLDEST:
+        return False
     try:
-        found = api.list(EVENTS, namespace=namespace).items
+        found = api.list(DEVICE_CLASSES).items
+    except NotFound:  # DRA can be switched off
+        return False
     except Forbidden:
-        return []
-    about = [each for each in found if (each.get("regarding") or {}).get("name") in names]
-    return sorted(about, key=_time)
-
-
-def _time(event: Object) -> str:
-    series = event.get("series") or {}
-    return str(
-        series.get("lastObservedTime")
-        or event.get("deprecatedLastTimestamp")
-        or event.get("eventTime")
-        or ""
-    )
+        return True
+    return any(each["metadata"]["name"] == CLASS_WHOLE for each in found)
 
 
 def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str]:

@@ -12,6 +12,11 @@ from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.names import DRIVER, SCHEDULING_GATE
 
 _NOT_ALLOCATED = "GcuAllocationFailed"
+_DEFAULT = "default-scheduler"  # core/v1, the default of spec.schedulerName
+_LEFT_ALONE = (
+    "Limits of this pod were left alone (docs/user/beside-other-plugins.md); if that scheduler is "
+    "gone, create the pod again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +31,16 @@ class Step:
     waits_for_devices: bool = False
 
 
-def step_of(pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object]) -> Step:
+def step_of(
+    pod: Object,
+    claims: Mapping[str, Object | None],
+    events: Iterable[Object],
+    *,
+    serves_claims: bool,
+) -> Step:
     """`claims` are the pod's by their names in the pod, None where there is no such claim (yet);
-    `events` are about the pod and its claims, the newest last."""
+    `events` are about the pod and its claims, the newest last. `serves_claims` is whether the
+    driver serves claims in this cluster: then it has no scheduler extender."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     created = str(metadata.get("creationTimestamp", ""))
     if pods.is_done(pod):
@@ -38,12 +50,13 @@ def step_of(pod: Object, claims: Mapping[str, Object | None], events: Iterable[O
         return Step(who, "it is being deleted", str(metadata["deletionTimestamp"]))
     if pods.node_name(pod):
         return _on_node(pod, claims, events)
-    return _without_node(pod, claims, events, created)
+    step = _before_scheduling(pod, claims, events, created)
+    return step or _unbound(pod, created, serves_claims=serves_claims)
 
 
-def _without_node(
+def _before_scheduling(
     pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object], created: str
-) -> Step:
+) -> Step | None:
     if pods.is_held_by_others(pod):
         gates = ", ".join(sorted(pods.gates(pod) - {SCHEDULING_GATE}))
         return Step("whoever set the scheduling gate", f"it is held back by {gates}", created)
@@ -54,7 +67,7 @@ def _without_node(
     if unallocated:
         why = _newest(events, {_NOT_ALLOCATED}) or "no event says why; one comes within seconds"
         return Step("the allocator", why, created, waits_for_devices=True)
-    return _unbound(pod, created)
+    return None
 
 
 def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], created: str) -> Step:
@@ -71,14 +84,18 @@ def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], cre
     return Step(who, f"{text}: {note}" if note else text, created)
 
 
-def _unbound(pod: Object, created: str) -> Step:
+def _unbound(pod: Object, created: str, *, serves_claims: bool) -> Step:
     condition = _condition(pod, "PodScheduled")
     reason = str(condition.get("message", "")) or "it has not tried the pod yet"
     limits = sorted(limits_of(pod))
     who = "kube-scheduler"
     if limits:
         reason = f"limits {', '.join(limits)}: {reason}"
-        who = "kube-scheduler, which asks the driver's scheduler extender"
+        if not serves_claims:
+            who = "kube-scheduler, which asks the driver's scheduler extender"
+        elif (name := pod["spec"].get("schedulerName") or _DEFAULT) != _DEFAULT:
+            who = f"the scheduler {name}, which is not this driver's"
+            reason = f"{reason.rstrip('.')}. {_LEFT_ALONE}"
     if pods.has_our_gate(pod):
         who, reason = "the controller", "its claims are allocated; the scheduling gate goes next"
     return Step(who, reason, str(condition.get("lastTransitionTime") or created))

@@ -65,6 +65,9 @@ PODS: Final = Resource("", "v1", "pods", "Pod", True)
 BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
+# The same events in an older form, the only one that the roles view, edit and admin allow before
+# Kubernetes 1.35 (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
+CORE_EVENTS: Final = Resource("", "v1", "events", "Event", True)
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount", True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
 PERSISTENT_VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", False)

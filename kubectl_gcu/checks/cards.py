@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
 from dra_driver.model.devices.plugin_device import RESOURCES
-from dra_driver.model.names import DEVICE_CLASSES, DRIVER, RESOURCE_COUNT
+from dra_driver.model.names import (
+    DEVICE_CLASSES,
+    DRIVER,
+    RESOURCE_COUNT,
+    TAINT_FOREIGN,
+    VENDOR_PREFIX,
+)
+from kubectl_gcu.by_claims import NOT_PUBLISHED
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.inventory import CardView, NodeView, ServedBy
 
 _OWN_LIMITS: Final = {RESOURCE_COUNT, *RESOURCES.values()}
+_FOREIGN: Final = TAINT_FOREIGN.removeprefix(f"{DRIVER}/")  # it has no value
 
 CLASS_MISSING: Final = Check("class-missing", "a DeviceClass of the driver does not exist")
 CARD_PROBLEM: Final = Check(
@@ -44,20 +52,25 @@ def classes(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
         )
 
 
-def cards(nodes: list[NodeView]) -> Iterator[Finding]:
-    """Each card of the inventory."""
+def cards(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
+    """Each card of the inventory. That a free card is foreign because of another device plugin is
+    left out: `other_plugins` reports its node."""
+    offered = _offered_by_others(found, nodes)
     for node in nodes:
+        by_plugin = _is_tainted_for(node, offered.get(node.name, ()))
         for card in node.cards:
-            yield from _card(f"node {node.name}, card {card.address}", card)
+            left_out = {_FOREIGN} if by_plugin and not card.holders else set()
+            problems = [each for each in card.problems if each not in left_out]
+            yield from _card(f"node {node.name}, card {card.address}", card, problems)
 
 
-def _card(where: str, card: CardView) -> Iterator[Finding]:
-    for problem in card.problems:
+def _card(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Finding]:
+    for problem in problems:
         held = ", ".join(sorted({each.claim or str(*each.pods[:1]) for each in card.holders}))
         holders = f"; held by {held}" if held else ""
-        yield CARD_PROBLEM.finding(
-            where, f"{problem}{holders}", "docs/user/health.md says what it means and what to do."
-        )
+        page = "sharing.md#cards-that-others-use" if problem == _FOREIGN else "health.md"
+        remedy = f"docs/user/{page} says what it means and what to do."
+        yield CARD_PROBLEM.finding(where, f"{problem}{holders}", remedy)
     modes = {each.mode for each in card.holders if not each.admin}
     if len(modes) > 1 or (card.mode and card.total and card.used > card.total):
         claims = ", ".join(each.claim for each in card.holders if not each.admin)
@@ -88,18 +101,40 @@ def pools(found: Installation) -> Iterator[Finding]:
 
 def other_plugins(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     """Resources below ``enflame.com/`` that are not this driver's."""
-    by_claims = {node.name for node in nodes if node.served_by is ServedBy.CLAIMS}
-    for node in found.state.nodes:
-        name = node["metadata"]["name"]
-        offered = {
-            resource
-            for resource, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
-            if resource.startswith("enflame.com/") and amount != "0"
-        }
-        own = {RESOURCE_COUNT} if name in by_claims else _OWN_LIMITS
-        if others := sorted(offered - own):
-            yield OTHER_PLUGIN.finding(
-                f"node {name}",
-                f"another device plugin offers {', '.join(others)} of the same cards",
-                "Uninstall it: two programs that do not know of each other give one card twice.",
+    views = {node.name: node for node in nodes}
+    for name, resources in _offered_by_others(found, nodes).items():
+        what = f"another device plugin offers {', '.join(resources)} of the same cards"
+        remedy = "Uninstall it: two programs that do not know of each other give one card twice."
+        if name in views and _is_tainted_for(views[name], resources):
+            what += ", so its cards have the taint foreign, and no claim gets them"
+            remedy = (
+                "This is normal during a migration: docs/user/migrating-from-gcushare.md says how "
+                "to end it."
             )
+        yield OTHER_PLUGIN.finding(f"node {name}", what, remedy)
+
+
+def _offered_by_others(found: Installation, nodes: list[NodeView]) -> Mapping[str, tuple[str, ...]]:
+    """By node the resources of other device plugins, sorted."""
+    by_claims = {node.name for node in nodes if node.served_by is ServedBy.CLAIMS}
+    offered: dict[str, tuple[str, ...]] = {}
+    for node in found.state.nodes:
+        name = str(node["metadata"]["name"])
+        own = {RESOURCE_COUNT} if name in by_claims else _OWN_LIMITS
+        allocatable = (node.get("status") or {}).get("allocatable") or {}
+        others = sorted(
+            resource
+            for resource, amount in allocatable.items()
+            if resource.startswith(VENDOR_PREFIX) and amount != "0" and resource not in own
+        )
+        if others:
+            offered[name] = tuple(others)
+    return offered
+
+
+def _is_tainted_for(node: NodeView, offered: Iterable[str]) -> bool:
+    """Whether the agent gives no card of the node to claims, because a plugin offers one of the
+    resources that agents look for (dra_driver/agent/cards/foreign_plugin.py)."""
+    published = [card for card in node.cards if NOT_PUBLISHED not in card.problems]
+    is_detected = not set(RESOURCES.values()).isdisjoint(offered)
+    return is_detected and bool(published) and all(_FOREIGN in card.problems for card in published)

@@ -62,6 +62,6 @@ def _problem(offered: tuple[str, ...]) -> Problem:
     return Problem(
         TAINT_FOREIGN,
         "",
-        f"a device plugin gives the cards of this node to pods as {', '.join(offered)}; remove it, "
-        "or keep this driver off the node",
+        f"a device plugin gives the cards of this node to pods as {', '.join(offered)}, and no "
+        "claim gets these cards meanwhile; remove it, or keep this driver off the node",
     )

@@ -100,8 +100,8 @@ def test_cards_that_a_device_plugin_gives_out_are_tainted_while_it_does(world: D
     rig.node.allocatable = {"enflame.com/gcu": "1", "cpu": "4"}
     rig.look()
     text = (
-        "a device plugin gives the cards of this node to pods as enflame.com/gcu; remove it, "
-        "or keep this driver off the node"
+        "a device plugin gives the cards of this node to pods as enflame.com/gcu, and no claim "
+        "gets these cards meanwhile; remove it, or keep this driver off the node"
     )
     assert rig.cards.foreign == {CARDS[0]: Problem(TAINT_FOREIGN, "", text)}
     rig.look()

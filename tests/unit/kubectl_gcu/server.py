@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from dra_driver.kube.api import Listing
+from dra_driver.kube.api import Listing, ServerVersion
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -24,6 +24,8 @@ HELD = allocated("held", "a", "whole-0000-01-00-0")
 
 class Server:
     """What it has; `forbidden` may not be listed by this user."""
+
+    version = ServerVersion(1, 36, "v1.36.3")
 
     def __init__(self, *objects: tuple[Resource, Object], forbidden: Sequence[Resource] = ()):
         self._forbidden = forbidden
@@ -47,6 +49,9 @@ class Server:
         if forbids and resource in self._forbidden and not namespace:
             raise Forbidden("no", status=403)
         return Listing(tuple(self._objects.get(resource, ())), "1")
+
+    def server_version(self) -> ServerVersion:
+        return self.version
 
     def close(self) -> None:
         """Nothing is open."""

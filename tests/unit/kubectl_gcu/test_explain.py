@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dra_driver.config.device_config import API_VERSION, KIND
+from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     EVENTS,
@@ -17,6 +18,7 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
+from dra_driver.model.names import RESOURCE_SHARED
 from kubectl_gcu import decision, main
 from kubectl_gcu.explain import Explanation, explain_pod, lines
 from kubectl_gcu.main import FAILED, WAITS
@@ -158,6 +160,37 @@ def test_without_rights_it_is_the_controllers_event_and_no_other_tenant() -> Non
 def test_a_pod_without_gcus() -> None:
     found = explained(cluster((PODS, pod("p"))))
     assert found.step == Step("", "it asks for no GCU by claims or limits")
+
+
+def limited() -> Any:
+    found = pod("p", schedulerName="gcushare-scheduler")
+    found["spec"]["containers"][0]["resources"] = {"limits": {RESOURCE_SHARED: "2"}}
+    return found
+
+
+def without_dra() -> Any:
+    server = Server((PODS, limited()))
+    server.version = ServerVersion(1, 30, "v1.30.14")
+    return server
+
+
+EXTENDER = "kube-scheduler, which asks the driver's scheduler extender"
+GCUSHARE = "the scheduler gcushare-scheduler, which is not this driver's"
+
+
+@pytest.mark.parametrize(
+    ("server", "who"),
+    [
+        pytest.param(cluster((PODS, limited())), GCUSHARE, id="claims"),
+        pytest.param(
+            cluster((PODS, limited()), forbidden=[DEVICE_CLASSES]), GCUSHARE, id="a tenant"
+        ),
+        pytest.param(Server((PODS, limited())), EXTENDER, id="claims are not served"),
+        pytest.param(without_dra(), EXTENDER, id="no DRA"),
+    ],
+)
+def test_who_schedules_limits(server: Any, who: str) -> None:
+    assert explained(server).step.who == who
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,8 +135,36 @@ def test_a_step(
     found: Object, its: Object | None, events: Sequence[Object], who: str, text: str
 ) -> None:
     names = [each["name"] for each in found["spec"]["resourceClaims"]]
-    step = step_of(found, dict.fromkeys(names, its), events)
+    step = step_of(found, dict.fromkeys(names, its), events, serves_claims=False)
     assert step.who.endswith(who)
     assert bool(step.who) == bool(who)
     assert text in step.text
     assert step.waits_for_devices == (who == "the allocator")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "who", "text"),
+    [
+        (
+            "gcushare-scheduler",
+            "the scheduler gcushare-scheduler, which is not this driver's",
+            (
+                "limits enflame.com/shared-gcu: 0/2 nodes are available: 2 have no room. Limits of "
+                "this pod were left alone (docs/user/beside-other-plugins.md); if that scheduler "
+                "is gone, create the pod again"
+            ),
+        ),
+        (
+            "default-scheduler",
+            "kube-scheduler",
+            "limits enflame.com/shared-gcu: 0/2 nodes are available: 2 have no room",
+        ),
+    ],
+)
+def test_limits_that_were_left_alone_where_the_driver_serves_claims(
+    scheduler: str, who: str, text: str
+) -> None:
+    found = limited()
+    found["spec"]["schedulerName"] = scheduler
+    step = step_of(found, {}, [], serves_claims=True)
+    assert (step.who, step.text) == (who, text)

@@ -1,0 +1,53 @@
+"""Events about a pod and its claims."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Forbidden
+from dra_driver.kube.resources import CORE_EVENTS, EVENTS
+from dra_driver.model.claims.claim import Object
+
+
+def events_about(api: Api, namespace: str, names: Collection[str]) -> tuple[list[Object], str]:
+    """Events (``events.k8s.io/v1``) about objects of these names, the newest last; and, where the
+    user may not list events, a sentence that says so."""
+    try:
+        found = _list(api, namespace)
+    except Forbidden:
+        return [], (
+            f"you may not list events in the namespace {namespace}: what they say about the pod "
+            "is not shown"
+        )
+    about = [each for each in found if (each.get("regarding") or {}).get("name") in names]
+    return sorted(about, key=_time), ""
+
+
+def _list(api: Api, namespace: str) -> list[Object]:
+    try:
+        return list(api.list(EVENTS, namespace=namespace).items)
+    except Forbidden:
+        return [_converted(each) for each in api.list(CORE_EVENTS, namespace=namespace).items]
+
+
+def _converted(event: Object) -> Object:
+    """An event of core/v1, with the names of ``events.k8s.io/v1``."""
+    return {
+        "reason": event.get("reason"),
+        "note": event.get("message"),
+        "regarding": event.get("involvedObject"),
+        "series": event.get("series"),
+        "eventTime": event.get("eventTime"),
+        "deprecatedLastTimestamp": event.get("lastTimestamp"),
+    }
+
+
+def _time(event: Object) -> str:
+    series = event.get("series") or {}
+    return str(
+        series.get("lastObservedTime")
+        or event.get("deprecatedLastTimestamp")
+        or event.get("eventTime")
+        or ""
+    )
