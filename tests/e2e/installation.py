@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from controller.legacy_resources.decision_cache import TRANSLATE
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import DRIVER, pool_name
+from dra_driver.model.names import DRIVER, RESOURCE_SHARED, pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.cluster.build import Report, silent
@@ -20,11 +21,13 @@ from tests.cluster.errors import CommandError, WaitTimeout
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.node import Node
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.cluster.workloads import pod
 from tests.e2e.page_steps import page_commands
 
 CHECKOUT = Path(__file__).parents[2]
 CHART = CHECKOUT / "charts" / "gcu-dra-driver"
 RELEASE = "gcu-dra-driver"
+LIMITS = f"{RELEASE}-limits"
 SIMULATOR_ROOT = "/var/lib/gcu-simulator"
 
 # What the cluster's nodes are: one big one and one small one, all of whose cards take all modes.
@@ -52,7 +55,7 @@ class Installation:
 
     def install(self, values: Mapping[str, Any] | None = None, *, report: Report = silent) -> str:
         """`helm upgrade --install`; gives its notes. Returns when every card is published,
-        and it is decided whether limits become claims.
+        and API servers treat limits as the controller has decided.
 
         Raises CommandError or WaitTimeout.
         """
@@ -77,17 +80,29 @@ class Installation:
             raise
         report("agents and controller are ready; waiting for the cards of all nodes")
         wait_until(self.published, PATIENCE, "the cards of all nodes", seen=self._slices)
-        wait_until(self._limits_are_decided, PATIENCE, "the decision about limits")
+        wait_until(
+            self._limits_are_heeded, PATIENCE, "limits treated as decided", retry_on=(CommandError,)
+        )
         return output.partition("NOTES:")[2].strip()
 
-    def _limits_are_decided(self) -> bool:
-        """Whether the controller has said if limits become claims; true where it says nothing."""
+    def _limits_are_heeded(self) -> bool:
+        """Whether API servers treat limits as the controller has decided; true where it decides
+        nothing. A pod that is made before keeps its limits."""
         scope = f"--namespace={DRIVER_NAMESPACE}"
-        name = f"{RELEASE}-limits"
         text = self.cluster.kubectl(
-            "get", "configmap", name, scope, "--ignore-not-found", "--output=json"
+            "get", "serviceaccount", LIMITS, scope, "--ignore-not-found", "--output=json"
         )
-        return not text.strip() or "translate" in (json.loads(text).get("data") or {})
+        if not text.strip():
+            return True
+        decided = (json.loads(text)["metadata"].get("annotations") or {}).get(TRANSLATE)
+        if decided != "true":
+            return decided is not None
+        tried = pod("tried", "default")
+        tried["spec"]["containers"][0]["resources"] = {"limits": {RESOURCE_SHARED: "1"}}
+        made = self.cluster.kubectl(
+            "create", "--dry-run=server", "--filename=-", "--output=json", stdin=json.dumps(tried)
+        )
+        return "resourceClaims" in json.loads(made)["spec"]
 
     @contextmanager
     def changed(self, **values: Any) -> Iterator[None]:
