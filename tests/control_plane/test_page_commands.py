@@ -13,6 +13,7 @@ from tests.e2e.page_steps import Command, commands_in
 
 pytestmark = pytest.mark.control_plane
 
+ITS_OWN: Final = {"secret", "serviceaccount"}
 PAGES: Final = sorted((Path(__file__).parents[2] / "docs/user").glob("*.md"))
 
 
@@ -20,8 +21,8 @@ def shown() -> Iterator[Command]:
     """Each one's arguments, without what a shell does with the output."""
     for page in PAGES:
         for program, *arguments in commands_in(page):
-            # The chart is not installed here, so its Secret is not there.
-            if program == "kubectl" and "get" in arguments and "secret" not in arguments:
+            # The chart is not installed here, so these objects of its are not there.
+            if program == "kubectl" and "get" in arguments and not ITS_OWN & {*arguments}:
                 ends = [arguments.index(each) for each in (">", "|") if each in arguments]
                 yield tuple(arguments[: min(ends, default=None)])
 

@@ -150,11 +150,11 @@ def test_neighbours_that_run_well_stay_and_the_claim_tells(failing: OneCard) -> 
     assert condition["reason"] == "PrepareFailed"
     assert "--create-instance" in condition["message"]
     failing.wait_for("neighbour")
+    # While the neighbour runs: without it the taint would be NoExecute, until somebody tries again.
     failing.machine.clear_faults()
-    failing.end("neighbour")
-    failing.wait_until(lambda: not effects(failing), "the end of the taint")
     failing.cluster.kubectl("annotate", "--overwrite", "pod", "waits", failing.scope, "nudge=last")
     failing.wait_for("waits")
+    failing.wait_until(lambda: not effects(failing), "the end of the taint")
     failing.wait_until(
         lambda: failing.status_devices("waits")[0]["conditions"][0]["status"] == "True",
         "the condition Ready",
