@@ -39,7 +39,7 @@ venv: ## make the virtual environment and print its path
 TIERS = unit component property chart kill control-plane cluster
 
 .PHONY: test
-test: ## everything that must pass: half an hour, after a first build (root)
+test: ## everything that must pass: 40 minutes, after a first build (root)
 	@$(PY) -m tests.tiers
 
 .PHONY: $(TIERS:%=test-%)

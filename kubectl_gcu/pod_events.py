@@ -21,7 +21,7 @@ def events_about(api: Api, namespace: str, names: Collection[str]) -> tuple[list
             "is not shown"
         )
     about = [each for each in found if (each.get("regarding") or {}).get("name") in names]
-    return sorted(about, key=_time), ""
+    return sorted(about, key=event_time), ""
 
 
 def _list(api: Api, namespace: str) -> list[Object]:
@@ -43,7 +43,8 @@ def _converted(event: Object) -> Object:
     }
 
 
-def _time(event: Object) -> str:
+def event_time(event: Object) -> str:
+    """When an event of ``events.k8s.io/v1`` was seen last (RFC 3339); empty if it does not say."""
     series = event.get("series") or {}
     return str(
         series.get("lastObservedTime")

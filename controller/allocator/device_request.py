@@ -63,7 +63,7 @@ class DeviceRequest:
         return self._capacity_fits[kind]
 
     def shortfalls(self, kind: DeviceKind) -> Iterator[Shortfall]:
-        """The capacities and measures of which no device of the kind ever gives as much."""
+        """The capacities and measures of which a device of the kind has less than is requested."""
         if self.measures is not None:
             shares = kind.shares
             for name in self.measures.texts if not shares else ():

@@ -84,7 +84,8 @@ def about_allocations(
 def about_containers(
     ledger: Ledger, cards: Mapping[PciAddress, Card], containers: Iterable[ContainerResources]
 ) -> GaugeMetricFamily:
-    """`containers` are those of the node. A claim of which no container is known has one sample."""
+    """`containers` are those of the node. A claim without a known container has one sample, with
+    empty names of pod and container."""
     users = _Users(containers)
     found: dict[tuple[str, ...], float] = {}
     for held in ledger.claims.values():

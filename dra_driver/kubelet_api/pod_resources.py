@@ -76,7 +76,7 @@ def _by_resource(container: api.ContainerResources) -> dict[str, frozenset[str]]
 
 
 class ContainerList:
-    """The list for metrics, of which nothing else depends. Thread-safe.
+    """The list of containers that metrics show; nothing else uses it. Thread-safe.
 
     The kubelet is asked once in `max_age` seconds at most, however often metrics are scraped, and
     has `timeout` seconds to answer.

@@ -151,17 +151,6 @@ def is_of_chart(obj: Object) -> bool:
     return bool((obj["metadata"].get("labels") or {}).get("app.kubernetes.io/name") == _NAME)
 
 
-def event_time(event: Object) -> str:
-    """When it was seen last (RFC 3339)."""
-    series = event.get("series") or {}
-    return str(
-        series.get("lastObservedTime")
-        or event.get("deprecatedLastTimestamp")
-        or event.get("eventTime")
-        or ""
-    )
-
-
 def is_ready(obj: Object) -> bool:
     """Whether a Pod or a Node is."""
     conditions = (obj.get("status") or {}).get("conditions") or ()

@@ -12,7 +12,7 @@ SIMULATED: Values = {"simulation": {"enabled": True}}
 
 
 def labels_that_choose(pod: Object) -> set[str]:
-    """Of which one is enough."""
+    """Labels of nodes, of which a node needs one to get an agent."""
     terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     return {
         expression["key"]

@@ -15,7 +15,7 @@ from tests.unit.kubelet_api.device_plugin.device_manager import DeviceManager
 
 
 class OldCluster(Claims):
-    """A server that says its version and has one Node, and keeps what is told of it."""
+    """An API server of an old version, which has one Node and records what is written to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class OldCluster(Claims):
         self.events: list[tuple[str, str]] = []
         self.annotations: dict[str, str] = {}
         self.allocatable: dict[str, str] = {}
-        self.told = threading.Condition()
+        self.written = threading.Condition()
         self.asked = threading.Event()
         self.answers = threading.Event()
         self.answers.set()
@@ -40,9 +40,9 @@ class OldCluster(Claims):
     def create(self, resource: Resource, body: Object, **how: object) -> Object:
         if resource is not EVENTS:
             raise Unavailable("the API server did not answer")
-        with self.told:
+        with self.written:
             self.events.append((body["reason"], body["note"]))
-            self.told.notify_all()
+            self.written.notify_all()
         return body
 
     def list(self, resource: Resource, **selectors: str) -> Listing:
@@ -54,9 +54,9 @@ class OldCluster(Claims):
         if self.away or resource is not NODES:
             raise Unavailable("the API server did not answer")
         assert how["patch_type"] is PatchType.APPLY
-        with self.told:
+        with self.written:
             self.annotations |= body["metadata"]["annotations"]
-            self.told.notify_all()
+            self.written.notify_all()
         return body
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:

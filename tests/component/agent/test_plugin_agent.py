@@ -46,8 +46,8 @@ def test_an_instance_for_a_pod(place: Place) -> None:
     counted = "gcu_agent_request_duration_seconds_count"
     assert agent.registry.get_sample_value(counted, {"operation": "allocate"}) == 1
     place.becomes(1, 6, 12)
-    with place.api.told:
-        assert place.api.told.wait_for(
+    with place.api.written:
+        assert place.api.written.wait_for(
             lambda: "uid-a" in place.api.annotations.get(ANNOTATION_CARDS, ""), timeout=20
         )
     assert agent.ready() is None
@@ -106,8 +106,8 @@ def test_the_mode_is_reported_once_and_another_one_ends_the_agent(
     with caplog.at_level(logging.INFO):
         agent = place.node.started(on_restart=ended.set)
         old = "GCUs are served by the device plugin: the server is v1.30.14, and DRA is used from"
-        with place.api.told:
-            assert place.api.told.wait_for(events, timeout=20)
+        with place.api.written:
+            assert place.api.written.wait_for(events, timeout=20)
         assert not ended.wait(0.5)
         assert [note.startswith(old) for note in events()] == [True]
         lines = [record.message for record in caplog.records if "are served by" in record.message]
@@ -116,8 +116,8 @@ def test_the_mode_is_reported_once_and_another_one_ends_the_agent(
         place.api.server, place.api.kubelet = ServerVersion(1, 36, "v1.36.3"), "v1.36.3"
         place.api.serves_dra = True
         assert ended.wait(20)
-        with place.api.told:
-            assert place.api.told.wait_for(lambda: len(events()) == 2, timeout=20)
+        with place.api.written:
+            assert place.api.written.wait_for(lambda: len(events()) == 2, timeout=20)
     assert events()[1].startswith("GCUs are served by DRA: the server is v1.36.3")
     assert agent.live() is None
 
