@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.configs import SANDBOX_IMAGE
-from tests.cluster.errors import WaitTimeout
+from tests.cluster.errors import CommandError, WaitTimeout
 from tests.cluster.waiting import PATIENCE
 
 _GLANCE: Final = 20.0  # seconds between looks at pods that are not ready
@@ -38,15 +38,20 @@ def wait_for_pods(cluster: Cluster, namespace: str, *names: str) -> None:
             found = [cluster.get("pod", name, *scope) for name in names]
             failed = [each for each in found if each["status"]["phase"] == "Failed"]
             if failed or time.monotonic() >= end:
-                raise WaitTimeout(_told(cluster, failed or found)) from None  # kubectl says less
+                # kubectl says less
+                raise WaitTimeout(why_not_ready(cluster, failed or found)) from None
         else:
             return
 
 
-def _told(cluster: Cluster, found: Iterable[dict[str, Any]]) -> str:
-    """Two lines for each pod that is not ready, why and its last warning: short, as logs are
-    cut."""
-    said = ((why, _last_warning(cluster, each)) for each in found if (why := _why_not_ready(each)))
+def why_not_ready(cluster: Cluster, found: Iterable[dict[str, Any]]) -> str:
+    """For each pod that is not ready why, its last warning, and the end of its log: short, as
+    reports are cut."""
+    said = (
+        (why, _last_warning(cluster, each), *_last_words(cluster, each))
+        for each in found
+        if (why := _why_not_ready(each))
+    )
     return "\n".join(line for lines in said for line in lines if line)
 
 
@@ -55,6 +60,16 @@ def _last_warning(cluster: Cluster, pod: dict[str, Any]) -> str:
     scope = f"--namespace={pod['metadata']['namespace']}"
     events = cluster.get("events", scope, selector)["items"]
     return f"  {events[-1]['reason']}: {events[-1]['message']}" if events else ""
+
+
+def _last_words(cluster: Cluster, pod: dict[str, Any]) -> list[str]:
+    scope = f"--namespace={pod['metadata']['namespace']}"
+    flags = ("--all-containers", "--tail=3", "--ignore-errors")
+    try:
+        log = cluster.kubectl("logs", scope, pod["metadata"]["name"], *flags)
+    except CommandError as error:  # no container has started, or the pod is gone
+        log = error.output
+    return [f"  {line}" for line in log.splitlines()]
 
 
 def _why_not_ready(pod: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from tests.cluster.errors import CommandError, WaitTimeout
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.node import Node
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.cluster.workloads import pod
+from tests.cluster.workloads import pod, why_not_ready
 from tests.e2e.page_steps import page_commands
 
 CHECKOUT = Path(__file__).parents[2]
@@ -76,7 +76,8 @@ class Installation:
             )
         except CommandError as error:
             if "context deadline exceeded" in error.output:
-                raise WaitTimeout(str(error)) from error
+                pods = self.cluster.get("pods", f"--namespace={DRIVER_NAMESPACE}")["items"]
+                raise WaitTimeout(f"{error}\n{why_not_ready(self.cluster, pods)}") from error
             raise
         report("agents and controller are ready; waiting for the cards of all nodes")
         wait_until(self.published, PATIENCE, "the cards of all nodes", seen=self._slices)
@@ -155,11 +156,18 @@ class Installation:
 
     def published(self) -> bool:
         """Whether every node's pool has its cards, each in all modes."""
+        return self.device_counts() == self.all_device_counts()
+
+    def device_counts(self) -> dict[str, int]:
+        """By pool, how many devices its slices have."""
         found: Counter[str] = Counter()
         for each in self.slices():
             found[each["spec"]["pool"]["name"]] += len(each["spec"].get("devices", ()))
-        wanted = {pool_name(node): len(Mode) * CARDS[name] for node, name in self.machines.items()}
-        return found == wanted
+        return dict(found)
+
+    def all_device_counts(self) -> dict[str, int]:
+        """What `device_counts` gives when every card is published in all modes."""
+        return {pool_name(node): len(Mode) * CARDS[name] for node, name in self.machines.items()}
 
     def slices(self) -> list[dict[str, Any]]:
         """The driver's ResourceSlices."""

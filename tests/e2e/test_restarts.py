@@ -36,7 +36,7 @@ def roll_out(driver: Installation, workload: str) -> None:
 def test_agents_are_replaced_under_a_running_pod(driver: Installation, namespace: str) -> None:
     run_pod(driver, namespace, "before")
     roll_out(driver, "daemonset/gcu-dra-driver-agent")
-    assert driver.published()
+    assert driver.device_counts() == driver.all_device_counts()
     run_pod(driver, namespace, "after")
     pod = driver.cluster.get("pod", "before", f"--namespace={namespace}")
     assert_sees_what_was_granted(driver, pod)
