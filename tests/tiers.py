@@ -32,7 +32,7 @@ def _tool(name: str, *arguments: str) -> Command:
 
 
 _ALL_CORES: Final = ("--numprocesses=auto",)
-_SIDE_BY_SIDE: Final = (f"--numprocesses={WORKERS}", "--dist=loadgroup")
+_SIDE_BY_SIDE: Final = (f"--numprocesses={WORKERS}", "--dist=loadgroup", "--durations=30")
 _PROGRAMS: Final = (
     (sys.executable, "-m", "tests.cluster", "packages"),
     (sys.executable, "-m", "tests.cluster", "build"),
