@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.cache.limit_templates import template_for
-from controller.webhook.limits import NODE_LABEL, TEMPLATES, LimitRules, translate_limits
+from controller.webhook.limits import LIMITS, NODE_LABEL, LimitRules, translate_limits
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
     NODES,
@@ -143,7 +143,7 @@ def _translated(pod: Object) -> Object:
     patch = {each["path"]: each for each in translate_limits(pod, _RULES)}
     claims = patch.get("/spec/resourceClaims")
     if claims is None:
-        if limits := ", ".join(sorted(limits_of(pod, TEMPLATES))):
+        if limits := ", ".join(sorted(limits_of(pod, LIMITS))):
             raise InvalidValue(
                 f"no claim can be made of its limits {limits}",
                 remedy="ask for one of them, in whole numbers from 1 to what a claim holds",

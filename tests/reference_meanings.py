@@ -126,6 +126,13 @@ ANNOTATIONS: Final = {
         *("label", "ResourceClaimTemplate", "the controller"),
         "made for [pods with limits](migrating-from-gcushare.md), and deleted after the last",
     ),
+    names.ANNOTATION_ISOLATION: (
+        *("annotation", "Pod", "you"),
+        (
+            "`fixed-share` or `best-effort`, of [limits by memory and compute]"
+            "(memory-and-compute.md#by-limits)"
+        ),
+    ),
     names.ANNOTATION_ALLOCATOR: (
         *("annotation", "Lease", "the controller"),
         "which program allocates; absent: the controller. [which-allocator.md](which-allocator.md)",

@@ -8,21 +8,26 @@ ValidatingAdmissionPolicy of that file refuses it with the reason.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from controller.webhook.review import Operation
+from dra_driver.config.device_config import ISOLATION
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import (
+    ANNOTATION_ISOLATION,
     CLASS_DRS,
     CLASS_LIMIT_PREFIX,
     CLASS_PART,
     CLASS_SHARED,
     CLASS_WHOLE,
     LIMITS_TEMPLATE_PREFIX,
+    RESOURCE_CORE,
     RESOURCE_DRS,
+    RESOURCE_MEMORY,
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
@@ -31,7 +36,7 @@ from dra_driver.model.quantity import parse_quantity
 CLAIM: Final = "enflame-limits"
 """The name of the claim in the pod."""
 
-TEMPLATES: Final[Mapping[str, str]] = MappingProxyType(
+_COUNTED: Final[Mapping[str, str]] = MappingProxyType(
     {
         RESOURCE_WHOLE: f"{LIMITS_TEMPLATE_PREFIX}gcu",
         RESOURCE_SHARED: f"{LIMITS_TEMPLATE_PREFIX}shared-gcu",
@@ -42,14 +47,23 @@ TEMPLATES: Final[Mapping[str, str]] = MappingProxyType(
         f"{CLASS_LIMIT_PREFIX}{CLASS_PART}": f"{LIMITS_TEMPLATE_PREFIX}part-gcu-devices",
     }
 )
-"""The limits that are translated, and the names of their claim templates without amounts."""
+"""Limits of which a pod has one, and the names of their claim templates without amounts."""
+
+_UNITS: Final = MappingProxyType({RESOURCE_MEMORY: "m", RESOURCE_CORE: "c"})
+"""Limits of which a pod may have both, and what follows each amount in the template's name."""
+
+_DEFAULT_ISOLATION: Final = "fixed-share"
+
+LIMITS: Final = frozenset(_COUNTED.keys() | _UNITS.keys())
+"""The limits that are translated."""
 
 NODE_LABEL: Final = "enflame.com/gcushare"
 """The vendor's. No node has it but with the vendor's device plugin."""
 
-_PARTS: Final = frozenset({RESOURCE_SHARED, RESOURCE_DRS})
-"""A limit of 2 is two slices, or an instance of size 2. Any other limit counts devices."""
-_MOST: Final = 999
+_PARTS: Final = frozenset({RESOURCE_SHARED, RESOURCE_DRS, *_UNITS})
+"""These limits say what a device is to have. All others count devices."""
+_MOST: Final = MappingProxyType({RESOURCE_MEMORY: 9_999_999, RESOURCE_CORE: 99})
+_MOST_OF_OTHERS: Final = 999
 _MOST_IN_CLAIM: Final = 32  # resource.k8s.io/v1, DeviceRequestsMaxSize, AllocationResultsMaxSize
 
 
@@ -65,45 +79,58 @@ class LimitRules:
 
 @dataclass(frozen=True, slots=True)
 class _Container:
-    """`at` is when it starts, as a number; it `ends` before the next one starts."""
+    """`at` is when it starts, as a number; it `ends` before the next one starts. `amount` is as in
+    the template's name, empty for what no template has."""
 
     path: str
     at: int
     ends: bool
     resources: Mapping[str, Any]
-    amount: int
+    amount: str
 
 
 def translate_limits(pod: Object, rules: LimitRules) -> list[Operation]:
     """The patch for a new pod; nothing where its limits are translated already."""
-    spec = pod["spec"]
-    patch = list(_claims_for_limits(spec, rules))
-    if spec.get("schedulerName") in rules.scheduler_names:
+    patch = list(_claims_for_limits(pod, rules))
+    if pod["spec"].get("schedulerName") in rules.scheduler_names:
         patch.append(
             {"op": "replace", "path": "/spec/schedulerName", "value": rules.scheduler_name}
         )
     return patch
 
 
-def _claims_for_limits(spec: Mapping[str, Any], rules: LimitRules) -> Iterator[Operation]:
-    asked = {name for each in _raw_containers(spec) for name in TEMPLATES.keys() & _limits(each)}
-    if len(asked) != 1:
+def _claims_for_limits(pod: Object, rules: LimitRules) -> Iterator[Operation]:
+    spec = pod["spec"]
+    asked = {name for each in _raw_containers(spec) for name in LIMITS & _limits(each).keys()}
+    template = _template(pod, asked)
+    if template is None:
         return
-    (resource,) = asked
-    asking = list(_asking(spec, resource))
+    asking = list(_asking(spec, asked))
     users = _users(asking)
     amounts = [each.amount for each in users]
     claims = list(spec.get("resourceClaims") or ())
-    if not _fits(resource, amounts) or any(each["name"] == CLAIM for each in claims):
+    if not _fits(asked, amounts) or any(each["name"] == CLAIM for each in claims):
         return
     for each in asking:
         user = each if each in users else _heir(each, users)
-        yield _resources(each, resource, f"gcu-{users.index(user)}")
-    template = "-".join((TEMPLATES[resource], *map(str, amounts)))
-    claims.append({"name": CLAIM, "resourceClaimTemplateName": template})
+        yield _resources(each, asked, f"gcu-{users.index(user)}")
+    name = "-".join((template, *amounts))
+    claims.append({"name": CLAIM, "resourceClaimTemplateName": name})
     yield {"op": "add", "path": "/spec/resourceClaims", "value": claims}
     if rules.drop_node_selector and (spec.get("nodeSelector") or {}).get(NODE_LABEL) == "true":
         yield {"op": "remove", "path": f"/spec/nodeSelector/{NODE_LABEL.replace('/', '~1')}"}
+
+
+def _template(pod: Object, asked: AbstractSet[str]) -> str | None:
+    """The template's name without amounts; None where these limits, or the pod's isolation, have
+    none."""
+    if len(asked) == 1 and not asked <= _UNITS.keys():
+        return _COUNTED[next(iter(asked))]
+    annotations = pod["metadata"].get("annotations") or {}
+    isolation = annotations.get(ANNOTATION_ISOLATION, _DEFAULT_ISOLATION)
+    if asked and asked <= _UNITS.keys() and isolation in ISOLATION:
+        return f"{LIMITS_TEMPLATE_PREFIX}{isolation}"
+    return None
 
 
 def _users(asking: Sequence[_Container]) -> list[_Container]:
@@ -125,18 +152,16 @@ def _inherits(container: _Container, other: _Container) -> bool:
     return other.amount == container.amount and (other.ends or other.at > container.at)
 
 
-def _asking(spec: Mapping[str, Any], resource: str) -> Iterator[_Container]:
+def _asking(spec: Mapping[str, Any], asked: AbstractSet[str]) -> Iterator[_Container]:
     inits = spec.get("initContainers") or ()
     for i, each in enumerate(spec.get("containers") or ()):
-        if resource in _limits(each):
+        if asked & _limits(each).keys():
             path = f"/spec/containers/{i}"
-            amount = _amount(_limits(each)[resource])
-            yield _Container(path, len(inits) + i, False, each["resources"], amount)
+            yield _Container(path, len(inits) + i, False, each["resources"], _amount(each, asked))
     for i, each in enumerate(inits):
-        if resource in _limits(each):
-            ends = each.get("restartPolicy") != "Always"
-            amount = _amount(_limits(each)[resource])
-            yield _Container(f"/spec/initContainers/{i}", i, ends, each["resources"], amount)
+        if asked & _limits(each).keys():
+            ends, path = each.get("restartPolicy") != "Always", f"/spec/initContainers/{i}"
+            yield _Container(path, i, ends, each["resources"], _amount(each, asked))
 
 
 def _raw_containers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -149,27 +174,32 @@ def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
     return limits
 
 
-def _amount(quantity: object) -> int:
-    """0 for what is no whole number."""
-    try:
-        amount = parse_quantity(str(quantity))
-    except InvalidValue:
-        return 0
-    return int(amount) if amount.denominator == 1 else 0
+def _amount(container: Mapping[str, Any], asked: AbstractSet[str]) -> str:
+    """Empty where one of the container's limits is no whole number that a template can have."""
+    text = ""
+    for name in sorted(asked & _limits(container).keys(), reverse=True):  # memory, then core
+        try:
+            amount = parse_quantity(str(_limits(container)[name]))
+        except InvalidValue:
+            return ""
+        if amount.denominator != 1 or not 1 <= amount <= _MOST.get(name, _MOST_OF_OTHERS):
+            return ""
+        text += f"{amount}{_UNITS.get(name, '')}"
+    return text
 
 
-def _fits(resource: str, amounts: Sequence[int]) -> bool:
+def _fits(asked: AbstractSet[str], amounts: Sequence[str]) -> bool:
     """Whether a ResourceClaim can hold it."""
-    if len(amounts) > _MOST_IN_CLAIM or not all(1 <= each <= _MOST for each in amounts):
+    if len(amounts) > _MOST_IN_CLAIM or not all(amounts):
         return False
-    return resource in _PARTS or sum(amounts) <= _MOST_IN_CLAIM
+    return asked <= _PARTS or sum(map(int, amounts)) <= _MOST_IN_CLAIM
 
 
-def _resources(container: _Container, resource: str, request: str) -> Operation:
+def _resources(container: _Container, asked: AbstractSet[str], request: str) -> Operation:
     resources = dict(container.resources)
     for field in ("limits", "requests"):
         if field in resources:
-            kept = {name: each for name, each in resources[field].items() if name != resource}
+            kept = {name: each for name, each in resources[field].items() if name not in asked}
             resources[field] = kept
     reference = {"name": CLAIM, "request": request}
     resources["claims"] = [*(resources.get("claims") or ()), reference]

@@ -61,6 +61,8 @@ SCHEDULING_GATE: Final = f"{DRIVER}/allocation"
 CLASS_LIMIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 LIMITS_TEMPLATE_PREFIX: Final = "enflame-"
 LABEL_MADE_FOR_LIMITS: Final = f"{DRIVER}/made-for-limits"
+# On a Pod: whether limits by memory and compute are for an instance or for slices (docs/adr/0030).
+ANNOTATION_ISOLATION: Final = f"{DRIVER}/isolation"
 
 # Clusters without DRA (docs/dev/extender.md): on a Node what its agent tells of its cards, on a
 # Pod the cards it was placed for, comma-separated PCI addresses.
@@ -76,6 +78,9 @@ RESOURCE_WHOLE: Final = "enflame.com/gcu"
 RESOURCE_SHARED: Final = "enflame.com/shared-gcu"
 RESOURCE_DRS: Final = "enflame.com/drs-gcu"
 RESOURCE_COUNT: Final = "enflame.com/gcu-count"  # of a node's cards; gives none
+# HAMi's, which makes a DRS profile of them (docs/enflame-vgcu-support.md of Project-HAMi/HAMi).
+RESOURCE_MEMORY: Final = "enflame.com/gcu-memory"  # MiB
+RESOURCE_CORE: Final = "enflame.com/gcu-core"  # percent of a card's compute
 
 CDI_KIND: Final = f"{DRIVER}/claim"
 

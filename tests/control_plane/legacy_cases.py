@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import (
+    ANNOTATION_ISOLATION,
     CLASS_DRS,
     CLASS_SHARED,
     CLASS_WHOLE,
+    RESOURCE_CORE,
     RESOURCE_DRS,
+    RESOURCE_MEMORY,
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
 from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
-from tests.control_plane.legacy import GCUSHARE
+from tests.control_plane.legacy import GCUSHARE, asking
 
 CLAIM = "enflame-limits"
 
@@ -54,6 +57,13 @@ class Case(NamedTuple):
     template: str | None
     uses: dict[str, str]
     spec: Mapping[str, Any] = MappingProxyType({})
+    annotations: Mapping[str, str] = MappingProxyType({})
+
+    def pod(self, namespace: str) -> Object:
+        """The pod that a user creates."""
+        made = asking(namespace, *self.limits, **self.spec)
+        made["metadata"]["annotations"] = dict(self.annotations)
+        return made
 
 
 ONE = {"c0": "gcu-0"}
@@ -126,6 +136,25 @@ TRANSLATED = {
     ),
     "devices of the class for instances": Case(
         [{OF_CLASS + CLASS_DRS: "1"}], "enflame-drs-gcu-devices-1", ONE
+    ),
+    "memory": Case([{RESOURCE_MEMORY: "20480"}], "enflame-fixed-share-20480m", ONE),
+    "percent of compute": Case([{RESOURCE_CORE: "40"}], "enflame-fixed-share-40c", ONE),
+    "memory and compute of several containers": Case(
+        [{RESOURCE_CORE: "40", RESOURCE_MEMORY: "20480"}, {RESOURCE_MEMORY: "1000"}],
+        "enflame-fixed-share-20480m40c-1000m",
+        {"c0": "gcu-0", "c1": "gcu-1"},
+    ),
+    "the same memory and compute are handed on": Case(
+        [{RESOURCE_CORE: "9"}, {RESOURCE_CORE: "9", RESOURCE_MEMORY: "10"}],
+        "enflame-fixed-share-9c-10m9c",
+        {"c0": "gcu-0", "c1": "gcu-1", "before": "gcu-1"},
+        {"initContainers": [starting("before", {RESOURCE_CORE: "9", RESOURCE_MEMORY: "10"})]},
+    ),
+    "slices by memory and compute": Case(
+        [{RESOURCE_CORE: "40", RESOURCE_MEMORY: "20480"}],
+        "enflame-best-effort-20480m40c",
+        ONE,
+        annotations={ANNOTATION_ISOLATION: "best-effort"},
     ),
     "no limits of ours": Case([{"cpu": "1"}], None, {}),
 }

@@ -7,13 +7,16 @@ import pytest
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from dra_driver.model.names import (
+    ANNOTATION_ISOLATION,
     CLASS_SHARED,
+    RESOURCE_CORE,
     RESOURCE_DRS,
+    RESOURCE_MEMORY,
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
+from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from tests.control_plane.driver import Driver
 from tests.control_plane.legacy import GCUSHARE, asking, wait_until_heeded
 from tests.control_plane.legacy_cases import (
@@ -38,7 +41,7 @@ def tried(api: Client, driver: Driver, namespace: str) -> Client:
 
 @pytest.mark.parametrize("case", TRANSLATED.values(), ids=TRANSLATED)
 def test_limits_become_a_claim(tried: Client, namespace: str, case: Case) -> None:
-    made = tried.create(PODS, asking(namespace, *case.limits, **case.spec), dry_run=True)
+    made = tried.create(PODS, case.pod(namespace), dry_run=True)
     assert (template_of(made), shown(made)) == (case.template, case.uses)
     for each in [*made["spec"]["containers"], *made["spec"].get("initContainers", ())]:
         for kind in ("limits", "requests"):
@@ -90,6 +93,18 @@ REFUSED = {
         "asks for enflame.com/shared-gcu and deviceclass.resource.kubernetes.io/shared-gcu",
     ),
     "an absurd amount": ([{RESOURCE_SHARED: "1000"}], "each limit 999 at most"),
+    "all compute of a card": (
+        [{RESOURCE_CORE: "100"}],
+        "container c0: the limit enflame.com/gcu-core is 1 to 99 percent of one card. For a whole",
+    ),
+    "memory in bytes": (
+        [{RESOURCE_MEMORY: "20Gi"}],
+        "the limit enflame.com/gcu-memory is a number of MiB, such as 20480",
+    ),
+    "compute beside slices": (
+        [{RESOURCE_CORE: "10"}, {RESOURCE_SHARED: "1"}],
+        "asks for enflame.com/shared-gcu and enflame.com/gcu-core: a pod asks for one kind of GCU",
+    ),
 }
 
 
@@ -99,6 +114,22 @@ def test_refused_in_words(
 ) -> None:
     with pytest.raises(KubeError, match=words):
         tried.create(PODS, asking(namespace, *limits), dry_run=True)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "words"),
+    {
+        "burst-share": "no isolation of GCUs lends idle compute",
+        "none": "fixed-share or best-effort",
+    }.items(),
+)
+def test_another_isolation_is_refused(
+    tried: Client, namespace: str, isolation: str, words: str
+) -> None:
+    asked = asking(namespace, {RESOURCE_CORE: "10"})
+    asked["metadata"]["annotations"] = {ANNOTATION_ISOLATION: isolation}
+    with pytest.raises(KubeError, match=words):
+        tried.create(PODS, asked, dry_run=True)
 
 
 def test_a_claim_of_the_name_that_is_ours_is_refused(tried: Client, namespace: str) -> None:

@@ -77,6 +77,8 @@ def portable_amount(driver: Installation, pods: Pods) -> None:
 def memory_and_compute(driver: Installation, pods: Pods) -> None:
     assert amounts(driver, pods["best-effort"]) == [(Mode.SHARED, 2)]
     assert amounts(driver, pods["fixed-share"]) == [(Mode.DRS, 1)]
+    assert amounts(driver, pods["limits-best-effort"]) == [(Mode.SHARED, 2)]
+    assert amounts(driver, pods["limits-fixed-share"]) == [(Mode.DRS, 3)]
 
 
 def drs_two_sizes(driver: Installation, pods: Pods) -> None:

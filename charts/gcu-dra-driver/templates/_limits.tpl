@@ -1,11 +1,14 @@
 {{/*
-The limits that this driver serves, as a CEL list: the vendor's and, with DRA, those that Kubernetes names after a
-DeviceClass.
+The limits that this driver serves, as a CEL list: the vendor's and, with DRA, those by memory and compute and those
+that Kubernetes names after a DeviceClass.
 */}}
 {{- define "gcu.limits" -}}
 {{- $limits := list "enflame.com/shared-gcu" "enflame.com/drs-gcu" -}}
 {{- if not .Values.legacyResources.servedByScheduler -}}
 {{- $limits = prepend $limits "enflame.com/gcu" -}}
+{{- end -}}
+{{- if include "gcu.dra" . -}}
+{{- $limits = concat $limits (include "gcu.limits.measures" . | fromJsonArray) -}}
 {{- end -}}
 {{- if and (include "gcu.dra" .) (not .Values.legacyResources.servedByScheduler) -}}
 {{- range include "gcu.classes" . | fromJsonArray -}}
@@ -13,6 +16,11 @@ DeviceClass.
 {{- end -}}
 {{- end -}}
 {{- toJson $limits -}}
+{{- end -}}
+
+{{/* The limits by memory and compute, as a CEL list: a pod may have both. */}}
+{{- define "gcu.limits.measures" -}}
+{{- toJson (list "enflame.com/gcu-memory" "enflame.com/gcu-core") -}}
 {{- end -}}
 
 {{/* Not empty where limits of new pods become claims, always or by the controller's decision. */}}
@@ -50,7 +58,9 @@ paramRef:
 
 {{/* The validation that a Pod asks for one kind of GCU; the variable `resources` has which it asks for. */}}
 {{- define "gcu.limits.oneKind" -}}
-- expression: "size(variables.resources) <= 1"
+- expression: >-
+    size(variables.resources) <= 1 ||
+    variables.resources.all(resource, resource in {{ include "gcu.limits.measures" . }})
   message: a pod asks for one kind of GCU
   messageExpression: >-
     "the pod asks for " + variables.resources.join(" and ") +

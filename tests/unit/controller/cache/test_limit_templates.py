@@ -6,6 +6,7 @@ import pytest
 
 from controller.cache.limit_templates import template_for
 from controller.reconcile.templates import is_ours
+from dra_driver.config.device_config import read_config
 from dra_driver.model.claims.claim import Object
 
 WHOLE = {"deviceClassName": "gcu.enflame.com"}
@@ -55,8 +56,38 @@ def test_what_a_template_asks(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "asked"),
+    {
+        "enflame-fixed-share-20480m40c": [{"memory": "20480Mi", "cores": 40}],
+        "enflame-best-effort-7c-9999999m": [{"cores": 7}, {"memory": "9999999Mi"}],
+    }.items(),
+)
+def test_what_a_template_asks_by_measures(name: str, asked: list[Object]) -> None:
+    made = template_for("a", name)
+    assert made is not None
+    assert is_ours(made)
+    devices = made["spec"]["spec"]["devices"]
+    part = {"deviceClassName": "part-gcu.enflame.com"}
+    assert devices["requests"] == [{"name": f"gcu-{i}", "exactly": part} for i in range(len(asked))]
+    # Containers of a pod may be on different cards: no card may have room for all of them.
+    assert "constraints" not in devices
+    isolation = "fixed-share" if "fixed" in name else "best-effort"
+    for each, config, measures in zip(devices["requests"], devices["config"], asked, strict=True):
+        assert config["requests"] == [each["name"]]
+        parameters = config["opaque"]["parameters"]
+        assert parameters.items() >= (measures | {"isolation": isolation}).items()
+        assert read_config(config, "the claim") is not None
+
+
+@pytest.mark.parametrize(
     "name",
     [
+        "enflame-fixed-share-",
+        "enflame-fixed-share-0m",
+        "enflame-fixed-share-100c",
+        "enflame-fixed-share-40c20m",
+        "enflame-fixed-share-10000000m",
+        "enflame-burst-share-10c",
         "enflame-gcu",
         "enflame-gcu-",
         "enflame-gcu-0",

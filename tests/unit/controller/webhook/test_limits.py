@@ -6,8 +6,16 @@ import pytest
 
 from controller.webhook.limits import LimitRules, translate_limits
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import (
+    ANNOTATION_ISOLATION,
+    CLASS_SHARED,
+    RESOURCE_CORE,
+    RESOURCE_DRS,
+    RESOURCE_MEMORY,
+    RESOURCE_SHARED,
+    RESOURCE_WHOLE,
+)
 from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
-from dra_driver.model.names import CLASS_SHARED, RESOURCE_DRS, RESOURCE_SHARED, RESOURCE_WHOLE
 from tests.control_plane.legacy import GCUSHARE, asking
 from tests.control_plane.legacy_cases import (
     CLAIM,
@@ -36,7 +44,7 @@ def translated(pod: Object, rules: LimitRules = RULES) -> Object:
 
 @pytest.mark.parametrize("case", TRANSLATED.values(), ids=TRANSLATED)
 def test_limits_become_a_claim(case: Case) -> None:
-    made = translated(asking("team", *case.limits, **case.spec))
+    made = translated(case.pod("team"))
     assert (template_of(made), shown(made)) == (case.template, case.uses)
     containers = [*made["spec"]["containers"], *made["spec"].get("initContainers", ())]
     for each in containers:
@@ -56,12 +64,22 @@ UNTRANSLATED = {
     "more devices than a claim can hold": [{OF_CLASS + CLASS_SHARED: "33"}],
     "more containers than a claim can hold": [{RESOURCE_SHARED: "1"}] * 33,
     "an absurd amount": [{RESOURCE_SHARED: "1000"}],
+    "all compute of a card": [{RESOURCE_CORE: "100"}],
+    "memory in bytes": [{RESOURCE_MEMORY: "20Gi"}],
+    "compute of one and nothing of the other": [{RESOURCE_CORE: "10", RESOURCE_MEMORY: "0"}],
+    "compute beside slices": [{RESOURCE_CORE: "10"}, {RESOURCE_SHARED: "1"}],
 }
 
 
 @pytest.mark.parametrize("limits", UNTRANSLATED.values(), ids=UNTRANSLATED)
 def test_the_validating_policy_sees_what_cannot_be_translated(limits: list[dict[str, str]]) -> None:
     pod = asking("team", *limits)
+    assert translated(pod) == pod
+
+
+def test_nor_another_isolation() -> None:
+    pod = asking("team", {RESOURCE_CORE: "10"})
+    pod["metadata"]["annotations"] = {ANNOTATION_ISOLATION: "burst-share"}
     assert translated(pod) == pod
 
 
