@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -52,6 +53,17 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class Measures:
+    """Memory in MiB, 0 where that of cards is not published, and compute in percent of one card."""
+
+    memory_mib: int
+    cores: int
+
+    def __add__(self, other: Measures) -> Measures:
+        return Measures(self.memory_mib + other.memory_mib, self.cores + other.cores)
+
+
+@dataclass(frozen=True, slots=True)
 class CardView:
     """A card. `slices` and `size` are what it has in shared mode and in DRS mode, 0 where it is not
     offered so. Index, minor and memory are None where nobody publishes them: ResourceSlices have
@@ -82,6 +94,15 @@ class CardView:
         amounts = {Mode.WHOLE: 1, Mode.SHARED: self.slices, Mode.DRS: self.size, None: 0}
         return amounts[self.mode]
 
+    @property
+    def free(self) -> Measures:
+        """What new claims may get: nothing of a card with problems, and none that is held as a
+        whole. Of DRS instances it is by size; their memory differs a little by the profile."""
+        if self.problems or (self.mode and not self.total):
+            return Measures(0, 0)
+        share = Fraction(self.total - self.used, self.total) if self.mode else Fraction(1)
+        return Measures(int((self.memory_mib or 0) * share), int(100 * share))
+
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
@@ -95,7 +116,8 @@ class NodeView:
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Of some cards: how many there are, have problems, are free without problems, or are in each
-    mode; and how much of those in shared mode and in DRS mode is used, and usable."""
+    mode; how much of those in shared mode and in DRS mode is used, and usable; and what is free of
+    all of them."""
 
     cards: int
     problems: int
@@ -105,6 +127,7 @@ class Totals:
     drs: int
     slices: tuple[int, int]
     sizes: tuple[int, int]
+    free_measures: Measures
 
     @classmethod
     def of(cls, cards: Iterable[CardView]) -> Totals:
@@ -126,4 +149,5 @@ class Totals:
             drs=modes[Mode.DRS],
             slices=used[Mode.SHARED],
             sizes=used[Mode.DRS],
+            free_measures=sum((card.free for card in cards), start=Measures(0, 0)),
         )

@@ -11,11 +11,11 @@ from typing import Any, Final
 import yaml
 
 from dra_driver.model.mode import Mode
-from kubectl_gcu.inventory import CardView, Holder, NodeView, Totals
+from kubectl_gcu.inventory import CardView, Holder, Measures, NodeView, Totals
 
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 _HEAD: Final = ("NODE", "PCI ADDRESS", "INDEX", "MODEL", "MODE", "USED", "HEALTH")
-_WIDE: Final = ("MINOR", "UUID", "MEMORY")
+_WIDE: Final = ("MINOR", "UUID", "MEMORY", "FREE")
 _TAIL: Final = ("HOLDS", "CLAIM", "POD", "CONTAINERS")
 
 
@@ -36,17 +36,20 @@ def table(nodes: Sequence[NodeView], *, wide: bool, colour: bool) -> str:
             cells[6] = f"{_RED}{cells[6]}{_PLAIN}"
         lines.append("  ".join(cells).rstrip())
     lines.append("")
-    lines += [f"{node.name}: {totals_text(Totals.of(node.cards))}" for node in nodes]
+    totals = {node.name: Totals.of(node.cards) for node in nodes}
     if len(nodes) != 1:
         everything = chain.from_iterable(node.cards for node in nodes)
-        lines.append(f"all {len(nodes)} nodes: {totals_text(Totals.of(everything))}")
+        totals[f"all {len(nodes)} nodes"] = Totals.of(everything)
+    for name, each in totals.items():
+        free = f"; free: {_measures(each.free_measures)}" if wide else ""
+        lines.append(f"{name}: {totals_text(each)}{free}")
     return "\n".join(lines) + "\n"
 
 
 def _row(node: NodeView, card: CardView, holder: Holder | None, *, wide: bool) -> tuple[str, ...]:
     used = f"{card.used}/{card.total}" if card.mode else "0"
     memory = f"{card.memory_mib} MiB" if card.memory_mib is not None else "-"
-    more = (_number(card.minor), card.uuid or "-", memory) if wide else ()
+    more = (_number(card.minor), card.uuid or "-", memory, _measures(card.free)) if wide else ()
     return (
         node.name,
         str(card.address),
@@ -79,6 +82,10 @@ def _holder_cells(holder: Holder) -> tuple[str, str, str, str]:
 
 def _number(number: int | None) -> str:
     return "-" if number is None else str(number)
+
+
+def _measures(measures: Measures) -> str:
+    return f"{measures.memory_mib} MiB, {measures.cores} %"
 
 
 def totals_text(totals: Totals) -> str:
@@ -115,10 +122,16 @@ def as_data(nodes: Sequence[NodeView], missing: Sequence[str]) -> dict[str, Any]
 
 def _totals_data(totals: Totals) -> dict[str, Any]:
     found = asdict(totals)
+    found["freeMeasures"] = _measures_data(totals.free_measures)
+    del found["free_measures"]
     for name in ("slices", "sizes"):
         used, total = found[name]
         found[name] = {"used": used, "total": total}
     return found
+
+
+def _measures_data(measures: Measures) -> dict[str, int]:
+    return {"memoryMiB": measures.memory_mib, "cores": measures.cores}
 
 
 def _card_data(card: CardView) -> dict[str, Any]:
@@ -133,6 +146,7 @@ def _card_data(card: CardView) -> dict[str, Any]:
         "size": card.size,
         "mode": card.mode.value if card.mode else "",
         "used": card.used,
+        "free": _measures_data(card.free),
         "problems": list(card.problems),
         "holders": [
             {

@@ -15,7 +15,7 @@ from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.profile import ProfileTable
+from dra_driver.model.profile import ProfileTableOf
 from dra_driver.node.checkpoint.ledger import Ledger
 
 _WHOLE_TOTAL: Final = 1
@@ -23,10 +23,6 @@ _WHOLE_TOTAL: Final = 1
 
 CardConfigs = Callable[[PciAddress], CardConfig]
 """The configuration of a card."""
-
-
-ProfileTableOf = Callable[[Card], ProfileTable | None]
-"""The DRS profiles of a card; None while they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)

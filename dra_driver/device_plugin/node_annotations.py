@@ -105,6 +105,9 @@ def _card(
         bridges=format_bridges(card.pcie_bridges) if card else "",
         root=card.pcie_root or "" if card else "",
         numa=card.numa_node if card else None,
+        model=card.model if card else "",
+        uuid=card.uuid if card else "",
+        memory_mib=card.memory_mib if card else 0,
     )
 
 

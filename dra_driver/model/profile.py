@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from dra_driver.model.card import Card
 from dra_driver.model.errors import InvalidValue
 
 _NAME: Final = re.compile(r"([1-9][0-9]{0,2})g\.([0-9]{1,6})gb")
@@ -101,6 +102,10 @@ class ProfileTable:
         while len(text) > _ATTRIBUTE_LENGTH:
             text = text.rpartition(_SEPARATOR)[0]
         return text
+
+
+ProfileTableOf = Callable[[Card], ProfileTable | None]
+"""The DRS profiles of a card; None while they are unknown."""
 
 
 def profile_size(name: str) -> int:

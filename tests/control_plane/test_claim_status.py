@@ -68,6 +68,7 @@ def written(api: Client, *claims: Object) -> tuple[list[str], list[str]]:
         api,
         ledger=lambda: ledger,
         cards=dict,
+        table=lambda _: None,
         on_rejected=lambda claim, _note: refused.append(claim.name),
     )
     assert statuses.write() is None, "nothing is to be tried again"

@@ -100,7 +100,9 @@ def test_the_server_keeps_what_is_told_of_a_claims_devices(api: Client, namespac
         )
         for at, share in enumerate(shares)
     ]
-    told: list[Object] = device_statuses(holds, {card(1).address: card(1)}, now=NOW)
+    told: list[Object] = device_statuses(
+        holds, {card(1).address: card(1)}, table=lambda _: None, now=NOW
+    )
     sent = {**made, "status": {**made["status"], "devices": told}}
     kept = api.replace(RESOURCE_CLAIMS, sent, subresource="status")
     assert kept["status"]["devices"] == told

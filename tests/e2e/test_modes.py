@@ -41,8 +41,10 @@ def test_the_status_tells_what_the_machine_has(
         "minor": card.minor,
         **more,
     }
+    ids = {profile.name: profile.id for profile in card.form.profiles}
     for made in one.machine.instances(card.bdf):
         expected |= {"profile": made.profile, "instanceID": made.id, "instanceUUID": made.uuid}
+        expected |= {"profileID": ids[made.profile]}
     assert device["data"] == expected
     assert ("instanceUUID" in expected) == (mode is Mode.DRS)
     [condition] = device["conditions"]

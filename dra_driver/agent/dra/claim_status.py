@@ -24,6 +24,7 @@ from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER, FIELD_MANAGER
 from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import ProfileTableOf
 from dra_driver.node.checkpoint.ledger import State
 from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.claims.device_status import device_statuses
@@ -67,10 +68,13 @@ class _Content:
         cards: Cards,
         before: Sequence[Mapping[str, Any]] = (),
         *,
+        table: ProfileTableOf,
         now: str = "",
     ) -> Sequence[Object]:
         """As `device_statuses`."""
-        return device_statuses(self.devices, cards, before, failure=self.failure, now=now)
+        return device_statuses(
+            self.devices, cards, before, table=table, failure=self.failure, now=now
+        )
 
 
 class OnStatusRejected(Protocol):
@@ -93,6 +97,7 @@ class ClaimStatuses(Background):
         *,
         ledger: LedgerSource,
         cards: CardSource,
+        table: ProfileTableOf,
         waiting: Callable[[], Mapping[str, Waiting]] = dict,
         on_rejected: OnStatusRejected = lambda _claim, _note: None,
         backoff: Backoff | None = None,
@@ -105,6 +110,7 @@ class ClaimStatuses(Background):
         self._api = api
         self._ledger = ledger
         self._cards = cards
+        self._table = table
         self._waiting = waiting
         self._on_rejected = on_rejected
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
@@ -159,7 +165,7 @@ class ClaimStatuses(Background):
         for ref, content in held.items():
             if ref in self._unwritable:
                 continue
-            statuses = content.statuses(cards)
+            statuses = content.statuses(cards, table=self._table)
             if self._written.get(ref) == statuses:
                 self._retries.pop(ref, None)
             elif self._is_due(ref):
@@ -215,7 +221,7 @@ class ClaimStatuses(Background):
             return
         before = (claim.get("status") or {}).get("devices") or []
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        statuses = content.statuses(cards, before, now=now)
+        statuses = content.statuses(cards, before, table=self._table, now=now)
         if statuses == [entry for entry in before if entry["driver"] == DRIVER]:
             return
         body = {

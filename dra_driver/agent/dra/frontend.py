@@ -79,6 +79,7 @@ class DraFrontend:
             context.api,
             ledger=ledger,
             cards=context.by_address,
+            table=context.tables.table,
             waiting=context.failures.waiting,
             on_rejected=event_reporter.status_rejected,
         )

@@ -63,7 +63,7 @@ class NodeCard:
     empty card holds; none and 0 where it is not offered in DRS mode. `mode` is None while the card
     is free. `problem` says why nothing new may be placed on it, in one word (``lost``); empty
     where something may. `bridges` (as `format_bridges` writes them), `root` and `numa` say where
-    the card is.
+    the card is. `model`, `uuid` and `memory_mib` are empty and 0 of a card that is gone.
     """
 
     address: PciAddress
@@ -79,6 +79,9 @@ class NodeCard:
     bridges: str = ""
     root: str = ""
     numa: int | None = None
+    model: str = ""
+    uuid: str = ""
+    memory_mib: int = 0
 
     @property
     def is_numbered(self) -> bool:
@@ -122,6 +125,9 @@ def _card_to_json(card: NodeCard) -> dict[str, Any]:
         "problem": card.problem,
         "bridges": card.bridges,
         "root": card.root,
+        "model": card.model,
+        "uuid": card.uuid,
+        "memory": card.memory_mib,
     }
     return {
         "pci": str(card.address),
@@ -173,4 +179,7 @@ def _card_from_json(raw: Mapping[str, Any]) -> NodeCard:
         bridges=str(raw.get("bridges", "")),
         root=str(raw.get("root", "")),
         numa=None if numa is None else int(numa),
+        model=str(raw.get("model", "")),
+        uuid=str(raw.get("uuid", "")),
+        memory_mib=int(raw.get("memory", 0)),
     )

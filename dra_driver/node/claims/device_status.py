@@ -10,6 +10,7 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import ProfileTable, ProfileTableOf
 from dra_driver.node.checkpoint.records import PreparedDevice
 
 
@@ -18,6 +19,7 @@ def device_statuses(
     cards: Mapping[PciAddress, Card],
     previous: Sequence[Mapping[str, Any]] = (),
     *,
+    table: ProfileTableOf,
     failure: str = "",
     now: str,
 ) -> list[Object]:
@@ -25,13 +27,15 @@ def device_statuses(
     true if the claim is prepared, and false with the `failure`. Shares of one device have one entry
     for each share ID; without share IDs, before Kubernetes 1.36, they have one entry together.
 
-    `cards` has the cards that can be read now. `previous` is the present ``status.devices`` of all
-    drivers: an unchanged condition has its earlier time. `now` is RFC 3339.
+    `cards` has the cards that can be read now, and `table` their profiles. `previous` is the
+    present ``status.devices`` of all drivers: an unchanged condition has its earlier time. `now` is
+    RFC 3339.
     """
     before = {_key(entry): entry for entry in previous if entry.get("driver") == DRIVER}
     return [
-        _status(shares, cards.get(shares[0].card), before, failure, now)
+        _status(shares, card, table(card) if card else None, before, failure=failure, now=now)
         for shares in _by_entry(devices)
+        for card in (cards.get(shares[0].card),)
     ]
 
 
@@ -50,7 +54,9 @@ def _by_entry(devices: Iterable[PreparedDevice]) -> Iterable[Sequence[PreparedDe
 def _status(
     shares: Sequence[PreparedDevice],
     card: Card | None,
+    table: ProfileTable | None,
     before: Mapping[tuple[str, str, str | None], Mapping[str, Any]],
+    *,
     failure: str,
     now: str,
 ) -> Object:
@@ -63,7 +69,7 @@ def _status(
         "device": device.device_name,
         **share,
         "conditions": [_ready(device, card, known, failure, now)],
-        "data": _data(shares, card),
+        "data": _data(shares, card, table),
     }
 
 
@@ -96,7 +102,9 @@ def _ready(
     }
 
 
-def _data(shares: Sequence[PreparedDevice], card: Card | None) -> Object:
+def _data(
+    shares: Sequence[PreparedDevice], card: Card | None, table: ProfileTable | None
+) -> Object:
     device = shares[0]
     data: Object = {"card": str(device.card), "mode": device.mode.value}
     if card is not None:
@@ -104,16 +112,20 @@ def _data(shares: Sequence[PreparedDevice], card: Card | None) -> Object:
     if device.admin_access:
         data["adminAccess"] = True
     if len(shares) > 1:
-        return data | {"shares": [{"request": each.request, **_share(each)} for each in shares]}
-    return data | _share(device)
+        entries = [{"request": each.request, **_share(each, table)} for each in shares]
+        return data | {"shares": entries}
+    return data | _share(device, table)
 
 
-def _share(device: PreparedDevice) -> Object:
+def _share(device: PreparedDevice, table: ProfileTable | None) -> Object:
+    ids = {profile.name: profile.id for profile in table or ()}
     data: Object = dict(device.consumed) if device.amount is not None else {}
     if device.instance is not None:
         data |= {"profile": device.instance.profile, "instanceID": device.instance.id}
         if device.instance.uuid is not None:
             data["instanceUUID"] = device.instance.uuid
+        if device.instance.profile in ids:
+            data["profileID"] = ids[device.instance.profile]
     return data
 
 

@@ -77,6 +77,7 @@ class Rig:
             cast("Api", self.api),
             ledger=self._ledger,
             cards=lambda: self.cards,
+            table=lambda _: None,
             waiting=lambda: self.waiting,
             on_rejected=lambda claim, _note: self.refused.append(claim),
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),

@@ -101,7 +101,10 @@ def test_the_thread_comes_back_to_a_refused_claim_by_itself(rig: Rig) -> None:
     rig.prepared("b", 1)
     rig.api.refusals["a"] = Invalid("no", status=422)
     statuses = ClaimStatuses(
-        cast("Api", rig.api), ledger=lambda: rig.ledger, cards=lambda: rig.cards
+        cast("Api", rig.api),
+        ledger=lambda: rig.ledger,
+        cards=lambda: rig.cards,
+        table=lambda _: None,
     )
     told = threading.Event()
 

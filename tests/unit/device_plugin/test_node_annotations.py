@@ -31,7 +31,16 @@ from tests.unit.node.world import CARDS, POOL, card, hold
 WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
 TABLE = ProfileTable.of([Profile("1g.6gb", 0, 6, 6000, 4), Profile("3g.20gb", 1, 2, 20000, 12)])
 FREE = NodeCard(
-    CARDS[0], index=0, minor=0, slices=6, profiles=("1g.6gb", "3g.20gb"), total=6, numa=0
+    CARDS[0],
+    index=0,
+    minor=0,
+    slices=6,
+    profiles=("1g.6gb", "3g.20gb"),
+    total=6,
+    numa=0,
+    model="S60",
+    uuid="TPUH00000000",
+    memory_mib=42976,
 )
 CLAIM = ClaimRef("team", "claim", "uid-claim")
 CLAIMED = (CLAIM, (hold(0, mode=SHARED, consumed={"slices": "1"}),))

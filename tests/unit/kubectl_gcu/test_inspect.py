@@ -96,6 +96,9 @@ ANNOTATED = (
             Hold("uid-one", "main", 3, HeldInstance("3g.20gb", 1, 2, "u")),
             Hold("uid-strange", "c", 1),
         ),
+        model="S60",
+        uuid="TPUA1",
+        memory_mib=42976,
     ),
     NodeCard(PciAddress(0, 2, 0, 0), index=1, minor=4, total=6, mode=Mode.DRS),
     NodeCard(PciAddress(0, 3, 0, 0), index=2, minor=5, slices=6, problem="lost"),
@@ -139,6 +142,10 @@ def test_json_and_yaml_say_the_same() -> None:
     assert data == yaml.safe_load(output.as_text("yaml", data))
     assert data["missing"] == ["a right"]
     assert data["totals"]["slices"] == {"used": 5, "total": 6}
+    # A sixth of the shared card, half of that in DRS mode, and all of the free one.
+    free = [each["free"] for each in data["nodes"][0]["cards"]]
+    assert [each["cores"] for each in free] == [16, 50, 100, 0]
+    assert data["totals"]["freeMeasures"]["cores"] == 166
     [node] = data["nodes"]
     assert node["servedBy"] == "claims"
     card = node["cards"][0]

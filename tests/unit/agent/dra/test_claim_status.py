@@ -136,6 +136,11 @@ def test_entries_of_other_drivers_do_not_matter(rig: Rig) -> None:
     rig.api.stored["a"]["status"]["devices"] = [theirs]
     rig.statuses.write()
     assert rig.told("a")[0] == theirs
-    again = ClaimStatuses(cast("Api", rig.api), ledger=lambda: rig.ledger, cards=lambda: rig.cards)
+    again = ClaimStatuses(
+        cast("Api", rig.api),
+        ledger=lambda: rig.ledger,
+        cards=lambda: rig.cards,
+        table=lambda _: None,
+    )
     again.write()
     assert rig.api.patches == ["a"]

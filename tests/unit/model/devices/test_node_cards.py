@@ -35,6 +35,9 @@ USED = NodeCard(
     bridges="0c:02.0/0d:00.0/0e:00.0",
     root="pci0000:0c",
     numa=0,
+    model="S60",
+    uuid="TPUA1",
+    memory_mib=42976,
 )
 
 

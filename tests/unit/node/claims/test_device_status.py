@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.node.claims.device_status import device_statuses
+from dra_driver.model.profile import Profile, ProfileTable
+from dra_driver.node.claims.device_status import device_statuses as statuses_of
 from tests.unit.node.world import CARDS, POOL, card, hold
 
+TABLE = ProfileTable.of([Profile("1g.6gb", 0, 6, 6000, 4), Profile("3g.20gb", 1, 2, 20000, 12)])
 NOW, THEN = "2026-05-01T10:00:00Z", "2026-04-01T10:00:00Z"
 UUID = "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11"
 THERE = {CARDS[0]: card(CARDS[0], 3)}
@@ -21,6 +24,9 @@ DRS = hold(
     consumed={"size": "3"},
     instance=Instance(2, "3g.20gb", UUID),
 )
+
+
+device_statuses = partial(statuses_of, table=lambda _card: TABLE)
 
 
 def test_what_people_read_of_an_instance() -> None:
@@ -48,9 +54,16 @@ def test_what_people_read_of_an_instance() -> None:
                 "profile": "3g.20gb",
                 "instanceID": 2,
                 "instanceUUID": UUID,
+                "profileID": 1,
             },
         }
     ]
+
+
+def test_without_the_table_the_profile_has_no_id() -> None:
+    [status] = statuses_of([DRS], THERE, table=lambda _card: None, now=NOW)
+    assert status["data"].keys() >= {"profile", "instanceID"}
+    assert "profileID" not in status["data"]
 
 
 def test_why_a_claim_is_not_prepared_is_told() -> None:
