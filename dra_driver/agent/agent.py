@@ -34,7 +34,7 @@ from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.kubelet_api.device_plugin.folders import Folders
-from dra_driver.kubelet_api.pod_resources import ContainerList
+from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
@@ -54,6 +54,7 @@ from dra_driver.util.hooks import ChangeHook, OnChange
 
 logger = logging.getLogger(__name__)
 
+_KUBELET_SECONDS = 2.0  # for an answer about pods, which metrics and a reconcile run wait for
 _STOP_WITHIN = 10.0  # seconds for running calls of the kubelet, and for the threads
 
 
@@ -154,11 +155,12 @@ class Agent:
         on_cards.subscribe(self._dra.notify_health)
 
         # The threads that keep the node in order, and the start.
+        kubelet = PodResources(Folders.of(settings.kubelet_root).pod_resources, _KUBELET_SECONDS)
         self._watcher = ServingModeWatcher(selector.choose, self._restart)
         self._reconcile_loop = ReconcileLoop(
             cards=self._cards,
             card_configs=self._card_configs,
-            foreign_plugins=ForeignPluginDetector(api, settings.node_name, serving=context.serving),
+            foreign_plugins=ForeignPluginDetector(kubelet),
             reconciler=Reconciler(
                 claim_manager=preparer.claim_manager,
                 journal=self._journal,
@@ -192,7 +194,7 @@ class Agent:
             watcher=self._watcher,
             reconcile_loop=self._reconcile_loop,
             registry=self.registry,
-            containers=ContainerList(Folders.of(settings.kubelet_root).pod_resources),
+            containers=ContainerList(kubelet),
             event_reporter=self._event_reporter,
         )
         self._startup = Startup(self._bring_up.steps)

@@ -14,6 +14,7 @@ from dra_driver.agent.events import (
     EventReporter,
 )
 from dra_driver.kube.errors import KubeError
+from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
@@ -105,7 +106,7 @@ class ReconcileLoop(Background):
         before = self._foreign_plugins.problem
         try:
             self._foreign_plugins.detect()
-        except KubeError as error:
+        except KubeletError as error:
             logger.warning(
                 "whether another device plugin gives the cards to pods is unknown: %s", error
             )

@@ -1,11 +1,12 @@
-"""What the kubelet's pod-resources API says of the containers of this node."""
+"""What the kubelet's pod-resources API says of the containers and device plugins of this node."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -38,39 +39,61 @@ class ContainerResources:
     claims: frozenset[str] = frozenset()
 
 
-def list_containers(socket: Path, timeout: float) -> tuple[ContainerResources, ...]:
-    """All containers of the pods that run or are about to, but init containers that end before
-    the others start. Raises KubeletError if the kubelet does not answer within `timeout` seconds.
+class PodResources:
+    """The API on its `socket`. A call raises KubeletError if the kubelet does not answer within
+    `timeout` seconds."""
 
-    The call makes the kubelet drop the devices of ended pods (1.36.3, ``UpdateAllocatedDevices``).
-    """
-    try:
-        with grpc.insecure_channel(f"unix:{socket}", options=_OPTIONS) as channel:
-            answer = rpc.PodResourcesListerStub(channel).List(
-                api.ListPodResourcesRequest(), timeout=timeout
+    def __init__(self, socket: Path, timeout: float) -> None:
+        self._socket = socket
+        self._timeout = timeout
+
+    def containers(self) -> tuple[ContainerResources, ...]:
+        """All containers of the pods that run or are about to, but init containers that end before
+        the others start.
+
+        The call makes the kubelet drop the devices of ended pods (1.36.3,
+        ``UpdateAllocatedDevices``).
+        """
+        with self._connected() as kubelet:
+            answer = kubelet.List(api.ListPodResourcesRequest(), timeout=self._timeout)
+        return tuple(
+            ContainerResources(
+                pod.namespace,
+                pod.name,
+                each.name,
+                _by_resource(each.devices),
+                frozenset(used.claim_name for used in each.dynamic_resources),
             )
-    except grpc.RpcError as error:
-        raise KubeletError(
-            f"the kubelet does not answer on {socket}: {error.code().name}, {error.details()}",
-            remedy="check that the kubelet's --root-dir is the chart's kubeletRootDir",
-        ) from error
-    return tuple(
-        ContainerResources(
-            pod.namespace,
-            pod.name,
-            each.name,
-            _by_resource(each),
-            frozenset(used.claim_name for used in each.dynamic_resources),
+            for pod in answer.pod_resources
+            for each in pod.containers
         )
-        for pod in answer.pod_resources
-        for each in pod.containers
-    )
+
+    def offered(self) -> Mapping[str, frozenset[str]]:
+        """By resource, the IDs of the healthy devices of all plugins that serve this kubelet, in
+        use or not."""
+        with self._connected() as kubelet:
+            answer = kubelet.GetAllocatableResources(
+                api.AllocatableResourcesRequest(), timeout=self._timeout
+            )
+        return _by_resource(answer.devices)
+
+    @contextmanager
+    def _connected(self) -> Iterator[rpc.PodResourcesListerStub]:
+        try:
+            with grpc.insecure_channel(f"unix:{self._socket}", options=_OPTIONS) as channel:
+                yield rpc.PodResourcesListerStub(channel)
+        except grpc.RpcError as error:
+            raise KubeletError(
+                f"the kubelet does not answer on {self._socket}: {error.code().name}, "
+                f"{error.details()}",
+                remedy="check that the kubelet's --root-dir is the chart's kubeletRootDir",
+            ) from error
 
 
-def _by_resource(container: api.ContainerResources) -> dict[str, frozenset[str]]:
+def _by_resource(listed: Iterable[api.ContainerDevices]) -> dict[str, frozenset[str]]:
     """The kubelet lists each device separately, with its NUMA nodes."""
     found: dict[str, set[str]] = {}
-    for devices in container.devices:
+    for devices in listed:
         found.setdefault(devices.resource_name, set()).update(devices.device_ids)
     return {resource: frozenset(devices) for resource, devices in found.items()}
 
@@ -78,21 +101,18 @@ def _by_resource(container: api.ContainerResources) -> dict[str, frozenset[str]]
 class ContainerList:
     """The list of containers that metrics show; nothing else uses it. Thread-safe.
 
-    The kubelet is asked once in `max_age` seconds at most, however often metrics are scraped, and
-    has `timeout` seconds to answer.
+    The kubelet is asked once in `max_age` seconds at most, however often metrics are scraped.
     """
 
     def __init__(
         self,
-        socket: Path,
+        kubelet: PodResources,
         *,
         max_age: float = 5.0,
-        timeout: float = 2.0,
         clock: Clock = time.monotonic,
     ) -> None:
-        self._socket = socket
+        self._kubelet = kubelet
         self._max_age = max_age
-        self._timeout = timeout
         self._clock = clock
         self._lock = threading.Lock()
         self._latest: tuple[ContainerResources, ...] = ()
@@ -109,7 +129,7 @@ class ContainerList:
 
     def _list(self) -> tuple[ContainerResources, ...]:
         try:
-            found = list_containers(self._socket, self._timeout)
+            found = self._kubelet.containers()
         except KubeletError as error:
             if str(error) != self._problem:
                 logger.warning("metrics name no pods and containers: %s", error)

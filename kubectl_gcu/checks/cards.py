@@ -57,7 +57,7 @@ def cards(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     left out: `other_plugins` reports its node."""
     offered = _offered_by_others(found, nodes)
     for node in nodes:
-        by_plugin = _is_tainted_for(node, offered.get(node.name, ()))
+        by_plugin = node.name in offered and _is_tainted(node)
         for card in node.cards:
             left_out = {_FOREIGN} if by_plugin and not card.holders else set()
             problems = [each for each in card.problems if each not in left_out]
@@ -105,7 +105,7 @@ def other_plugins(found: Installation, nodes: list[NodeView]) -> Iterator[Findin
     for name, resources in _offered_by_others(found, nodes).items():
         what = f"another device plugin offers {', '.join(resources)} of the same cards"
         remedy = "Uninstall it: two programs that do not know of each other give one card twice."
-        if name in views and _is_tainted_for(views[name], resources):
+        if name in views and _is_tainted(views[name]):
             what += ", so its cards have the taint foreign, and no claim gets them"
             remedy = (
                 "This is normal during a migration: docs/user/migrating-from-gcushare.md says how "
@@ -132,9 +132,7 @@ def _offered_by_others(found: Installation, nodes: list[NodeView]) -> Mapping[st
     return offered
 
 
-def _is_tainted_for(node: NodeView, offered: Iterable[str]) -> bool:
-    """Whether the agent gives no card of the node to claims, because a plugin offers one of the
-    resources that agents look for (dra_driver/agent/cards/foreign_plugin.py)."""
+def _is_tainted(node: NodeView) -> bool:
+    """Whether the agent gives no card of the node to claims, as it has seen the plugin, too."""
     published = [card for card in node.cards if NOT_PUBLISHED not in card.problems]
-    is_detected = not set(RESOURCES.values()).isdisjoint(offered)
-    return is_detected and bool(published) and all(_FOREIGN in card.problems for card in published)
+    return bool(published) and all(_FOREIGN in card.problems for card in published)

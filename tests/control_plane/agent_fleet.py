@@ -16,7 +16,6 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dra_driver.agent.agent import Agent
-from dra_driver.agent.cards import foreign_plugin
 from dra_driver.agent.lifecycle import serving_mode_watcher
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.kube import watch
@@ -43,7 +42,6 @@ USER_AGENT: Final = "gcu-dra-agent/"
 _EVERY: Final = (
     (watch, "_WATCH_SECONDS"),
     (serving_mode_watcher, "_CHECK_EVERY"),
-    (foreign_plugin, "_EVERY"),
 )
 _CARE_SECONDS: Final = 60.0
 _NEVER: Final = 86400.0

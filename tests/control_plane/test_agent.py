@@ -178,7 +178,6 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
             "create events",  # the serving mode
             "create resourceslices",
             "create resourceslices",  # after a dry run
-            "get nodes",  # whether a device plugin gives the cards out
             "get nodes",
             "list resourceslices",
             "list resourceslices",  # slices of the hidden form, once

@@ -1,67 +1,86 @@
-"""Detects another device plugin that gives this node's cards to pods."""
+"""Detects another device plugin that gives this node's cards to pods, and pods that still have some
+of it (docs/adr/0032)."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Protocol
 
-from dra_driver.agent.lifecycle.serving_mode import ServingState
-from dra_driver.kube.api import Api
-from dra_driver.kube.resources import NODES
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Problem
-from dra_driver.model.names import RESOURCE_DRS, RESOURCE_SHARED, RESOURCE_WHOLE, TAINT_FOREIGN
-from dra_driver.util.hooks import Clock
+from dra_driver.model.devices.plugin_device import PluginDevice
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.names import RESOURCE_COUNT, TAINT_FOREIGN, VENDOR_PREFIX
 
-_RESOURCES: Final = (RESOURCE_WHOLE, RESOURCE_SHARED, RESOURCE_DRS)
-_EVERY: Final = 600.0  # seconds: plugins rarely change, and an idle agent makes few requests
+_MOST_NAMED: Final = 3
+
+
+class KubeletDevices(Protocol):
+    """`dra_driver.kubelet_api.pod_resources.PodResources`."""
+
+    def containers(self) -> tuple[ContainerResources, ...]: ...
+
+    def offered(self) -> Mapping[str, frozenset[str]]: ...
 
 
 class ForeignPluginDetector:
-    """Reads from the Node whether a device plugin offers the resources of the vendor's plugin.
-    `problem` then concerns all cards."""
+    """Asks the kubelet which plugins serve it, and which containers have devices.
 
-    def __init__(
-        self,
-        api: Api,
-        node_name: str,
-        *,
-        serving: ServingState,
-        clock: Clock = time.monotonic,
-    ) -> None:
-        self._serving = serving
-        self._api = api
-        self._node_name = node_name
-        self._clock = clock
-        self._due = float("-inf")
+    A device of a resource ``enflame.com/…`` whose ID is not of this driver's form is another
+    plugin's. `problem` then concerns all cards: which card stands behind such an ID is its plugin's
+    secret.
+    """
+
+    def __init__(self, kubelet: KubeletDevices) -> None:
+        self._kubelet = kubelet
         self.problem: Problem | None = None
 
     def detect(self) -> None:
-        """Read the Node if it is time: at first, then every ten minutes, and at each call while
-        there is a problem. Raises KubeError; then `problem` stays as it is."""
-        now = self._clock()
-        if self._serving.may_own_resources:
-            # The kubelet accepts one plugin for each resource: the one that registered last.
+        """Ask once. Raises KubeletError; then `problem` stays as it is."""
+        offered = sorted(foreign_resources(self._kubelet.offered()))
+        pods = sorted(set(_foreign_pods(self._kubelet.containers())))
+        if offered:
+            self.problem = _problem(
+                f"another device plugin gives the cards of this node to pods as "
+                f"{', '.join(offered)}, and no claim gets these cards meanwhile; remove it, or "
+                "keep this driver off the node"
+            )
+        elif pods:
+            self.problem = _problem(
+                "pods still have cards of this node from another device plugin, and no claim gets "
+                f"these cards until they end: {_shown(pods)}"
+            )
+        else:
             self.problem = None
-            return
-        if self.problem is None and now < self._due:
-            return
-        offered = offered_resources(self._api.get(NODES, self._node_name))
-        self._due = now + _EVERY
-        self.problem = _problem(offered) if offered else None
 
 
-def offered_resources(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """The extended resources of GCUs that are allocatable on the Node. The kubelet sets them to 0
-    as soon as their plugin ends."""
-    allocatable = (node.get("status") or {}).get("allocatable") or {}
-    return tuple(name for name in _RESOURCES if allocatable.get(name, "0") != "0")
+def foreign_resources(devices: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """The resources of GCUs that have a device of another plugin; `devices` are IDs."""
+    for resource, ids in devices.items():
+        # The vendor's plugin only writes the count of cards into the Node's status.
+        is_of_gcus = resource.startswith(VENDOR_PREFIX) and resource != RESOURCE_COUNT
+        if is_of_gcus and not all(map(_is_ours, ids)):
+            yield resource
 
 
-def _problem(offered: tuple[str, ...]) -> Problem:
-    return Problem(
-        TAINT_FOREIGN,
-        "",
-        f"a device plugin gives the cards of this node to pods as {', '.join(offered)}, and no "
-        "claim gets these cards meanwhile; remove it, or keep this driver off the node",
-    )
+def _foreign_pods(containers: Iterable[ContainerResources]) -> Iterator[str]:
+    for each in containers:
+        if any(foreign_resources(each.devices)):
+            yield f"{each.namespace}/{each.pod}"
+
+
+def _is_ours(device: str) -> bool:
+    try:
+        PluginDevice.parse(device)
+    except InvalidValue:
+        return False
+    return True
+
+
+def _shown(pods: list[str]) -> str:
+    more = f" and {len(pods) - _MOST_NAMED} more" if len(pods) > _MOST_NAMED else ""
+    return ", ".join(pods[:_MOST_NAMED]) + more
+
+
+def _problem(text: str) -> Problem:
+    return Problem(TAINT_FOREIGN, "", text)

@@ -51,12 +51,6 @@ class ServingState:
         """Whether new pods are served in that mode."""
         return self.decision is not None and self.decision.mode is mode
 
-    @property
-    def may_own_resources(self) -> bool:
-        """Whether the Node's extended resources are this agent's own. Before the decision they may
-        be those of the agent before it."""
-        return self.decision is None or self.has_device_plugin
-
 
 class ServingModeSelector:
     """Chooses the mode by the setting `mode`, and by what API server and kubelet offer."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import list_containers
+from dra_driver.kubelet_api.pod_resources import PodResources
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
 
@@ -52,7 +52,7 @@ class KubeletRecord:
         clock: Clock = time.monotonic,
         wait: Wait | None = None,
     ) -> None:
-        self._pod_resources = pod_resources
+        self._pod_resources = PodResources(pod_resources, _CALL_SECONDS)
         self._checkpoint = checkpoint
         self._send_list = send_list
         self._clock = clock
@@ -86,7 +86,7 @@ class KubeletRecord:
         return parse_checkpoint(_read(self._checkpoint))
 
     def _list(self) -> Iterator[Recorded]:
-        for each in list_containers(self._pod_resources, _CALL_SECONDS):
+        for each in self._pod_resources.containers():
             for resource, devices in each.devices.items():
                 yield Recorded(f"{each.namespace}/{each.pod}", each.container, resource, devices)
 

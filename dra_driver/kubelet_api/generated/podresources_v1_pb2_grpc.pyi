@@ -36,12 +36,16 @@ class PodResourcesListerStub:
     def __new__(cls, channel: _aio.Channel) -> PodResourcesListerAsyncStub: ...
     List: _grpc.UnaryUnaryMultiCallable[_podresources_v1_pb2.ListPodResourcesRequest, _podresources_v1_pb2.ListPodResourcesResponse]
     """All pods that run, or are about to."""
+    GetAllocatableResources: _grpc.UnaryUnaryMultiCallable[_podresources_v1_pb2.AllocatableResourcesRequest, _podresources_v1_pb2.AllocatableResourcesResponse]
+    """What the node's plugins offer, used or not."""
 
 @_typing.type_check_only
 class PodResourcesListerAsyncStub(PodResourcesListerStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     List: _aio.UnaryUnaryMultiCallable[_podresources_v1_pb2.ListPodResourcesRequest, _podresources_v1_pb2.ListPodResourcesResponse]  # type: ignore[assignment]
     """All pods that run, or are about to."""
+    GetAllocatableResources: _aio.UnaryUnaryMultiCallable[_podresources_v1_pb2.AllocatableResourcesRequest, _podresources_v1_pb2.AllocatableResourcesResponse]  # type: ignore[assignment]
+    """What the node's plugins offer, used or not."""
 
 class PodResourcesListerServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -51,5 +55,13 @@ class PodResourcesListerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_podresources_v1_pb2.ListPodResourcesResponse, _abc.Awaitable[_podresources_v1_pb2.ListPodResourcesResponse]]:
         """All pods that run, or are about to."""
+
+    @_abc_1.abstractmethod
+    def GetAllocatableResources(
+        self,
+        request: _podresources_v1_pb2.AllocatableResourcesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_podresources_v1_pb2.AllocatableResourcesResponse, _abc.Awaitable[_podresources_v1_pb2.AllocatableResourcesResponse]]:
+        """What the node's plugins offer, used or not."""
 
 def add_PodResourcesListerServicer_to_server(servicer: PodResourcesListerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -8,12 +8,10 @@ from dra_driver.model.claims.claim import Object
 
 
 class LabelledNode:
-    """Plays `Api`; `gets` counts the requests. A Node without labels has no such field.
-    `allocatable` is what it has to give of extended resources."""
+    """Plays `Api`. A Node without labels has no such field."""
 
     def __init__(self, **labels: str) -> None:
         self.labels = labels
-        self.allocatable: dict[str, str] = {}
         self.away = False
         self.gets = 0
 
@@ -24,4 +22,4 @@ class LabelledNode:
         metadata: Object = {"name": name}
         if self.labels:
             metadata["labels"] = dict(self.labels)
-        return {"metadata": metadata, "status": {"allocatable": dict(self.allocatable)}}
+        return {"metadata": metadata}

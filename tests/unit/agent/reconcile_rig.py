@@ -12,10 +12,11 @@ from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.events import EventReporter
-from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
+from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.recovery.reconciler import Reconciler
@@ -41,7 +42,21 @@ class LookedAt:
         self.latest = tuple(({card.address: card for card in self.latest or ()} | found).values())
 
 
-DRA = ServingDecision(ServingMode.DRA, "mode is set to dra", has_dra=True)
+class Kubelet:
+    """Plays `PodResources`: the plugins and pods of the node."""
+
+    def __init__(self) -> None:
+        self.plugins: dict[str, set[str]] = {}
+        self.pods: list[ContainerResources] = []
+        self.away = False
+
+    def offered(self) -> Mapping[str, frozenset[str]]:
+        if self.away:
+            raise KubeletError("the kubelet does not answer")
+        return {resource: frozenset(ids) for resource, ids in self.plugins.items()}
+
+    def containers(self) -> tuple[ContainerResources, ...]:
+        return tuple(self.pods)
 
 
 class Rig:
@@ -54,8 +69,7 @@ class Rig:
         self.cards = LookedAt(world)
         self.cards.look()
         self.api = LabelledNode(**labels)
-        self.node = LabelledNode()
-        self.now = 0.0
+        self.kubelet = Kubelet()
         self.recorder = ListRecorder()
         self.changes = 0
         self.waits: list[float] = []
@@ -67,12 +81,7 @@ class Rig:
         self.reconcile_loop = ReconcileLoop(
             cards=cast("CardCache", self.cards),
             card_configs=self.card_configs,
-            foreign_plugins=ForeignPluginDetector(
-                cast("Api", self.node),
-                NODE,
-                serving=ServingState(DRA),
-                clock=lambda: self.now,
-            ),
+            foreign_plugins=ForeignPluginDetector(self.kubelet),
             reconciler=Reconciler(
                 claim_manager=self.agent.preparer.claim_manager,
                 journal=self.agent.journal,

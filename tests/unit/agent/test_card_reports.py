@@ -97,26 +97,26 @@ def test_each_reason_is_told(world: DrsWorld) -> None:
 
 def test_cards_that_a_device_plugin_gives_out_are_tainted_while_it_does(world: DrsWorld) -> None:
     rig = Rig(world)
-    rig.node.allocatable = {"enflame.com/gcu": "1", "cpu": "4"}
+    rig.kubelet.plugins = {"enflame.com/gcu": {"0"}, "enflame.com/gcu-count": {"any"}}
     rig.look()
     text = (
-        "a device plugin gives the cards of this node to pods as enflame.com/gcu, and no claim "
-        "gets these cards meanwhile; remove it, or keep this driver off the node"
+        "another device plugin gives the cards of this node to pods as enflame.com/gcu, and no "
+        "claim gets these cards meanwhile; remove it, or keep this driver off the node"
     )
     assert rig.cards.foreign == {CARDS[0]: Problem(TAINT_FOREIGN, "", text)}
     rig.look()
     assert [line for line in rig.recorder.lines if "plugin" in line] == [f"GcuCardForeign {text}"]
-    rig.node.away = True
+    rig.kubelet.away = True
     rig.look()
     assert set(rig.cards.foreign) == {CARDS[0]}
-    rig.node.away, rig.node.allocatable = False, {"enflame.com/gcu": "0"}
+    rig.kubelet.away, rig.kubelet.plugins = False, {"enflame.com/gcu": set()}
     rig.look()
     assert rig.cards.foreign == {}
 
 
 def test_what_somebody_made_on_a_card_is_the_better_reason(world: DrsWorld) -> None:
     rig = Rig(world)
-    rig.node.allocatable = {"enflame.com/drs-gcu": "6"}
+    rig.kubelet.plugins = {"enflame.com/drs-gcu": {"0"}}
     world.tool.set_card(ONE, virtualization="DRS", instances=(THEIRS,))
     rig.look()
     assert "somebody made DRS instances" in rig.cards.foreign[CARDS[0]].text

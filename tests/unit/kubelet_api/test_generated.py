@@ -139,6 +139,8 @@ DEVICE_PLUGIN_METHODS = {
     ),
 }
 POD_RESOURCES_MESSAGES = {
+    "AllocatableResourcesRequest": [],
+    "AllocatableResourcesResponse": [(1, "devices", "repeated ContainerDevices")],
     "ListPodResourcesRequest": [],
     "ListPodResourcesResponse": [(1, "pod_resources", "repeated PodResources")],
     "PodResources": [
@@ -209,7 +211,13 @@ PINNED = [
     pytest.param(
         podresources_v1_pb2.DESCRIPTOR,
         POD_RESOURCES_MESSAGES,
-        {"/v1.PodResourcesLister/List": ("ListPodResourcesRequest", "ListPodResourcesResponse")},
+        {
+            "/v1.PodResourcesLister/List": ("ListPodResourcesRequest", "ListPodResourcesResponse"),
+            "/v1.PodResourcesLister/GetAllocatableResources": (
+                "AllocatableResourcesRequest",
+                "AllocatableResourcesResponse",
+            ),
+        },
         id="pod-resources",
     ),
 ]

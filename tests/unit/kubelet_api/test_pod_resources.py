@@ -10,9 +10,10 @@ from pathlib import Path
 import grpc
 import pytest
 
+from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
 from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
-from dra_driver.kubelet_api.pod_resources import ContainerList, ContainerResources
+from dra_driver.kubelet_api.pod_resources import ContainerList, ContainerResources, PodResources
 
 FOUND = (
     ContainerResources("team", "p", "one", claims=frozenset({"a", "b"})),
@@ -53,6 +54,17 @@ class Kubelet(rpc.PodResourcesListerServicer):
         pod = api.PodResources(namespace="team", name="p", containers=containers)
         return api.ListPodResourcesResponse(pod_resources=[pod])
 
+    def GetAllocatableResources(  # noqa: N802 (the API's name)
+        self, request: api.AllocatableResourcesRequest, context: grpc.ServicerContext
+    ) -> api.AllocatableResourcesResponse:
+        offered = {"enflame.com/gcu": ["0"], "enflame.com/shared-gcu": ["0", "1"]}
+        devices = [
+            api.ContainerDevices(resource_name=name, device_ids=[each])
+            for name, ids in offered.items()
+            for each in ids
+        ]
+        return api.AllocatableResourcesResponse(devices=devices)
+
 
 @pytest.fixture
 def kubelet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubelet]:
@@ -63,7 +75,7 @@ def kubelet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubelet]:
 
 def test_the_kubelet_is_asked_once_in_a_while(kubelet: Kubelet) -> None:
     now = [100.0]
-    containers = ContainerList(kubelet.socket, max_age=5, timeout=60, clock=lambda: now[0])
+    containers = ContainerList(PodResources(kubelet.socket, 60), max_age=5, clock=lambda: now[0])
     kubelet.start()
     assert containers.read() == FOUND
     now[0] += 4.9
@@ -76,7 +88,7 @@ def test_the_kubelet_is_asked_once_in_a_while(kubelet: Kubelet) -> None:
 
 def test_a_kubelet_that_does_not_answer(kubelet: Kubelet, caplog: pytest.LogCaptureFixture) -> None:
     now = [100.0]
-    containers = ContainerList(kubelet.socket, max_age=5, timeout=60, clock=lambda: now[0])
+    containers = ContainerList(PodResources(kubelet.socket, 60), max_age=5, clock=lambda: now[0])
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert containers.read() == ()
@@ -84,3 +96,14 @@ def test_a_kubelet_that_does_not_answer(kubelet: Kubelet, caplog: pytest.LogCapt
     assert [str(kubelet.socket) in each.message for each in caplog.records] == [True]
     kubelet.start()
     assert containers.read() == FOUND
+
+
+def test_what_all_plugins_offer(kubelet: Kubelet) -> None:
+    pod_resources = PodResources(kubelet.socket, 60)
+    with pytest.raises(KubeletError, match=r"UNAVAILABLE.*kubeletRootDir"):
+        pod_resources.offered()
+    kubelet.start()
+    assert pod_resources.offered() == {
+        "enflame.com/gcu": frozenset({"0"}),
+        "enflame.com/shared-gcu": frozenset({"0", "1"}),
+    }

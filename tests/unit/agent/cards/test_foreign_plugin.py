@@ -1,50 +1,54 @@
-"""Which Nodes have a device plugin that gives GCUs to pods, and how often one asks."""
+"""Whose device plugins serve a kubelet, and whose devices pods have."""
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
-from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector, offered_resources
-from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
-from dra_driver.kube.api import Api
-from dra_driver.model.claims.claim import Object
-from tests.unit.agent.labelled_node import LabelledNode
+from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector, foreign_resources
+from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.model.devices.plugin_device import PluginDevice
+from dra_driver.model.mode import Mode
+from tests.unit.agent.reconcile_rig import Kubelet
+from tests.unit.node.world import CARDS
+
+OURS = str(PluginDevice(CARDS[0], Mode.SHARED, 0))
+SHARED = "enflame.com/shared-gcu"
 
 
 @pytest.mark.parametrize(
-    ("status", "offered"),
+    ("devices", "foreign"),
     [
-        ({}, ()),
-        ({"allocatable": {"cpu": "4", "example.com/gpu": "1"}}, ()),
-        ({"allocatable": {"enflame.com/gcu": "0"}, "capacity": {"enflame.com/gcu": "8"}}, ()),
-        ({"allocatable": {"enflame.com/gcu": "8"}}, ("enflame.com/gcu",)),
-        (
-            {"allocatable": {"enflame.com/drs-gcu": "6", "enflame.com/shared-gcu": "6"}},
-            ("enflame.com/shared-gcu", "enflame.com/drs-gcu"),
-        ),
+        ({}, []),
+        ({"example.com/gpu": {"0"}}, []),
+        ({SHARED: {OURS}}, []),
+        ({SHARED: set()}, []),
+        ({"enflame.com/gcu-count": {"0"}}, []),
+        ({SHARED: {OURS, "0"}}, [SHARED]),
+        ({"enflame.com/gcu": {"0"}, SHARED: {OURS}}, ["enflame.com/gcu"]),
+        ({"enflame.com/vgcu": {"0"}}, ["enflame.com/vgcu"]),
     ],
-    ids=["a new node", "others", "one that has ended", "whole cards", "parts of cards"],
+    ids=["none", "others", "our own", "ended", "counts", "in our place", "beside ours", "new"],
 )
-def test_what_the_node_has_to_give(status: Object, offered: tuple[str, ...]) -> None:
-    assert offered_resources({"metadata": {"name": "n"}, "status": status}) == offered
+def test_whose_resources(devices: dict[str, set[str]], foreign: list[str]) -> None:
+    assert list(foreign_resources(devices)) == foreign
 
 
-def test_it_asks_rarely_but_for_the_end_of_a_problem() -> None:
-    now, node = [0.0], LabelledNode()
-    serving = ServingState(ServingDecision(ServingMode.DRA, "mode is set to dra", has_dra=True))
-    foreign_plugins = ForeignPluginDetector(
-        cast("Api", node), "n", serving=serving, clock=lambda: now[0]
-    )
-    for now[0] in (0.0, 60.0, 540.0):
-        foreign_plugins.detect()
-    assert node.gets == 1
-    node.allocatable = {"enflame.com/gcu": "1"}
-    now[0] = 600.0
-    foreign_plugins.detect()
-    assert (node.gets, foreign_plugins.problem is not None) == (2, True)
-    node.allocatable = {}
-    now[0] = 660.0
-    foreign_plugins.detect()
-    assert (node.gets, foreign_plugins.problem) == (3, None)
+def test_pods_of_a_plugin_that_is_gone_count_until_they_end() -> None:
+    kubelet = Kubelet()
+    detector = ForeignPluginDetector(kubelet)
+    theirs = [
+        ContainerResources("team", f"p{i}", "main", {SHARED: frozenset({"7"})}) for i in range(4)
+    ]
+    kubelet.pods = [
+        *theirs,
+        ContainerResources("team", "ours", "main", {SHARED: frozenset({OURS})}),
+    ]
+    detector.detect()
+    assert detector.problem is not None
+    assert detector.problem.text.endswith("until they end: team/p0, team/p1, team/p2 and 1 more")
+    kubelet.pods = kubelet.pods[3:]
+    detector.detect()
+    assert detector.problem.text.endswith("until they end: team/p3")
+    kubelet.pods = kubelet.pods[1:]
+    detector.detect()
+    assert detector.problem is None

@@ -58,7 +58,7 @@ def test_what_else_is_wrong_with_such_cards_is_reported() -> None:
     "offered",
     [
         pytest.param({"shared_gcu": "6"}, id="the agent has not seen it yet"),
-        pytest.param({"gcu_memory": "6"}, id="agents do not look for it"),
+        pytest.param({"gcu_memory": "6"}, id="nor a resource with another name"),
     ],
 )
 def test_cards_that_claims_get_as_well(offered: dict[str, str]) -> None:

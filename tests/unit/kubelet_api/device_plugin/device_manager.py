@@ -139,6 +139,19 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
                 ]
             )
 
+    def GetAllocatableResources(  # noqa: N802 (the API's name)
+        self, request: pods_api.AllocatableResourcesRequest, context: grpc.ServicerContext
+    ) -> pods_api.AllocatableResourcesResponse:
+        with self.news:
+            return pods_api.AllocatableResourcesResponse(
+                devices=[
+                    pods_api.ContainerDevices(resource_name=resource, device_ids=[device.ID])
+                    for resource, endpoint in self.endpoints.items()
+                    for device in endpoint.devices.values()
+                    if device.health == "Healthy"
+                ]
+            )
+
     def admit(
         self, pod: str, container: str, resource: str, count: int, *, init: bool = False
     ) -> api.ContainerAllocateResponse:
