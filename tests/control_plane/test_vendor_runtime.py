@@ -46,6 +46,10 @@ def user(*env: Object, namespace: str = "default", **spec: object) -> Object:
     return made
 
 
+def device(path: str) -> Object:
+    return {"name": path.rpartition("/")[2], "hostPath": {"path": path}}
+
+
 def refusal(api: Client, made: Object) -> str:
     """What the server says against the pod; empty where it takes it."""
     try:
@@ -122,6 +126,14 @@ REFUSED = {
         ),
         "container a sets ENFLAME_VISIBLE_DEVICES, ENFLAME_DRIVER_CAPABILITIES; container c sets",
     ),
+    "a device node": (
+        user(volumes=[device("/dev/gcu0"), device("/dev/shm")]),
+        "volume gcu0 is the hostPath /dev/gcu0: a GCU that nobody allocated",
+    ),
+    "a device node, spelled otherwise": (
+        user(volumes=[device("//./dev//./gcuctl")]),
+        "is the hostPath //./dev//./gcuctl",
+    ),
     "in an init container": (
         user(initContainers=[container("before", ALL)]),
         "container before sets ENFLAME_VISIBLE_DEVICES:",
@@ -140,6 +152,7 @@ def test_a_pod_that_would_take_cards_is_refused(api: Client, made: Object, words
 TAKEN = {
     "neither": user(HARMLESS),
     "another RuntimeClass": user(runtimeClassName=OTHER),
+    "other volumes": user(volumes=[device("/dev"), device("/dev/shm"), device("/data/dev/gcu")]),
     "an agent": user(
         ALL,
         RESETS,
