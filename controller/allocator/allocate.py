@@ -80,11 +80,16 @@ def allocate(
 
 
 def rank(
-    state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, *, policy: Policy | None = None
+    state: State,
+    wanted: Sequence[ClaimRequest],
+    nodes: NodeSet,
+    *,
+    policy: Policy | None = None,
+    peers: Mapping[CardKey, int] = NO_PEERS,
 ) -> list[str]:
     """Those of `nodes` on each of which `allocate` finds devices for all of `wanted`, the best
     first."""
-    return [node.name for node in _Decision(state, wanted, policy).ordered(nodes)]
+    return [node.name for node in _Decision(state, wanted, policy).apart_from(peers, nodes)]
 
 
 def feasible(

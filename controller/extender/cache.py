@@ -6,12 +6,15 @@ Not safe for several threads: callers hold a lock around each use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from controller.allocator.allocate import NO_PEERS
 from controller.allocator.allocated_devices import AllocatedDevices, DeviceAllocation
+from controller.allocator.device import CardKey
 from controller.allocator.inventory import Inventory
 from controller.allocator.state import State
 from controller.cache import pods
@@ -19,12 +22,12 @@ from controller.cache.cache import Tombstones
 from controller.cache.keys import uid_of
 from controller.extender.claim_for_limits import CLASSES
 from controller.extender.devices import slice_of
-from controller.extender.limit_request import concerns_us, parse_limits
+from controller.extender.limit_request import Pod, concerns_us, parse_limits
 from controller.extender.node_allocations import BoundPod, allocations_on
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import NodeCard, parse_cards
 from dra_driver.model.errors import InvalidValue, Refused
-from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.selector.selector import Selectors
 
@@ -144,6 +147,20 @@ class ExtenderCache:
         if node is not None:
             self._end(uid, node, self._nodes[node].bound[uid].recorded)
 
+    def cards_of_replicas(self, pod: Pod) -> Mapping[CardKey, int]:
+        """The cards that other pods of the same workload are placed on, with how many are on each:
+        what spreads keeps away from them."""
+        workload = pods.workload(pod)
+        if workload is None:
+            return NO_PEERS
+        return Counter(
+            (pool_name(name), str(card))
+            for name, node in self._nodes.items()
+            for each in node.bound.values()
+            if each.workload == workload and each.uid != uid_of(pod)
+            for card in each.cards
+        )
+
     def pods(self) -> frozenset[str]:
         """UIDs of the bound pods that hold devices."""
         return frozenset(self._places.keys() - self._assumed)
@@ -240,6 +257,7 @@ def _bound_pod(pod: Object) -> BoundPod | None:
         request=request,
         cards=tuple(_addresses(text.split(","))) if text else (),
         static=_static(pod),
+        workload=pods.workload(pod),
     )
 
 

@@ -6,9 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.allocator.allocate import FitError, allocate, feasible, rank
+from controller.allocator.allocate import NO_PEERS, FitError, allocate, feasible, rank
+from controller.allocator.claim_request import ClaimRequest
+from controller.allocator.device import CardKey
 from controller.allocator.diagnosis import diagnose_nodes
 from controller.allocator.order import Policy
+from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.cache import ExtenderCache
 from controller.extender.claim_for_limits import claim_request
@@ -85,7 +88,9 @@ def prioritize(
     if claim is None:
         return dict.fromkeys(nodes, 0)
     with cache.without(uid_of(pod)):
-        best = rank(cache.state, [claim], cache.state.numbers.set_of(nodes), policy=policy)
+        known = cache.state.numbers.set_of(nodes)
+        peers = _peers(cache, policy, pod, claim)
+        best = rank(cache.state, [claim], known, policy=policy, peers=peers)
     scores = {node: max(0, _HIGHEST - place) for place, node in enumerate(best)}
     return {node: scores.get(node, 0) for node in nodes}
 
@@ -100,7 +105,9 @@ def place(
         if problem:
             raise Refused(f"node {node}: {problem}")
         only = cache.state.numbers.bit(node)
-        found = allocate(cache.state, [claim_request(pod, request)], only, policy=policy)
+        claim = claim_request(pod, request)
+        peers = _peers(cache, policy, pod, claim)
+        found = allocate(cache.state, [claim], only, policy=policy, peers=peers)
         if isinstance(found, FitError):
             of_sizes = _of_sizes(cache, request, node) if request.mode is Mode.DRS else ""
             raise Refused(f"node {node}: {of_sizes or found.explain()}")
@@ -108,7 +115,14 @@ def place(
     granted = [grant.device.card for grant in found.assignments[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in granted if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
-    return BoundPod(uid_of(pod), name, request, tuple(cards))
+    return BoundPod(uid_of(pod), name, request, tuple(cards), workload=pods.workload(pod))
+
+
+def _peers(
+    cache: ExtenderCache, policy: Policy, pod: Pod, claim: ClaimRequest
+) -> Mapping[CardKey, int]:
+    """What replicas of the same workload use, where that matters."""
+    return cache.cards_of_replicas(pod) if policy.spreads([claim]) else NO_PEERS
 
 
 def _of_sizes(cache: ExtenderCache, request: LimitRequest, node: str) -> str:

@@ -27,8 +27,9 @@ class BoundPod:
     """A pod that is bound to the node, or is being bound to it. `name` is ``namespace/name``;
     `cards` are those that the extender chose, none where the pod was bound past it.
 
-    `static` is None but for a mirror pod, which the kubelet never runs. It is the UID of the static
-    pod that the mirror stands for, empty where the mirror names none.
+    `workload` is the UID of what made the pod, None of a pod that somebody made by hand. `static`
+    is None but for a mirror pod, which the kubelet never runs. It is the UID of the static pod that
+    the mirror stands for, empty where the mirror names none.
     """
 
     uid: str
@@ -36,6 +37,7 @@ class BoundPod:
     request: LimitRequest
     cards: tuple[PciAddress, ...]
     static: str | None = None
+    workload: str | None = None
 
     @property
     def recorded(self) -> str:

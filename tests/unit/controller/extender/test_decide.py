@@ -9,6 +9,7 @@ from controller.extender.cache import UNREPORTED, ExtenderCache
 from controller.extender.decide import filter_nodes, place, prioritize
 from controller.extender.limit_request import parse_limits
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.packing import Packing
 from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -20,6 +21,7 @@ from tests.unit.controller.extender.build import (
     card,
     hold,
     node,
+    of_workload,
     pod,
     view,
 )
@@ -174,3 +176,25 @@ def test_what_is_being_bound_counts_for_all_pods_but_itself() -> None:
     assert filter_nodes(found, BINPACK, second, ["n"]).fit == ()
     found.forget("uid-p")
     assert filter_nodes(found, BINPACK, second, ["n"]).fit == ("n",)
+
+
+def test_spread_keeps_replicas_of_one_workload_apart() -> None:
+    """On the emptier node, and on the emptier card, is a replica."""
+    spread = Policy(nodes=Packing.SPREAD, cards=Packing.SPREAD)
+    found = view(
+        node("a", card(1), card(2)),
+        node("b", card(3), card(4)),
+        of_workload("w", pod("r", {SHARED: 1}, on="a", cards=str(address(1)))),
+        pod("o", {SHARED: 3}, on="a", cards=str(address(2))),
+        pod("p", {SHARED: 3}, on="b", cards=str(address(3))),
+        pod("q", {SHARED: 3}, on="b", cards=str(address(4))),
+    )
+    replica, stranger = of_workload("w", pod("s", {SHARED: 1})), pod("t", {SHARED: 1})
+    nodes = ["a", "b"]
+    assert prioritize(found, spread, stranger, nodes) == {"a": 10, "b": 9}
+    assert prioritize(found, spread, replica, nodes) == {"a": 9, "b": 10}
+    assert prioritize(found, BINPACK, replica, nodes) == prioritize(found, BINPACK, stranger, nodes)
+    for asking, bus in ((stranger, 1), (replica, 2)):
+        asked = parse_limits(asking)
+        assert asked is not None
+        assert place(found, spread, asking, asked, "a").cards == (address(bus),)
