@@ -15,6 +15,7 @@ import yaml
 
 from controller import metric_specs as controller_specs
 from dra_driver.agent import metric_specs as agent_specs
+from dra_driver.hardware import seen_versions
 from dra_driver.telemetry.metric_spec import BUILD_INFO, markdown
 from kubectl_gcu import doctor
 from kubectl_gcu.checks.finding import markdown as findings_table
@@ -50,6 +51,7 @@ TABLES: Final[Mapping[tuple[str, str], Callable[[], str]]] = MappingProxyType(
             (*controller_specs.ALL, BUILD_INFO)
         ),
         ("docs/user/monitoring.md", "alerts"): _alerts,
+        ("docs/user/first-real-gcu.md", "seen versions"): seen_versions.markdown,
         ("docs/user/reference.md", "attributes"): reference_tables.attributes,
         ("docs/user/reference.md", "capacities"): reference_tables.capacities,
         ("docs/user/reference.md", "config"): reference_tables.config,

@@ -16,9 +16,11 @@ from dra_driver.agent.events import (
     CARD_HEALTHY,
     CARD_LOST,
     CARD_UNHEALTHY,
+    CARD_UNTRIED,
     CARD_UNUSABLE,
     EventReporter,
 )
+from dra_driver.hardware.seen_versions import untried
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
@@ -40,11 +42,20 @@ class _ReportedErrors:
 
 
 class CardEvents:
-    """Reports each change once."""
+    """Reports each change once, and each model with its version of the vendor's driver; the latter
+    not on a `simulated` machine."""
 
-    def __init__(self, event_reporter: EventReporter, *, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        event_reporter: EventReporter,
+        *,
+        simulated: bool = False,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self._event_reporter = event_reporter
+        self._simulated = simulated
         self._clock = clock
+        self._models: set[tuple[str, str]] = set()
         self._errors: dict[PciAddress, _ReportedErrors] = {}
         self._unusable: Mapping[PciAddress, str] = {}
 
@@ -58,6 +69,7 @@ class CardEvents:
             self._report_errors(card)
             if was is not None:
                 self._report_change(was, card)
+            self._report_model(card)
         for address, reason in unusable.items():
             if self._unusable.get(address) != reason:
                 self._warn(CARD_UNUSABLE, f"card {address} is not published: {reason}")
@@ -99,6 +111,15 @@ class CardEvents:
         elif was.ecc is not None and card.ecc is not None and was.ecc.current != card.ecc.current:
             text = f"ECC is {'on' if card.ecc.current else 'off'} now, with {card.memory_mib} MiB"
             self._inform(CARD_CHANGED, f"card {card.address}: {text}")
+
+    def _report_model(self, card: Card) -> None:
+        kind = card.model, card.driver_version
+        if self._simulated or kind in self._models:
+            return
+        self._models.add(kind)
+        note, is_warning = untried(*kind)
+        if note:
+            (self._warn if is_warning else self._inform)(CARD_UNTRIED, note)
 
     def _warn(self, reason: str, note: str) -> None:
         logger.warning("%s", note)

@@ -57,7 +57,7 @@ def node_hardware(
         inventory_interval=settings.inventory_interval,
         breaker=breaker,
         on_change=on_change,
-        card_events=CardEvents(event_reporter),
+        card_events=CardEvents(event_reporter, simulated=settings.host_root != Path("/")),
     )
     drs = Drs(
         efsmi,

@@ -26,10 +26,12 @@ def ill(*values: str) -> Card:
 class Told:
     """The news of one card, look by look, ten seconds apart unless told otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, simulated: bool = True) -> None:
         self.recorder = ListRecorder()
         self.now = 0.0
-        self._card_events = CardEvents(EventReporter(self.recorder, "n1"), clock=lambda: self.now)
+        self._card_events = CardEvents(
+            EventReporter(self.recorder, "n1"), simulated=simulated, clock=lambda: self.now
+        )
         self._before: Mapping[PciAddress, Card] = {}
 
     def look(self, *cards: Card, after: float = 10.0, **unusable: str) -> list[str]:
@@ -133,3 +135,17 @@ def test_a_card_that_cannot_be_published_is_told_once_a_reason(told: Told) -> No
     assert told.look(reason="no uuid") == [line]
     assert told.look(reason="no uuid") == []
     assert told.look(reason="no memory") != []
+
+
+def test_on_real_cards_it_says_once_what_was_never_tried() -> None:
+    told = Told(simulated=False)
+    known = replace(WELL, driver_version="1.5.20260710")
+    other = replace(card(CARDS[1], 1), model="X9", driver_version="1.5.1")
+    [line] = told.look(known)
+    assert "has not run on S60 with the vendor's driver 1.5.20260710 yet, only read what" in line
+    kinds = [kind for _, kind, _ in told.recorder.told]
+    [line] = told.look(known, other)
+    assert line.startswith("GcuCardUntried this driver knows neither X9 with the vendor's driver 1")
+    kinds += [kind for _, kind, _ in told.recorder.told[-1:]]
+    assert kinds == [EventType.NORMAL, EventType.WARNING]
+    assert told.look(known, other) == []

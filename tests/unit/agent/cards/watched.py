@@ -44,7 +44,9 @@ class Watched:
             inventory_interval=60.0,
             breaker=self.breaker,
             on_change=self._changed,
-            card_events=CardEvents(EventReporter(self.recorder, "n1"), clock=lambda: self.now),
+            card_events=CardEvents(
+                EventReporter(self.recorder, "n1"), simulated=True, clock=lambda: self.now
+            ),
             clock=lambda: self.now,
         )
 

@@ -53,7 +53,7 @@ class World:
             inventory_interval=60.0,
             breaker=HungCardBreaker(0),
             on_change=lambda: None,
-            card_events=CardEvents(EventReporter(ListRecorder(), "node")),
+            card_events=CardEvents(EventReporter(ListRecorder(), "node"), simulated=True),
             clock=lambda: self.now,
         )
         self.healths = DeviceHealths(

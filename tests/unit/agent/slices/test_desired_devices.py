@@ -44,7 +44,7 @@ class Offering:
             inventory_interval=60.0,
             breaker=HungCardBreaker(0),
             on_change=lambda: None,
-            card_events=CardEvents(EventReporter(ListRecorder(), "n1")),
+            card_events=CardEvents(EventReporter(ListRecorder(), "n1"), simulated=True),
         )
         self.card_configs = CardConfigSource(
             cast("Api", None), "n1", load_card_rules(None), on_change=lambda: None
