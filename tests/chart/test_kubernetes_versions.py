@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.chart.helm import Helm, Values, environment
+from tests.cluster.errors import CommandError
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,9 @@ def test_mutating_policies_are_for_servers_that_have_them(
     values: Values = {"schedulingGate": {"policy": True}}
     rendered = helm.render(values, f"--kube-version={version}")
     assert bool(rendered.of("MutatingAdmissionPolicy")) is has_them
+
+
+def test_the_oldest_kubernetes(helm: Helm) -> None:
+    assert helm.render({}, "--kube-version=1.25.0").agent
+    with pytest.raises(CommandError, match=r"Kubernetes v?1.24.17, and this driver needs 1.25"):
+        helm.render({}, "--kube-version=1.24.17")

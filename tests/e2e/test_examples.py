@@ -23,6 +23,8 @@ from tests.e2e.seen import assert_sees_what_was_granted, cards, granted
 
 EXAMPLES = CHECKOUT / "examples"
 
+_CAP_IPC_LOCK = 14  # linux/capability.h
+
 Pods = dict[str, dict[str, Any]]
 Amounts = list[tuple[Mode, int | None]]
 
@@ -72,6 +74,18 @@ def shared_slices(driver: Installation, pods: Pods) -> None:
 def portable_amount(driver: Installation, pods: Pods) -> None:
     assert pods.keys() == {"by-capacity", "by-config", "by-both"}
     assert all(amounts(driver, pod) == [(Mode.SHARED, 2)] for pod in pods.values())
+
+
+def collective_communication(driver: Installation, pods: Pods) -> None:
+    pod = pods["collective-communication"]
+    assert len(cards(driver, pod)) == 2
+    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+    status = execute(driver.cluster, namespace, name, "cat", "/proc/1/status", "/proc/mounts")
+    [effective] = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
+    assert int(effective, 16) >> _CAP_IPC_LOCK & 1
+    assert [
+        f"size={128 << 10}k" in line for line in status.splitlines() if " /dev/shm " in line
+    ] == [True]
 
 
 def memory_and_compute(driver: Installation, pods: Pods) -> None:
@@ -172,6 +186,7 @@ CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
     "deployment-with-shm": deployment_with_shm,
     "shared-slices": shared_slices,
     "portable-amount": portable_amount,
+    "collective-communication": collective_communication,
     "memory-and-compute": memory_and_compute,
     "drs-two-sizes": drs_two_sizes,
     "drs-size-between": drs_size_between,
