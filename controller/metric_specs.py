@@ -98,6 +98,10 @@ EXTENDER_REFUSED_BY_NODE: Final = CounterSpec(
 EXTENDER_WAITING_PODS: Final = GaugeSpec(
     "gcu_extender_waiting_pods", "Without DRA: pods that no node could take."
 )
+EXTENDER_BYPASSED_PODS: Final = GaugeSpec(
+    "gcu_extender_bypassed_pods",
+    "Without DRA: pods with limits that are bound, and that the extender did not place.",
+)
 EXTENDER_CERTIFICATE_END: Final = GaugeSpec(
     "gcu_extender_certificate_expiration_timestamp_seconds",
     "When the certificates of extender (`server`), kube-scheduler (`client`) and CA (`authority`) "

@@ -161,6 +161,16 @@ class ExtenderCache:
             for card in each.cards
         )
 
+    def placed_by_others(self) -> Mapping[str, str]:
+        """By UID, ``namespace/name`` of the bound pods that no extender has chosen cards for, but
+        for those of static pods, which no scheduler places."""
+        return {
+            each.uid: each.name
+            for node in self._nodes.values()
+            for each in node.bound.values()
+            if not each.cards and each.static is None
+        }
+
     def pods(self) -> frozenset[str]:
         """UIDs of the bound pods that hold devices."""
         return frozenset(self._places.keys() - self._assumed)

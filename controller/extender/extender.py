@@ -16,6 +16,7 @@ from controller.allocator.order import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.annotator import AssignmentAnnotator
 from controller.extender.binder import Binder
+from controller.extender.bypass import BypassReporter
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import fits
 from controller.extender.metrics import Metrics
@@ -99,6 +100,10 @@ class Extender:
         self._binder = Binder(
             fenced_api, self._cache, self._lock, self._policy, clock=clock, now_ns=now_ns
         )
+        self._recorder = EventRecorder(api, controller=f"{DRIVER}/controller", instance=identity)
+        own_pod = OwnPod(api, namespace=settings.lease_namespace, name=identity)
+        self._bypass = BypassReporter(self._cache, self._lock, self._recorder, own_pod)
+        self._metrics.bypassed.set_function(self._bypass.count)
         service = Service(
             self._cache,
             self._lock,
@@ -107,6 +112,7 @@ class Extender:
             retry_queue=self._retry_queue,
             admission_backoff=self._admission_backoff,
             metrics=self._metrics,
+            bypass=self._bypass,
             check=self._check,
         )
         certificates = Certificates(_files(settings), settings.extender_client_subject)
@@ -118,13 +124,12 @@ class Extender:
             purpose="of the scheduler extender",
             host=settings.extender_host,
         )
-        self._recorder = EventRecorder(api, controller=f"{DRIVER}/controller", instance=identity)
         self._expiry = Expiry(
             certificates.ends,
             _CERTIFICATES,
             self._metrics.certificate_ends,
             self._recorder,
-            OwnPod(api, namespace=settings.lease_namespace, name=identity),
+            own_pod,
             now=lambda: now_ns() / 1e9,
         )
         self._housekeeping = Housekeeping(
@@ -227,6 +232,7 @@ class Extender:
             version = self._cache.version
         self._retry_queue.retry_due(version + self._admission_backoff.count_expired())
         self._annotator.write_due()
+        self._bypass.check()
 
     def _take_over(self) -> None:
         """In a new term, first list pods: watch events of another replica's binds may be late."""

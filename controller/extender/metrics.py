@@ -15,4 +15,5 @@ class Metrics:
         self.calls = specs.EXTENDER_CALLS.register(registry)
         self.refused_by_node = specs.EXTENDER_REFUSED_BY_NODE.register(registry)
         self.waiting = specs.EXTENDER_WAITING_PODS.register(registry)
+        self.bypassed = specs.EXTENDER_BYPASSED_PODS.register(registry)
         self.certificate_ends = specs.EXTENDER_CERTIFICATE_END.register(registry)

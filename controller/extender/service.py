@@ -11,6 +11,7 @@ from typing import Final
 from controller.allocator.order import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.binder import Binder
+from controller.extender.bypass import BypassReporter
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes, prioritize
 from controller.extender.metrics import Metrics
@@ -25,7 +26,7 @@ from controller.extender.wire import (
     render_victims,
 )
 from controller.https.server import Answer
-from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.errors import GcuError, InvalidValue, Refused
 from dra_driver.model.names import DRIVER
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Service:
         retry_queue: RetryQueue,
         admission_backoff: AdmissionBackoff,
         metrics: Metrics,
+        bypass: BypassReporter,
         check: Callable[[], None],
     ) -> None:
         self._cache = cache
@@ -57,6 +59,7 @@ class Service:
         self._retry_queue = retry_queue
         self._admission_backoff = admission_backoff
         self._metrics = metrics
+        self._bypass = bypass
         self._check = check
 
     @property
@@ -80,6 +83,8 @@ class Service:
                 except GcuError as error:
                     outcome = "refused" if isinstance(error, Refused) else "failed"
                     logger.info("%s: %s", verb, error)
+                    if isinstance(error, InvalidValue):
+                        self._bypass.on_unreadable_call(verb, str(error))
                     # Scores have no field for an error; without scores all nodes are equal.
                     return render_scores({}) if verb == "prioritize" else render_error(str(error))
                 finally:

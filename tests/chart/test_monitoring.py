@@ -110,6 +110,16 @@ FIRES: Final[Mapping[str, Fires]] = {
         {},
         "1 claims have devices that another allocator gave them, or that are allocated twice.",
     ),
+    "GcuExtenderBypassed": Fires(
+        {"gcu_extender_bypassed_pods": "2x90"},
+        {},
+        "2 pods with GCUs were placed without the scheduler extender.",
+    ),
+    "GcuExtenderFails": Fires(
+        {'gcu_extender_calls_total{verb="filter",outcome="failed"}': "0+3x90"},
+        {"verb": "filter"},
+        "kube-scheduler's calls to filter fail.",
+    ),
     "GcuCertificateExpires": Fires(
         {'gcu_webhook_certificate_expiration_timestamp_seconds{certificate="server"}': "90000x90"},
         {"certificate": "server"},

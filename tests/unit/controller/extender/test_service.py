@@ -12,12 +12,15 @@ from prometheus_client import CollectorRegistry
 from controller.allocator.order import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.binder import Binder
+from controller.extender.bypass import BypassReporter
 from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
 from controller.extender.service import Service
 from controller.leaderelection.fence import NotLeader
+from controller.own_pod import OwnPod
 from dra_driver.kube.errors import Unavailable
 from dra_driver.model.mode import Mode
+from tests.unit.agent.recorder import ListRecorder
 from tests.unit.controller.extender.api import PodApi
 from tests.unit.controller.extender.build import SHARED, card, hold, node, of_workload, pod, view
 
@@ -30,6 +33,7 @@ class World:
         self.problem: NotLeader | None = None
         self.registry = CollectorRegistry()
         self.api = PodApi(SMALL, LARGE)
+        self.recorder = ListRecorder()
         api = self.api.api()
         found = self.found = view(node("n", card(1)), node("m", card(1), card(2)))
         self.waiting = RetryQueue(api, fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0)
@@ -44,6 +48,7 @@ class World:
             retry_queue=self.waiting,
             admission_backoff=self.refusals,
             metrics=metrics,
+            bypass=BypassReporter(found, lock, self.recorder, OwnPod(api, namespace="d", name="c")),
             check=self.check,
         )
 
@@ -133,3 +138,10 @@ def test_errors_are_answers(world: World) -> None:
     bind = {"PodNamespace": "default", "PodName": "small", "PodUID": "uid-small", "Node": "n"}
     assert world.call("bind", **bind) == {"Error": "the API server did not answer"}
     assert world.calls("bind", "failed") == 1
+
+
+def test_a_call_of_another_configuration_is_reported(world: World) -> None:
+    """With whole nodes, as kube-scheduler sends them without `nodeCacheCapable`."""
+    assert world.call("filter", Pod=SMALL, Nodes={"items": []})["Error"]
+    assert world.calls("filter", "failed") == 1
+    assert [line.split()[0] for line in world.recorder.lines] == ["GcuExtenderMisconfigured"]
