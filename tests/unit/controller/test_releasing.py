@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from dra_driver.kube.errors import Conflict
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from dra_driver.model.claims.claim import Object, allocation
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.fake_api import written_by
@@ -75,6 +75,28 @@ def test_the_scheduler_cleared_it_quiet_live_read_then_another_node() -> None:
     assert world.after(0.1) == ["c status"]
     assert world.api.reads == ["pods p"]
     assert world.node_of("c") == "b"
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["the watch has both", "the watch has one"])
+def test_it_is_quiet_where_the_claim_is_cleared_before_the_answer_is_read(*, seen: bool) -> None:
+    world = World()
+    write = world.api.replace
+
+    def cleared_at_once(resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        stored = write(resource, body, subresource=subresource)
+        if subresource == "status":
+            world.api.replace = write  # type: ignore[method-assign]
+            if seen:
+                world.put(RESOURCE_CLAIMS, stored)
+            world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+        return stored
+
+    world.api.replace = cleared_at_once  # type: ignore[method-assign]
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.put(PODS, pod("p", "c"))
+    assert world.run_until_idle() == ["c", "c status"]
+    assert world.after(QUIET - 0.1) == []
+    assert world.after(0.1) == ["c status"]
 
 
 def test_that_all_nodes_failed_is_reported_and_they_are_tried_again() -> None:
