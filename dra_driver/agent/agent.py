@@ -15,6 +15,7 @@ from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
 from dra_driver.agent.lifecycle.bring_up import BringUp
 from dra_driver.agent.lifecycle.damage_reporter import DamageReporter
+from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import (
     ServingDecision,
@@ -195,6 +196,13 @@ class Agent:
             reconcile_loop=self._reconcile_loop,
             registry=self.registry,
             containers=ContainerList(kubelet),
+            node_checks=NodeChecks(
+                api,
+                settings.node_name,
+                kubelet,
+                Injection(settings.injection),
+                self._event_reporter,
+            ),
             event_reporter=self._event_reporter,
         )
         self._startup = Startup(self._bring_up.steps)

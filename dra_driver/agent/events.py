@@ -29,6 +29,8 @@ DEVICE_FAILING: Final = "GcuDeviceFailing"
 INSTANCE_RECREATED: Final = "GcuInstanceRecreated"
 STATUS_REJECTED: Final = "GcuClaimStatusRejected"
 RECOVERY_FAILED: Final = "GcuRecoveryFailed"
+RUNTIME_CHECKED: Final = "GcuRuntimeChecked"
+RUNTIME_UNSUITABLE: Final = "GcuRuntimeUnsuitable"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
 
 _ACTION: Final = "Serve"

@@ -71,11 +71,18 @@ class PodResources:
     def offered(self) -> Mapping[str, frozenset[str]]:
         """By resource, the IDs of the healthy devices of all plugins that serve this kubelet, in
         use or not."""
+        return _by_resource(self._allocatable().devices)
+
+    def has_exclusive_cpus(self) -> bool:
+        """Whether the kubelet's CPU manager has the policy static, which gives containers CPUs of
+        their own. With the policy none it lists no CPUs (1.36.3, ``policy_none.go``)."""
+        return bool(self._allocatable().cpu_ids)
+
+    def _allocatable(self) -> api.AllocatableResourcesResponse:
         with self._connected() as kubelet:
-            answer = kubelet.GetAllocatableResources(
+            return kubelet.GetAllocatableResources(
                 api.AllocatableResourcesRequest(), timeout=self._timeout
             )
-        return _by_resource(answer.devices)
 
     @contextmanager
     def _connected(self) -> Iterator[rpc.PodResourcesListerStub]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from dra_driver.kube.api import ServerVersion
+from dra_driver.kube.container_runtime import Cdi, cdi_of
 from dra_driver.kube.preflight import OLDEST, OLDEST_VISIBLE
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
@@ -17,8 +17,6 @@ from kubectl_gcu.inventory import NodeView, ServedBy
 
 NEWEST: Final = (1, 37)
 """The newest version of Kubernetes that README.md lists as tested."""
-_CONTAINERD: Final = re.compile(r"containerd://v?(\d+)\.(\d+)")
-_OLDEST_CDI: Final = (1, 7)  # containerd: the first one that reads CDI devices of the CRI
 
 UNTESTED_SERVER: Final = Check(
     "untested-server", "Kubernetes is newer than the versions with which the driver was tested"
@@ -30,7 +28,9 @@ OLD_KUBELET: Final = Check(
     "old-kubelet", "a node offers cards for claims, and its kubelet is older than 1.34"
 )
 NO_CDI: Final = Check(
-    "no-cdi", "a node offers cards, and its containerd is older than 1.7, which knows no CDI"
+    "no-cdi",
+    "a node offers cards, and its containerd is older than 1.7, or its CRI-O older than 1.23, "
+    "which know no CDI",
 )
 MIXED_VERSIONS: Final = Check(
     "mixed-versions", "agents and controllers are of several versions of the driver"
@@ -96,8 +96,7 @@ def _node(node: Object, by_claims: set[str]) -> Iterator[Finding]:
             f"its kubelet is {kubelet}, and serves no claims",
             "Upgrade it to 1.34 or newer, or cordon the node.",
         )
-    match = _CONTAINERD.match(runtime)
-    if match and (int(match[1]), int(match[2])) < _OLDEST_CDI:
+    if cdi_of(runtime) is Cdi.NONE:
         yield NO_CDI.finding(
             f"node {name}",
             f"its container runtime is {runtime}, which adds no CDI devices to containers",

@@ -12,6 +12,7 @@ from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
 from dra_driver.agent.lifecycle.mode_handover import has_claims, has_container_allocations
+from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingModeSelector
 from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.agent.lifecycle.startup import Step
@@ -47,6 +48,7 @@ class BringUp:
         reconcile_loop: ReconcileLoop,
         registry: CollectorRegistry,
         containers: ContainerList,
+        node_checks: NodeChecks,
         event_reporter: EventReporter,
     ) -> None:
         """`card_count` is None if the node's cards are not counted as a resource."""
@@ -60,6 +62,7 @@ class BringUp:
         self._reconcile_loop = reconcile_loop
         self._registry = registry
         self._containers = containers
+        self._node_checks = node_checks
         self._event_reporter = event_reporter
 
     @property
@@ -75,6 +78,7 @@ class BringUp:
             self._serve,
             self._reconcile_loop.detect_foreign_plugins,
             self._publish,
+            self._node_checks.run,
         )
 
     def recover(self) -> None:

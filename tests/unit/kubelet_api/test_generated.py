@@ -140,7 +140,10 @@ DEVICE_PLUGIN_METHODS = {
 }
 POD_RESOURCES_MESSAGES = {
     "AllocatableResourcesRequest": [],
-    "AllocatableResourcesResponse": [(1, "devices", "repeated ContainerDevices")],
+    "AllocatableResourcesResponse": [
+        (1, "devices", "repeated ContainerDevices"),
+        (2, "cpu_ids", "repeated int64"),
+    ],
     "ListPodResourcesRequest": [],
     "ListPodResourcesResponse": [(1, "pod_resources", "repeated PodResources")],
     "PodResources": [

@@ -25,6 +25,7 @@ class Kubelet(rpc.PodResourcesListerServicer):
     def __init__(self, socket: Path) -> None:
         self.socket = socket
         self.calls = 0
+        self.cpus: list[int] = []
         self.server: grpc.Server | None = None
 
     def start(self) -> None:
@@ -63,7 +64,7 @@ class Kubelet(rpc.PodResourcesListerServicer):
             for name, ids in offered.items()
             for each in ids
         ]
-        return api.AllocatableResourcesResponse(devices=devices)
+        return api.AllocatableResourcesResponse(devices=devices, cpu_ids=self.cpus)
 
 
 @pytest.fixture
@@ -107,3 +108,11 @@ def test_what_all_plugins_offer(kubelet: Kubelet) -> None:
         "enflame.com/gcu": frozenset({"0"}),
         "enflame.com/shared-gcu": frozenset({"0", "1"}),
     }
+
+
+def test_whether_the_cpu_manager_is_static(kubelet: Kubelet) -> None:
+    pod_resources = PodResources(kubelet.socket, 60)
+    kubelet.start()
+    assert not pod_resources.has_exclusive_cpus()
+    kubelet.cpus = [2, 3]
+    assert pod_resources.has_exclusive_cpus()
