@@ -78,11 +78,10 @@ class AllocationCommitter:
         if answer.error is None and not answer.pod_changed and is_there:
             uids = [uid_of(each) for each in command.claims]
             context.backoff.record_allocation(uid, uids, now, pods.verdict(command.pod))
-        for each in answer.claims:
+        for each in filter(allocation, answer.claims):
             # Somebody may have cleared it before the answer was read.
             known = context.cache.get(Key.of_claim(each))
-            is_same = known is not None and uid_of(known) == uid_of(each)
-            if known is not None and is_same and allocation(known) is None:
+            if known is not None and uid_of(known) == uid_of(each) and not allocation(known):
                 context.backoff.record_release(uid_of(each), now)
 
     def forget(self, command: Command, free_at: float) -> None:
