@@ -72,7 +72,8 @@ class Installation:
                 "--create-namespace",
                 f"--values={file}",
                 "--wait",
-                f"--timeout={PATIENCE:g}s",
+                # Agents are replaced on one node after the other.
+                f"--timeout={len(self.machines) * PATIENCE:g}s",
             )
         except CommandError as error:
             if "context deadline exceeded" in error.output:
@@ -156,18 +157,11 @@ class Installation:
 
     def published(self) -> bool:
         """Whether every node's pool has its cards, each in all modes."""
-        return self.device_counts() == self.all_device_counts()
-
-    def device_counts(self) -> dict[str, int]:
-        """By pool, how many devices its slices have."""
         found: Counter[str] = Counter()
         for each in self.slices():
             found[each["spec"]["pool"]["name"]] += len(each["spec"].get("devices", ()))
-        return dict(found)
-
-    def all_device_counts(self) -> dict[str, int]:
-        """What `device_counts` gives when every card is published in all modes."""
-        return {pool_name(node): len(Mode) * CARDS[name] for node, name in self.machines.items()}
+        wanted = {pool_name(node): len(Mode) * CARDS[name] for node, name in self.machines.items()}
+        return found == wanted
 
     def slices(self) -> list[dict[str, Any]]:
         """The driver's ResourceSlices."""
@@ -219,7 +213,9 @@ class Installation:
     def wait_for_agents(self) -> None:
         """Return when every node has a ready agent. Raises WaitTimeout."""
         agents = f"daemonset/{RELEASE}-agent"
-        self.cluster.wait("rollout", "status", f"--namespace={DRIVER_NAMESPACE}", agents)
+        patience = len(self.machines) * PATIENCE
+        scope = f"--namespace={DRIVER_NAMESPACE}"
+        self.cluster.wait("rollout", "status", scope, agents, timeout=patience)
 
     def cdi_files(self, node: Node) -> set[str]:
         """The names of the driver's CDI files on a node."""

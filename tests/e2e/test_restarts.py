@@ -30,13 +30,15 @@ def run_pod(driver: Installation, namespace: str, name: str, **spec: Any) -> str
 
 def roll_out(driver: Installation, workload: str) -> None:
     driver.cluster.kubectl("rollout", "restart", _SYSTEM, workload)
-    driver.cluster.wait("rollout", "status", _SYSTEM, workload)
+    # One node after the other.
+    patience = len(driver.machines) * PATIENCE
+    driver.cluster.wait("rollout", "status", _SYSTEM, workload, timeout=patience)
 
 
 def test_agents_are_replaced_under_a_running_pod(driver: Installation, namespace: str) -> None:
     run_pod(driver, namespace, "before")
     roll_out(driver, "daemonset/gcu-dra-driver-agent")
-    assert driver.device_counts() == driver.all_device_counts()
+    wait_until(driver.published, PATIENCE, "the cards of all nodes")
     run_pod(driver, namespace, "after")
     pod = driver.cluster.get("pod", "before", f"--namespace={namespace}")
     assert_sees_what_was_granted(driver, pod)
