@@ -48,7 +48,7 @@ class LogFileHandler(RotatingFileHandler):
         """Not if another agent does it now, or has done it since the size was read: it would rotate
         away the new file, and with few files drop the full one."""
         stream = self.stream
-        assert stream is not None  # its size was read
+        assert stream is not None  # its size has just been read
         # Of the open file, not of the descriptor that the base closes: kept until all is renamed.
         locked = os.dup(stream.fileno())
         try:
