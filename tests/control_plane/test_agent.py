@@ -178,6 +178,7 @@ def test_an_idle_agent_has_one_watch_and_nothing_else(place: Place, api: Client)
             "create events",  # the serving mode
             "create resourceslices",
             "create resourceslices",  # after a dry run
+            "get nodes",  # its container runtime
             "get nodes",
             "list resourceslices",
             "list resourceslices",  # slices of the hidden form, once
