@@ -62,7 +62,10 @@ def test_cards_holders_panels_and_an_alert(
     def containers() -> dict[str, tuple[str, str, str]]:
         found = prometheus.query(f'gcu_card_container_info{{namespace="{namespace}"}}')
         labels = [each["metric"] for each in found]
-        return {each["claim"]: (each["node"], each["pod"], each["container"]) for each in labels}
+        # Prometheus drops empty labels, which these are while the kubelet does not answer.
+        return {
+            each["claim"]: (each["node"], each.get("pod"), each.get("container")) for each in labels
+        }
 
     users = {
         name: (where[name][0], name, pod["spec"]["containers"][0]["name"])
