@@ -53,14 +53,14 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
+class FreeCapacity:
     """Memory in MiB, 0 where that of cards is not published, and compute in percent of one card."""
 
     memory_mib: int
     cores: int
 
-    def __add__(self, other: Measures) -> Measures:
-        return Measures(self.memory_mib + other.memory_mib, self.cores + other.cores)
+    def __add__(self, other: FreeCapacity) -> FreeCapacity:
+        return FreeCapacity(self.memory_mib + other.memory_mib, self.cores + other.cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,14 @@ class CardView:
         return amounts[self.mode]
 
     @property
-    def free(self) -> Measures:
+    def free(self) -> FreeCapacity:
         """What new claims may get: nothing of a card with problems, and none that is held as a
         whole. Of DRS instances it is by size; their memory differs a little by the profile."""
         if self.problems or (self.mode and not self.total):
-            return Measures(0, 0)
+            return FreeCapacity(0, 0)
         left = max(0, self.total - self.used)  # more than there is may be allocated
         share = Fraction(left, self.total) if self.mode else Fraction(1)
-        return Measures(int((self.memory_mib or 0) * share), int(100 * share))
+        return FreeCapacity(int((self.memory_mib or 0) * share), int(100 * share))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Totals:
     drs: int
     slices: tuple[int, int]
     sizes: tuple[int, int]
-    free_measures: Measures
+    free_capacity: FreeCapacity
 
     @classmethod
     def of(cls, cards: Iterable[CardView]) -> Totals:
@@ -150,5 +150,5 @@ class Totals:
             drs=modes[Mode.DRS],
             slices=used[Mode.SHARED],
             sizes=used[Mode.DRS],
-            free_measures=sum((card.free for card in cards), start=Measures(0, 0)),
+            free_capacity=sum((card.free for card in cards), start=FreeCapacity(0, 0)),
         )

@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 
 from dra_driver.model.mode import Mode
-from kubectl_gcu.inventory import CardView, Holder, Measures, NodeView, Totals
+from kubectl_gcu.inventory import CardView, FreeCapacity, Holder, NodeView, Totals
 
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 _HEAD: Final = ("NODE", "PCI ADDRESS", "INDEX", "MODEL", "MODE", "USED", "HEALTH")
@@ -48,7 +48,7 @@ def table(nodes: Sequence[NodeView], *, wide: bool, colour: bool) -> str:
         everything = chain.from_iterable(node.cards for node in nodes)
         totals[f"all {len(nodes)} nodes"] = Totals.of(everything)
     for name, each in totals.items():
-        free = f"; free: {_measures(each.free_measures)}" if wide else ""
+        free = f"; free: {_free_text(each.free_capacity)}" if wide else ""
         lines.append(f"{plain(name)}: {totals_text(each)}{free}")
     return "\n".join(lines) + "\n"
 
@@ -56,7 +56,7 @@ def table(nodes: Sequence[NodeView], *, wide: bool, colour: bool) -> str:
 def _row(node: NodeView, card: CardView, holder: Holder | None, *, wide: bool) -> tuple[str, ...]:
     used = f"{card.used}/{card.total}" if card.mode else "0"
     memory = f"{card.memory_mib} MiB" if card.memory_mib is not None else "-"
-    more = (_number(card.minor), card.uuid or "-", memory, _measures(card.free)) if wide else ()
+    more = (_number(card.minor), card.uuid or "-", memory, _free_text(card.free)) if wide else ()
     return (
         node.name,
         str(card.address),
@@ -91,8 +91,8 @@ def _number(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-def _measures(measures: Measures) -> str:
-    return f"{measures.memory_mib} MiB, {measures.cores} %"
+def _free_text(free: FreeCapacity) -> str:
+    return f"{free.memory_mib} MiB, {free.cores} %"
 
 
 def totals_text(totals: Totals) -> str:
@@ -129,16 +129,16 @@ def as_data(nodes: Sequence[NodeView], missing: Sequence[str]) -> dict[str, Any]
 
 def _totals_data(totals: Totals) -> dict[str, Any]:
     found = asdict(totals)
-    found["freeMeasures"] = _measures_data(totals.free_measures)
-    del found["free_measures"]
+    found["freeCapacity"] = _free_data(totals.free_capacity)
+    del found["free_capacity"]
     for name in ("slices", "sizes"):
         used, total = found[name]
         found[name] = {"used": used, "total": total}
     return found
 
 
-def _measures_data(measures: Measures) -> dict[str, int]:
-    return {"memoryMiB": measures.memory_mib, "cores": measures.cores}
+def _free_data(free: FreeCapacity) -> dict[str, int]:
+    return {"memoryMiB": free.memory_mib, "cores": free.cores}
 
 
 def _card_data(card: CardView) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _card_data(card: CardView) -> dict[str, Any]:
         "size": card.size,
         "mode": card.mode.value if card.mode else "",
         "used": card.used,
-        "free": _measures_data(card.free),
+        "free": _free_data(card.free),
         "problems": list(card.problems),
         "holders": [
             {

@@ -47,10 +47,10 @@ _COUNTED: Final[Mapping[str, str]] = MappingProxyType(
         f"{CLASS_LIMIT_PREFIX}{CLASS_PART}": f"{LIMITS_TEMPLATE_PREFIX}part-gcu-devices",
     }
 )
-"""Limits of which a pod has one, and the names of their claim templates without amounts."""
+"""By limit, the name of the claim template without the amount. A pod has one of these limits."""
 
 _UNITS: Final = MappingProxyType({RESOURCE_MEMORY: "m", RESOURCE_CORE: "c"})
-"""Limits of which a pod may have both, and what follows each amount in the template's name."""
+"""By limit, the unit behind the amount in the template's name. A pod may have both limits."""
 
 _DEFAULT_ISOLATION: Final = "fixed-share"
 

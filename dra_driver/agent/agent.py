@@ -55,7 +55,8 @@ from dra_driver.util.hooks import ChangeHook, OnChange
 
 logger = logging.getLogger(__name__)
 
-_KUBELET_SECONDS = 2.0  # for an answer about pods, which metrics and a reconcile run wait for
+# Seconds for the kubelet's answer about pods: a scrape waits for it, or the agent's start.
+_KUBELET_SCRAPE, _KUBELET_START = 2.0, 10.0
 _STOP_WITHIN = 10.0  # seconds for running calls of the kubelet, and for the threads
 
 
@@ -156,7 +157,8 @@ class Agent:
         on_cards.subscribe(self._dra.notify_health)
 
         # The threads that keep the node in order, and the start.
-        kubelet = PodResources(Folders.of(settings.kubelet_root).pod_resources, _KUBELET_SECONDS)
+        pod_resources = Folders.of(settings.kubelet_root).pod_resources
+        kubelet = PodResources(pod_resources, _KUBELET_START)
         self._watcher = ServingModeWatcher(selector.choose, self._restart)
         self._reconcile_loop = ReconcileLoop(
             cards=self._cards,
@@ -195,7 +197,7 @@ class Agent:
             watcher=self._watcher,
             reconcile_loop=self._reconcile_loop,
             registry=self.registry,
-            containers=ContainerList(kubelet),
+            containers=ContainerList(PodResources(pod_resources, _KUBELET_SCRAPE)),
             node_checks=NodeChecks(
                 api,
                 settings.node_name,

@@ -100,12 +100,12 @@ def test_the_server_keeps_what_is_told_of_a_claims_devices(api: Client, namespac
         )
         for at, share in enumerate(shares)
     ]
-    told: list[Object] = device_statuses(
+    statuses: list[Object] = device_statuses(
         holds, {card(1).address: card(1)}, table=lambda _: None, now=NOW
     )
-    sent = {**made, "status": {**made["status"], "devices": told}}
+    sent = {**made, "status": {**made["status"], "devices": statuses}}
     kept = api.replace(RESOURCE_CLAIMS, sent, subresource="status")
-    assert kept["status"]["devices"] == told
+    assert kept["status"]["devices"] == statuses
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from dra_driver.model.names import (
     ATTR_MEMORY_MIB,
     ATTR_PCIE_SWITCH,
     ENV_VISIBLE_DEVICES,
-    TAINT_UNHEALTHY,
 )
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import execute, wait_for_pods
+from tests.e2e.card_health import set_health, tainted
 from tests.e2e.events import wait_for_note
 from tests.e2e.installation import CARDS, CHECKOUT, Installation
 from tests.e2e.seen import assert_sees_what_was_granted, cards, granted
@@ -246,33 +246,6 @@ def prepared(driver: Installation, namespace: str, name: str) -> Iterator[None]:
         yield
     finally:
         set_health(driver, healthy=True)
-
-
-def set_health(driver: Installation, *, healthy: bool) -> None:
-    """Of every card; returns when the taints of devices say so."""
-    for machine in map(driver.machine, driver.machines):
-        for card in machine.state().cards:
-            machine.set_card(card.bdf, health=healthy)
-    counts = {node: CARDS[machine] for node, machine in driver.machines.items()}
-    wanted = dict.fromkeys(counts, 0) if healthy else counts
-    wait_until(
-        lambda: {node: len(found) for node, found in tainted(driver).items()} == wanted,
-        PATIENCE,
-        f"{wanted} unhealthy cards",
-        seen=lambda: str(tainted(driver)),
-    )
-
-
-def tainted(driver: Installation) -> dict[str, set[str]]:
-    """By node, the cards whose devices have the taint `unhealthy`."""
-    return {
-        node: {
-            device["attributes"]["card"]["string"]
-            for device in driver.devices(node)
-            if any(taint["key"] == TAINT_UNHEALTHY for taint in device["taints"])
-        }
-        for node in driver.machines
-    }
 
 
 @pytest.mark.cluster

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.cluster
 _RESOURCE = "enflame.com/vgcu"
 
 
-def told(one: OneCard, words: str) -> bool:
+def has_event(one: OneCard, words: str) -> bool:
     found = notes(one.driver, "default", "Node", "GcuCardForeign", one.node.name)
     return any(words in note for note in found)
 
@@ -52,8 +52,8 @@ def test_a_device_plugin_and_its_pods_are_noticed(driver: Installation, one: One
         one.wait_until(lambda: one.tainted(TAINT_FOREIGN), "the taint")
         one.apply("new", Mode.DRS, 1)
         one.wait_for_words("new", "GcuAllocationFailed", f"1 tainted {TAINT_FOREIGN}")
-        one.wait_until(lambda: told(one, _RESOURCE), "an event on the Node")
-    one.wait_until(lambda: told(one, f"{one.namespace}/theirs"), "an event on their pod")
+        one.wait_until(lambda: has_event(one, _RESOURCE), "an event on the Node")
+    one.wait_until(lambda: has_event(one, f"{one.namespace}/theirs"), "an event on their pod")
     assert one.tainted(TAINT_FOREIGN)
     one.end("theirs")
     one.wait_until(lambda: not one.tainted(TAINT_FOREIGN), "no taint")

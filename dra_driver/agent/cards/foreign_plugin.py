@@ -1,5 +1,5 @@
-"""Detects another device plugin that gives this node's cards to pods, and pods that still have some
-of it (docs/adr/0032)."""
+"""Detects another device plugin that gives this node's cards to pods, and pods that still have
+cards from it (docs/adr/0032)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class ForeignPluginDetector:
     """Asks the kubelet which plugins serve it, and which containers have devices.
 
     A device of a resource ``enflame.com/…`` whose ID is not of this driver's form is another
-    plugin's. `problem` then concerns all cards: which card stands behind such an ID is its plugin's
-    secret.
+    plugin's. `problem` then concerns all cards, because only that plugin knows which card is behind
+    an ID.
     """
 
     def __init__(self, kubelet: KubeletDevices) -> None:

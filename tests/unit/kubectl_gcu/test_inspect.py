@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,17 +11,14 @@ import pytest
 import yaml
 
 from dra_driver.agent.slices.slices import SliceForm, desired_slices
-from dra_driver.kube.api import Listing, ServerVersion
-from dra_driver.kube.errors import Forbidden, NotFound, Unavailable
-from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import HeldInstance, Hold, NodeCard, render_cards
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, DRIVER
 from dra_driver.model.pci import PciAddress
-from kubectl_gcu import main, output
-from kubectl_gcu.cluster_state import ClusterState, read_cluster
-from kubectl_gcu.main import FAILED, PARTIAL, inventory
+from kubectl_gcu import output
+from kubectl_gcu.cluster_state import ClusterState
+from kubectl_gcu.main import inventory
 from tests.unit.controller.allocator.build import UNHEALTHY, device, pool
 
 HERE = Path(__file__).parent
@@ -148,7 +144,7 @@ def test_json_and_yaml_say_the_same() -> None:
     free = [tuple(each["free"].values()) for each in data["nodes"][0]["cards"]]
     assert free == [(7162, 16), (21488, 50), (42976, 100), (0, 0)]
     summed = {"memoryMiB": 71626, "cores": 166}
-    assert data["nodes"][0]["totals"]["freeMeasures"] == data["totals"]["freeMeasures"] == summed
+    assert data["nodes"][0]["totals"]["freeCapacity"] == data["totals"]["freeCapacity"] == summed
     [node] = data["nodes"]
     assert node["servedBy"] == "claims"
     card = node["cards"][0]
@@ -173,7 +169,7 @@ def test_more_allocated_than_there_is_takes_nothing_from_what_is_free_elsewhere(
     [node] = output.as_data(nodes, [])["nodes"]
     card = node["cards"][0]
     assert (card["used"], card["free"]) == (9, {"memoryMiB": 0, "cores": 0})
-    assert node["totals"]["freeMeasures"] == {"memoryMiB": 64464, "cores": 150}
+    assert node["totals"]["freeCapacity"] == {"memoryMiB": 64464, "cores": 150}
 
 
 def test_hidden_slices_are_the_same_cards() -> None:
@@ -213,106 +209,3 @@ def test_as_the_vendors_gcushare() -> None:
         "main": {"allocated": True, "request": 3, "profileName": "3g.20gb"}
     }
     assert "virt" not in node["devices"]["5"]
-
-
-class Server:
-    """Lists; `refused` has (kind, namespace), with "" for all namespaces."""
-
-    def __init__(self, state: ClusterState, *refused: tuple[Resource, str]) -> None:
-        self._found = {
-            RESOURCE_SLICES: state.slices,
-            RESOURCE_CLAIMS: state.claims,
-            NODES: state.nodes,
-            PODS: state.pods,
-        }
-        self._refused = refused
-        self.has_dra = True
-        self.minor = 36
-
-    def server_version(self) -> ServerVersion:
-        return ServerVersion(1, self.minor)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def list(self, resource: Resource, *, namespace: str = "", field_selector: str = "") -> Listing:
-        assert bool(field_selector) == (resource == RESOURCE_SLICES)
-        if not self.has_dra and resource in {RESOURCE_SLICES, RESOURCE_CLAIMS}:
-            raise NotFound("no such kind", status=404)
-        if (resource, namespace) in self._refused:
-            raise Forbidden("no", status=403)
-        items = self._found[resource]
-        if namespace:
-            items = tuple(each for each in items if each["metadata"]["namespace"] == namespace)
-        return Listing(tuple(items), "1")
-
-
-def read(server: Any, namespace: str = "team") -> ClusterState:
-    return read_cluster(server, namespace)
-
-
-def test_everything_is_read_and_a_server_without_dra_has_no_claims() -> None:
-    server = Server(BY_CLAIMS)
-    assert read(server) == BY_CLAIMS
-    server.has_dra = False
-    assert read(server) == ClusterState(pods=BY_CLAIMS.pods)
-    old = Server(BY_CLAIMS, (RESOURCE_SLICES, ""), (RESOURCE_CLAIMS, ""))
-    old.minor = 33
-    assert read(old) == ClusterState(pods=BY_CLAIMS.pods)
-
-
-def test_a_user_of_one_namespace_sees_its_claims_and_what_is_missing() -> None:
-    refused = [(RESOURCE_CLAIMS, ""), (PODS, ""), (PODS, "team"), (NODES, "")]
-    found = read(Server(BY_CLAIMS, *refused))
-    assert (found.claims, found.pods) == (BY_CLAIMS.claims, ())
-    claims, nodes, pods = found.missing.values()
-    assert claims.startswith("you may not list resourceclaims in all namespaces: cards may be")
-    assert nodes == "you may not list nodes: cards of nodes that serve limits are not shown"
-    assert pods.startswith("you may not list pods, not even in the namespace team: pods and")
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs the command on a server; gives the exit code, and what it prints."""
-
-    def run(server: Any, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-        out, errors = io.StringIO(), io.StringIO()
-        code = main.run(["inspect", "--namespace=team", *arguments], {}, out, errors)
-        return code, out.getvalue(), errors.getvalue()
-
-    return run
-
-
-def test_exit_codes(command: Any) -> None:
-    code, out, errors = command(Server(BY_CLAIMS), "a", "--output=json")
-    assert (code, errors, json.loads(out)["nodes"][0]["name"]) == (0, "", "a")
-    code, out, errors = command(Server(BY_CLAIMS), "z")
-    assert (code, out) == (FAILED, "")
-    assert errors == "error: the node z has no GCUs of this driver\n"
-    code, _, errors = command(Server(ClusterState()))
-    assert (code, errors) == (FAILED, "error: the cluster has no GCUs of this driver\n")
-    code, out, errors = command(Server(BY_CLAIMS, (NODES, "")))
-    assert (code, errors.startswith("warning: you may not list nodes")) == (PARTIAL, True)
-    assert "0000:01:00.0" in out
-    broken = ClusterState(nodes=(annotated("b", "{"),))
-    code, _, errors = command(Server(broken))
-    assert code == PARTIAL
-    assert errors.startswith("warning: node b: annotation gcu.enflame.com/cards cannot be read")
-
-
-def test_a_server_that_does_not_answer_is_an_error(command: Any) -> None:
-    class Silent(Server):
-        def server_version(self) -> ServerVersion:
-            raise Unavailable("no answer", remedy="try again")
-
-    code, out, errors = command(Silent(BY_CLAIMS))
-    assert (code, out) == (FAILED, "")
-    assert errors.startswith("error: no answer")
-
-
-def test_wrong_usage_is_2(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        command(Server(BY_CLAIMS), "--output=xml")
-    assert ended.value.code == 2
-    assert "invalid choice: 'xml'" in capsys.readouterr().err

@@ -138,14 +138,14 @@ def test_a_card_that_cannot_be_published_is_told_once_a_reason(told: Told) -> No
 
 
 def test_on_real_cards_it_says_once_what_was_never_tried() -> None:
-    told = Told(simulated=False)
+    events = Told(simulated=False)
     known = replace(WELL, driver_version="1.5.20260710")
     other = replace(card(CARDS[1], 1), model="X9", driver_version="1.5.1")
-    [line] = told.look(known)
+    [line] = events.look(known)
     assert "has not run on S60 with the vendor's driver 1.5.20260710 yet, only read what" in line
-    kinds = [kind for _, kind, _ in told.recorder.told]
-    [line] = told.look(known, other)
+    kinds = [kind for _, kind, _ in events.recorder.told]
+    [line] = events.look(known, other)
     assert line.startswith("GcuCardUntried this driver knows neither X9 with the vendor's driver 1")
-    kinds += [kind for _, kind, _ in told.recorder.told[-1:]]
+    kinds += [kind for _, kind, _ in events.recorder.told[-1:]]
     assert kinds == [EventType.NORMAL, EventType.WARNING]
-    assert told.look(known, other) == []
+    assert events.look(known, other) == []
