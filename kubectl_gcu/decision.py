@@ -26,6 +26,7 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.errors import Refused
 from dra_driver.model.names import pool_name
 from dra_driver.selector.selector import Selectors
 from kubectl_gcu.packing import configured_packing
@@ -149,6 +150,13 @@ class LiveAllocator:
     def claims(self) -> tuple[Object, ...]:
         """All claims, with those that were placed."""
         return tuple(self._claims.values())
+
+    def serves(self, claim: Object) -> bool:
+        """Whether the claim is for this driver to allocate, and not to be refused."""
+        try:
+            return is_ours(claim, self._cache.state())
+        except Refused:
+            return False
 
     def _wanted(self, claims: Mapping[str, Object]) -> list[ClaimRequest]:
         state = self._cache.state()

@@ -37,8 +37,9 @@ _CORRECT = (
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`verdict` is that of the allocator, where one was asked; `before` counts the waiting pods
-    that are more urgent, by priority, then age. `missing` says what could not be found out."""
+    """`verdict` is that of the allocator, where one was asked; `before` counts the pods that wait
+    for GCUs and are more urgent, by priority, then age. `missing` says what could not be found
+    out."""
 
     pod: str
     step: Step
@@ -66,15 +67,16 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     if missing:
         return Explanation(full_name, step, missing="; ".join(filter(None, (missing, unseen))))
     present = {reference: claim for reference, claim in claims.items() if claim is not None}
+    allocator = LiveAllocator(objects)
     try:
-        verdict = LiveAllocator(objects).decide(pod, present)
+        verdict = allocator.decide(pod, present)
     except InvalidValue as error:
         verdict = Verdict("", str(error), remedy=_CORRECT)
     except Refused as error:
         verdict = Verdict("", str(error))
     if verdict is None:
         return Explanation(full_name, _of_other_driver(step, present, objects[DEVICE_CLASSES]))
-    return Explanation(full_name, step, verdict, _before(pod, objects))
+    return Explanation(full_name, step, verdict, _before(pod, objects, allocator))
 
 
 def _of_other_driver(step: Step, claims: Mapping[str, Object], classes: Sequence[Object]) -> Step:
@@ -144,11 +146,13 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
     return found, ""
 
 
-def _before(pod: Object, objects: Mapping[Resource, Sequence[Object]]) -> int:
-    allocated = {
+def _before(
+    pod: Object, objects: Mapping[Resource, Sequence[Object]], allocator: LiveAllocator
+) -> int:
+    unallocated = {
         (each["metadata"]["namespace"], each["metadata"]["name"])
         for each in objects[RESOURCE_CLAIMS]
-        if allocation(each) is not None
+        if allocation(each) is None and allocator.serves(each)
     }
     return sum(
         pods.urgency(each) < pods.urgency(pod)
@@ -156,7 +160,7 @@ def _before(pod: Object, objects: Mapping[Resource, Sequence[Object]]) -> int:
         if not pods.node_name(each)
         and not pods.is_aside(each)
         and any(
-            name is not None and (each["metadata"]["namespace"], name) not in allocated
+            (each["metadata"]["namespace"], name) in unallocated
             for name in pods.claim_names(each).values()
         )
     )

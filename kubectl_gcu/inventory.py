@@ -100,7 +100,8 @@ class CardView:
         whole. Of DRS instances it is by size; their memory differs a little by the profile."""
         if self.problems or (self.mode and not self.total):
             return Measures(0, 0)
-        share = Fraction(self.total - self.used, self.total) if self.mode else Fraction(1)
+        left = max(0, self.total - self.used)  # more than there is may be allocated
+        share = Fraction(left, self.total) if self.mode else Fraction(1)
         return Measures(int((self.memory_mib or 0) * share), int(100 * share))
 
 

@@ -43,7 +43,13 @@ _NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/n
 
 
 def main() -> None:
-    sys.exit(run(sys.argv[1:], os.environ, sys.stdout, sys.stderr))
+    try:
+        code = run(sys.argv[1:], os.environ, sys.stdout, sys.stderr)
+        sys.stdout.flush()
+    except BrokenPipeError:  # as by `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it again
+        code = FAILED
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str], out: TextIO, errors: TextIO) -> int:
@@ -59,8 +65,12 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], out: TextIO, error
             options.namespace = options.namespace or _namespace(kubeconfig)
             return _COMMANDS[options.command](client, options, out, errors)
     except GcuError as error:
-        print(f"error: {error}", file=errors)
+        _say(f"error: {error}", errors)
         return FAILED
+
+
+def _say(text: str, to: TextIO) -> None:
+    to.writelines(f"{output.plain(line)}\n" for line in text.splitlines())
 
 
 def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
@@ -68,10 +78,10 @@ def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     if options.node:
         nodes = [each for each in nodes if each.name == options.node]
     for sentence in missing:
-        print(f"warning: {sentence}", file=errors)
+        _say(f"warning: {sentence}", errors)
     if not nodes and not missing:
         where = f"the node {options.node}" if options.node else "the cluster"
-        print(f"error: {where} has no GCUs of this driver", file=errors)
+        _say(f"error: {where} has no GCUs of this driver", errors)
         return FAILED
     out.write(_render(options.output, nodes, missing, colour=out.isatty()))
     return PARTIAL if missing else 0
@@ -81,17 +91,17 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     names = [options.name]
     if options.kind == "claim":
         names = pods_of_claim(api, options.namespace, options.name)
-        if not names:
-            print("no pod uses the claim; it is allocated for the first pod that does", file=out)
+        if not names and options.output == "table":
+            _say("no pod uses the claim; it is allocated for the first pod that does", out)
             return 0
     found = [explain_pod(api, options.namespace, name) for name in names]
     if options.output == "table":
-        out.writelines(f"{line}\n" for each in found for line in lines(each))
+        out.writelines(f"{output.plain(line)}\n" for each in found for line in lines(each))
     else:
         out.write(output.as_text(options.output, [asdict(each) for each in found]))
     for each in found:
         if each.missing:
-            print(f"warning: {each.missing}", file=errors)
+            _say(f"warning: {each.missing}", errors)
     if any(each.step.who for each in found):
         return WAITS
     return PARTIAL if any(each.missing for each in found) else 0
@@ -103,10 +113,10 @@ def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     missing += installation.unread
     found = list(findings(installation, nodes, datetime.now(UTC)))
     for sentence in missing:
-        print(f"warning: {sentence}", file=errors)
+        _say(f"warning: {sentence}", errors)
     if options.output == "table":
         text = [str(each) for each in found] or ["nothing is wrong that can be seen"]
-        out.writelines(f"{line}\n" for line in text)
+        out.writelines(f"{output.plain(line)}\n" for line in text)
     else:
         out.write(output.as_text(options.output, [asdict(each) for each in found]))
     if found:
@@ -117,7 +127,7 @@ def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
 def _plan(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     objects, missing = objects_to_decide(api)
     if missing:
-        print(f"error: {missing.partition(',')[0]}, and so nothing can be planned", file=errors)
+        _say(f"error: {missing.partition(',')[0]}, and so nothing can be planned", errors)
         return FAILED
 
     def template(namespace: str, name: str) -> Object:
@@ -137,7 +147,7 @@ def _show_plan(
     pods = planner.plan()
     left = planner.left()
     if options.output == "table":
-        out.writelines(f"{each}\n" for each in pods)
+        out.writelines(f"{output.plain(str(each))}\n" for each in pods)
         totals = Totals.of(card for node in left for card in node.cards)
         out.write(f"then: {output.totals_text(totals)}\n{planner.packing}\n")
     else:

@@ -19,11 +19,18 @@ _WIDE: Final = ("MINOR", "UUID", "MEMORY", "FREE")
 _TAIL: Final = ("HOLDS", "CLAIM", "POD", "CONTAINERS")
 
 
+def plain(text: str) -> str:
+    """In one line, without characters that a terminal acts upon: others wrote events, attributes
+    of cards and variables of pods."""
+    shown = (" " if each.isspace() else each for each in text)
+    return "".join(each if each.isprintable() else "\ufffd" for each in shown)
+
+
 def table(nodes: Sequence[NodeView], *, wide: bool, colour: bool) -> str:
     """One line for each holder of a card, or for a free card; then the totals."""
     rows = [(*_HEAD, *(_WIDE if wide else ()), *_TAIL)]
     rows += [
-        _row(node, card, holder, wide=wide)
+        tuple(map(plain, _row(node, card, holder, wide=wide)))
         for node in nodes
         for card in node.cards
         for holder in card.holders or (None,)
@@ -42,7 +49,7 @@ def table(nodes: Sequence[NodeView], *, wide: bool, colour: bool) -> str:
         totals[f"all {len(nodes)} nodes"] = Totals.of(everything)
     for name, each in totals.items():
         free = f"; free: {_measures(each.free_measures)}" if wide else ""
-        lines.append(f"{name}: {totals_text(each)}{free}")
+        lines.append(f"{plain(name)}: {totals_text(each)}{free}")
     return "\n".join(lines) + "\n"
 
 

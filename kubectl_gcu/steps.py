@@ -139,7 +139,11 @@ def _not_ready(claim: Object) -> str:
 
 def waiting_containers(pod: Object) -> Iterator[tuple[str, str]]:
     """Each container of the pod that waits, with the kubelet's reason."""
-    for each in (pod.get("status") or {}).get("containerStatuses") or ():
+    status = pod.get("status") or {}
+    for each in (
+        *(status.get("initContainerStatuses") or ()),
+        *(status.get("containerStatuses") or ()),
+    ):
         waiting = (each.get("state") or {}).get("waiting")
         if waiting is not None:
             yield each["name"], str(waiting.get("reason", ""))

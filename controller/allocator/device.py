@@ -18,7 +18,7 @@ from dra_driver.model import names
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claims.measures import Share, instance_shares, slice_shares
 from dra_driver.model.devices.device import parse_device_name
-from dra_driver.model.devices.device_shares import is_stripped, with_shares
+from dra_driver.model.devices.device_shares import MAX_SLICES, is_stripped, with_shares
 from dra_driver.model.devices.topology import CardPlace
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.profile import profile_numbers
@@ -138,15 +138,16 @@ class DeviceKind:
     @property
     def shares(self) -> tuple[Share, ...]:
         """What the device is given out in, ascending, with memory and compute; nothing for a whole
-        card, or where the device says too little."""
+        card, or where the device does not say it as agents do."""
         total = self.capacity[self.shared_capacity].total.units if self.shared_capacity else 0
         memory = self.text(names.ATTR_MEMORY_PER_SLICE_MIB)
-        if memory:
-            return slice_shares(total, int(memory))
-        profiles = self.text(names.ATTR_PROFILES)
-        return (
-            instance_shares([*map(profile_numbers, profiles.split(","))], total) if profiles else ()
-        )
+        if memory.isdecimal():
+            return slice_shares(total, int(memory)) if total <= MAX_SLICES else ()
+        try:
+            profiles = [*map(profile_numbers, self.text(names.ATTR_PROFILES).split(","))]
+        except InvalidValue:
+            return ()
+        return instance_shares(profiles, total) if total else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

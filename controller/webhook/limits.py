@@ -64,6 +64,7 @@ _PARTS: Final = frozenset({RESOURCE_SHARED, RESOURCE_DRS, *_UNITS})
 """These limits say what a device is to have. All others count devices."""
 _MOST: Final = MappingProxyType({RESOURCE_MEMORY: 9_999_999, RESOURCE_CORE: 99})
 _MOST_OF_OTHERS: Final = 999
+_LONGEST_NAME: Final = 253  # of an object
 _MOST_IN_CLAIM: Final = 32  # resource.k8s.io/v1, DeviceRequestsMaxSize, AllocationResultsMaxSize
 
 
@@ -109,12 +110,14 @@ def _claims_for_limits(pod: Object, rules: LimitRules) -> Iterator[Operation]:
     users = _users(asking)
     amounts = [each.amount for each in users]
     claims = list(spec.get("resourceClaims") or ())
-    if not _fits(asked, amounts) or any(each["name"] == CLAIM for each in claims):
+    name = "-".join((template, *amounts))
+    if not _fits(asked, amounts) or len(name) > _LONGEST_NAME:
+        return
+    if any(each["name"] == CLAIM for each in claims):
         return
     for each in asking:
         user = each if each in users else _heir(each, users)
         yield _resources(each, asked, f"gcu-{users.index(user)}")
-    name = "-".join((template, *amounts))
     claims.append({"name": CLAIM, "resourceClaimTemplateName": name})
     yield {"op": "add", "path": "/spec/resourceClaims", "value": claims}
     if rules.drop_node_selector and (spec.get("nodeSelector") or {}).get(NODE_LABEL) == "true":

@@ -18,8 +18,9 @@ from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import DRIVER, TAINT_ALLOCATED_BY
+from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINT_ALLOCATED_BY
 from dra_driver.model.pci import PciAddress
+from dra_driver.model.profile import profile_size
 from dra_driver.node.checkpoint.ledger import Ledger, State
 from dra_driver.node.checkpoint.records import PreparedDevice
 
@@ -118,20 +119,31 @@ class _Users:
 
 
 def about_largest_request(devices: Devices, ledger: Ledger, sizes: Sizes) -> GaugeMetricFamily:
-    """Of those cards that have no problem: what is left on one that is free, or in that mode."""
+    """Of those cards that have no problem: what is left on one that is free, or in that mode.
+    `sizes` are of these devices."""
     ill = {
         card
         for card, _, device in _parsed(devices)
         if any(taint["key"] != TAINT_ALLOCATED_BY for taint in device.get("taints") or ())
     }
     largest: dict[tuple[str, ...], float] = {(mode.value,): 0 for _, mode in sizes}
-    for (card, mode), size in sizes.items():
-        holders = ledger.holders_of(card)
+    for card, mode, published in _parsed(devices):
+        size, holders = sizes[card, mode], ledger.holders_of(card)
         if card in ill or any(device.mode is not mode for _, device in holders):
             continue
         used = sum(device.amount or size for _, device in holders)
-        largest[mode.value,] = max(largest[mode.value,], size - used)
+        largest[mode.value,] = max(largest[mode.value,], _request_within(published, size - used))
     return specs.LARGEST_REQUEST.samples(largest)
+
+
+def _request_within(device: Object, left: int) -> int:
+    """Of a card in DRS mode the largest profile; a size between two is rounded up."""
+    profiles = ((device.get("attributes") or {}).get(ATTR_PROFILES) or {}).get("string", "")
+    try:
+        sizes = [*map(profile_size, profiles.split(","))]
+    except InvalidValue:  # it has none
+        return left
+    return max((size for size in sizes if size <= left), default=0)
 
 
 def _labels_at(address: PciAddress, cards: Mapping[PciAddress, Card]) -> tuple[str, str, str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import sys
@@ -42,6 +43,23 @@ class LogFileHandler(RotatingFileHandler):
             self.handleError(record)
             return
         super().emit(record)
+
+    def doRollover(self) -> None:  # noqa: N802 (the base's)
+        """Not if another agent does it now, or has done it since the size was read: it would rotate
+        away the new file, and with few files drop the full one."""
+        stream = self.stream
+        assert stream is not None  # its size has just been read
+        # Of the open file, not of the descriptor that the base closes: kept until all is renamed.
+        locked = os.dup(stream.fileno())
+        try:
+            fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._reopen_if_replaced()
+            if self.stream is stream:
+                super().doRollover()
+        except BlockingIOError:
+            return
+        finally:
+            os.close(locked)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 (the base's)
         """Says a new reason once: a full disk would fail each line."""

@@ -17,7 +17,7 @@ from dra_driver.model.names import (
 from kubectl_gcu.by_claims import NOT_PUBLISHED
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
-from kubectl_gcu.inventory import CardView, NodeView, ServedBy
+from kubectl_gcu.inventory import CardView, Holder, NodeView, ServedBy
 
 _OWN_LIMITS: Final = {RESOURCE_COUNT, *RESOURCES.values()}
 _FOREIGN: Final = TAINT_FOREIGN.removeprefix(f"{DRIVER}/")  # it has no value
@@ -66,20 +66,31 @@ def cards(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
 
 def _card(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Finding]:
     for problem in problems:
-        held = ", ".join(sorted({each.claim or str(*each.pods[:1]) for each in card.holders}))
+        held = _holders(card.holders)
         holders = f"; held by {held}" if held else ""
         page = "sharing.md#cards-that-others-use" if problem == _FOREIGN else "health.md"
         remedy = f"docs/user/{page} says what it means and what to do."
         yield CARD_PROBLEM.finding(where, f"{problem}{holders}", remedy)
     modes = {each.mode for each in card.holders if not each.admin}
     if len(modes) > 1 or (card.mode and card.total and card.used > card.total):
-        claims = ", ".join(each.claim for each in card.holders if not each.admin)
+        owners = [each for each in card.holders if not each.admin]
+        remedy = (
+            "Delete one of these claims with its pods, and remove what tolerates the taint "
+            "gcu.enflame.com/allocated-by."
+            if any(each.claim for each in owners)
+            else "Delete one of these pods."
+        )
         yield OVER_ALLOCATED.finding(
             where,
-            f"more is allocated than there is: {card.used} of {card.total}, by {claims}",
-            "Delete one of these claims with its pods, and remove what tolerates the taint "
-            "gcu.enflame.com/allocated-by.",
+            f"more is allocated than there is: {card.used} of {card.total}, by {_holders(owners)}",
+            remedy,
         )
+
+
+def _holders(holders: Iterable[Holder]) -> str:
+    """The claims; of pods with limits, the pods."""
+    names = {each.claim or ", ".join(map(str, each.pods)) for each in holders}
+    return ", ".join(sorted(names - {""}))
 
 
 def pools(found: Installation) -> Iterator[Finding]:

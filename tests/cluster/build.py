@@ -68,8 +68,8 @@ def build(program: Program, report: Report) -> Path:
 
 def _compile(program: Program, folder: Path, report: Report) -> None:
     source, compiled, binaries = folder / "src", folder / "compiled", folder / "bin"
-    source.mkdir()
-    binaries.mkdir()
+    for each in (source, compiled, binaries):
+        each.mkdir()
     for file in program.sources():
         shutil.copy(file, source / file.name)
     command = ["go", "build", "-v", "-trimpath", "-ldflags", program.linker_flags]

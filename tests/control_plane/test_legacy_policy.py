@@ -97,6 +97,14 @@ REFUSED = {
         [{RESOURCE_CORE: "100"}],
         "container c0: the limit enflame.com/gcu-core is 1 to 99 percent of one card. For a whole",
     ),
+    "no compute": (
+        [{RESOURCE_MEMORY: "10", RESOURCE_CORE: "0"}],
+        "container c0: the limit enflame.com/gcu-core is 1 or more",
+    ),
+    "a template with too long a name": (
+        [{RESOURCE_CORE: "40", RESOURCE_MEMORY: "20480"}] * 24,
+        "some 20 by memory and compute",
+    ),
     "memory in bytes": (
         [{RESOURCE_MEMORY: "20Gi"}],
         "the limit enflame.com/gcu-memory is a number of MiB, such as 20480",

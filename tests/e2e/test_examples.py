@@ -95,6 +95,17 @@ def memory_and_compute(driver: Installation, pods: Pods) -> None:
     assert amounts(driver, pods["limits-fixed-share"]) == [(Mode.DRS, 3)]
 
 
+def from_other_drivers(driver: Installation, pods: Pods) -> None:
+    assert {name: amounts(driver, pod) for name, pod in pods.items()} == {
+        "qgpu": [(Mode.SHARED, 2)],
+        "koordinator-metax": [(Mode.DRS, 1)],
+        "koordinator-two-cards": [(Mode.SHARED, 3), (Mode.SHARED, 3)],
+        "hami-metax": [(Mode.SHARED, 4)],
+        "hami-percentage": [(Mode.SHARED, 2)],
+    }
+    assert len(cards(driver, pods["koordinator-two-cards"])) == 2
+
+
 def drs_two_sizes(driver: Installation, pods: Pods) -> None:
     small, large = pods["drs-size-1"], pods["drs-size-3"]
     assert amounts(driver, small) == [(Mode.DRS, 1)]
@@ -188,6 +199,7 @@ CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
     "portable-amount": portable_amount,
     "collective-communication": collective_communication,
     "memory-and-compute": memory_and_compute,
+    "from-other-drivers": from_other_drivers,
     "drs-two-sizes": drs_two_sizes,
     "drs-size-between": drs_size_between,
     "drs-two-containers": drs_two_containers,

@@ -42,6 +42,10 @@ class RequestConfig:
             self.packing.over(earlier.packing),
             earlier.slices if self.slices is None else self.slices,
             earlier.size if self.size is None else self.size,
-            self.measures or earlier.measures,
+            _together(self.measures, earlier.measures),
             self.part or earlier.part,
         )
+
+
+def _together(later: Measures | None, earlier: Measures | None) -> Measures | None:
+    return later.over(earlier) if later and earlier else later or earlier

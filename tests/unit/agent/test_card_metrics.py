@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from prometheus_client.core import GaugeMetricFamily
 
 from dra_driver.agent import card_metrics
@@ -11,9 +12,11 @@ from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.devices.device import device_name
+from dra_driver.model.devices.device_shares import drs_device
 from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
+from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from tests.unit.node.world import CARDS, card, hold
@@ -47,6 +50,12 @@ def values(family: GaugeMetricFamily, *labels: str) -> Mapping[tuple[str, ...], 
     return {tuple(each.labels[name] for name in labels): each.value for each in family.samples}
 
 
+TABLE = ProfileTable.of(
+    Profile(name, number, 6 // size, memory, 4 * size)
+    for number, (name, size, memory) in enumerate(
+        (("1g.6gb", 1, 6144), ("3g.20gb", 3, 20480), ("6g.40gb", 6, 40960))
+    )
+)
 SLICES = hold(0, mode=Mode.SHARED, consumed={"slices": "2"})
 INSTANCE = hold(1, mode=Mode.DRS, consumed={"size": "3"}, instance=Instance(0, "3g.23gb", "u"))
 
@@ -119,6 +128,20 @@ def test_the_largest_request() -> None:
     )
     largest = card_metrics.about_largest_request(DEVICES, found, SIZES)
     assert values(largest, "mode") == {("whole",): 0, ("shared",): 4, ("drs",): 3}
+
+
+@pytest.mark.parametrize("stripped", [False, True], ids=["1.36", "before 1.36"])
+def test_a_size_that_is_left_and_that_no_profile_has_is_no_request(*, stripped: bool) -> None:
+    """Of six one is held. A request of 4 or 5 would be rounded up to 6."""
+    device = drs_device(card(FIRST, 0), TABLE, allocator="controller")
+    if stripped:
+        device.pop("allowMultipleAllocations")
+        device["capacity"] = {"size": {"value": "6"}}
+    one = hold(0, mode=Mode.DRS, consumed={"size": "1"}, instance=Instance(0, "1g.6gb", "u"))
+    found = ledger((claim("one"), one))
+    sizes = card_metrics.sizes_of([device])
+    largest = card_metrics.about_largest_request([device], found, sizes)
+    assert values(largest, "mode") == {("drs",): 3}
 
 
 def test_cards_with_a_problem_serve_no_request() -> None:

@@ -14,6 +14,7 @@ from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
 from dra_driver.kube.resources import EVENTS, LEASES, NODES, PODS, RESOURCE_SLICES, Resource
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu import main
+from kubectl_gcu.checks.finding import Finding
 from kubectl_gcu.checks.installation import (
     CLUSTER_ROLES,
     MUTATING_POLICIES,
@@ -137,6 +138,9 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, errors = run(Server(NODES))
     assert (code, out.count("\n")) == (WRONG, 1)
     assert errors.startswith("warning: you may not list nodes")
+    forged = Finding("a", "pod team/\x1b[8m", "ENFLAME_VISIBLE_DEVICES=0\n", "remedy")
+    monkeypatch.setattr(main, "findings", lambda *_: (forged,))
+    assert run(Server())[1] == "pod team/\ufffd[8m: ENFLAME_VISIBLE_DEVICES=0 . remedy\n"
     monkeypatch.setattr(main, "findings", lambda *_: ())
     assert run(Server())[:2] == (0, "nothing is wrong that can be seen\n")
     assert run(Server(NODES))[0] == PARTIAL

@@ -143,6 +143,18 @@ def test_more_urgent_pods_are_counted() -> None:
     assert (explained(server).before, explained(server, "urgent").before) == (1, 0)
 
 
+def test_pods_that_wait_for_another_driver_are_not_counted() -> None:
+    theirs = {"metadata": {"name": "gpu.example.com"}, "spec": {}}
+    server = cluster(
+        (DEVICE_CLASSES, theirs),
+        (RESOURCE_CLAIMS, claim("c")),
+        (RESOURCE_CLAIMS, claim("u", [request(cls="gpu.example.com")])),
+        (PODS, pod("p", "c")),
+        (PODS, pod("urgent", "u", priority=5)),
+    )
+    assert explained(server).before == 0
+
+
 def test_without_rights_it_is_the_controllers_event_and_no_other_tenant() -> None:
     last = event("GcuAllocationFailed", "1 card: 1 held; 1 requested") | {"metadata": {"name": "e"}}
     server = cluster(
@@ -213,5 +225,21 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
         0,
         "no pod uses the claim; it is allocated for the first pod that does\n",
     )
+    assert run("claim", "unused", "--output=json")[:2] == (0, "[]\n")
     code, _, errors = run("pod", "nobody")
     assert (code, errors.startswith("error: no Pod nobody")) == (FAILED, True)
+
+
+def test_an_event_moves_no_cursor_and_adds_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    forged = event("GcuAllocationFailed", "\x1b[2J\nall is well") | {"metadata": {"name": "e"}}
+    server = cluster(
+        (RESOURCE_CLAIMS, claim("c")),
+        (PODS, pod("p", "c")),
+        (EVENTS, forged),
+        forbidden=[RESOURCE_CLAIMS],
+    )
+    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
+    out = io.StringIO()
+    main.run(["explain", "pod", "p", "--namespace=default"], {}, out, io.StringIO())
+    assert "  why:    \ufffd[2J all is well\n" in out.getvalue()
+    assert "\x1b" not in out.getvalue()

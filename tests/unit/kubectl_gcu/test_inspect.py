@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,16 +143,37 @@ def test_json_and_yaml_say_the_same() -> None:
     assert data == yaml.safe_load(output.as_text("yaml", data))
     assert data["missing"] == ["a right"]
     assert data["totals"]["slices"] == {"used": 5, "total": 6}
-    # A sixth of the shared card, half of that in DRS mode, and all of the free one.
-    free = [each["free"] for each in data["nodes"][0]["cards"]]
-    assert [each["cores"] for each in free] == [16, 50, 100, 0]
-    assert data["totals"]["freeMeasures"]["cores"] == 166
+    # A sixth of the shared card, half of that in DRS mode, all of the free one, and nothing of the
+    # one that is unhealthy.
+    free = [tuple(each["free"].values()) for each in data["nodes"][0]["cards"]]
+    assert free == [(7162, 16), (21488, 50), (42976, 100), (0, 0)]
+    summed = {"memoryMiB": 71626, "cores": 166}
+    assert data["nodes"][0]["totals"]["freeMeasures"] == data["totals"]["freeMeasures"] == summed
     [node] = data["nodes"]
     assert node["servedBy"] == "claims"
     card = node["cards"][0]
     assert (card["minor"], card["used"], card["slices"], card["mode"]) == (5, 5, 6, "shared")
     [pod_] = card["holders"][0]["pods"]
     assert (pod_["name"], pod_["containers"], pod_["phase"]) == ("one-pod", ["main"], "Running")
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_what_is_free_is_added_up_for_nodes_and_for_all(*, wide: bool) -> None:
+    nodes, _ = inventory(replace(BY_CLAIMS, nodes=BY_LIMITS.nodes))
+    totals = output.table(nodes, wide=wide, colour=False).splitlines()[-3:]
+    free = [line.partition("; free: ")[2] for line in totals]
+    summed = ["71626 MiB, 166 %", "14325 MiB, 133 %", "85951 MiB, 299 %"]
+    assert free == (summed if wide else [""] * 3)
+
+
+def test_more_allocated_than_there_is_takes_nothing_from_what_is_free_elsewhere() -> None:
+    """`kubectl gcu doctor` reports such a card."""
+    more = claim("more", result("shared", 1, consumedCapacity={"slices": "4"}))
+    nodes, _ = inventory(replace(BY_CLAIMS, claims=(*BY_CLAIMS.claims, more)))
+    [node] = output.as_data(nodes, [])["nodes"]
+    card = node["cards"][0]
+    assert (card["used"], card["free"]) == (9, {"memoryMiB": 0, "cores": 0})
+    assert node["totals"]["freeMeasures"] == {"memoryMiB": 64464, "cores": 150}
 
 
 def test_hidden_slices_are_the_same_cards() -> None:

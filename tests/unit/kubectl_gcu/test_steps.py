@@ -111,6 +111,25 @@ CAUSES: dict[str, tuple[Object, Object | None, Sequence[Object], str, str]] = {
         "the kubelet",
         "main: ImagePullBackOff",
     ),
+    "the image of an init container": (
+        pod(
+            "p",
+            "c",
+            status={
+                "initContainerStatuses": [
+                    {"name": "fetch", "state": {"waiting": {"reason": "ErrImagePull"}}}
+                ],
+                "containerStatuses": [
+                    {"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}
+                ],
+            },
+            **BOUND,
+        ),
+        prepared(allocated("c", "a", "whole-0000-01-00-0"), "True"),
+        [],
+        "the kubelet",
+        "fetch: ErrImagePull, main: PodInitializing",
+    ),
     "admission": (
         pod("p", status={"reason": "UnexpectedAdmissionError", "message": "no device"}, **BOUND),
         None,

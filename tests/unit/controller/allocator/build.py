@@ -36,6 +36,7 @@ def device(
         "type": {"string": mode},
         "card": {"string": card(bus)},
         "model": {"string": "S60"},
+        "memoryMiB": {"int": 42976},
     }
     if switch:
         attributes["pcieSwitch"] = {"string": switch}

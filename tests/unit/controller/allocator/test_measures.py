@@ -80,6 +80,34 @@ def test_the_size_of_an_instance(measures: dict[str, object], size: str) -> None
     assert consumed(asking(DRS, **measures), device("drs", 0)) == {"size": size}
 
 
+def test_entries_for_one_request_add_up() -> None:
+    """A later entry leaves what it does not say, as it does with slices and packing."""
+    wanted = asking(SHARED, cores=50)
+    wanted["spec"]["devices"]["config"] += asking(SHARED, memory="7Gi")["spec"]["devices"]["config"]
+    assert consumed(wanted, device("shared", 0)) == {"slices": "3"}
+    wanted["spec"]["devices"]["config"] += asking(SHARED, cores=60)["spec"]["devices"]["config"]
+    assert consumed(wanted, device("shared", 0)) == {"slices": "4"}
+
+
+STRANGE = {
+    "profiles of another form": ("drs", {"profiles": {"string": "small,large"}}, {}),
+    "memory that is no number": ("shared", {"memoryPerSliceMiB": {"string": "much"}}, {}),
+    "more slices than memory holds": ("shared", {}, {"slices": {"value": "1e18"}}),
+    "no size": ("drs", {}, {"size": {"value": "0"}}),
+}
+
+
+@pytest.mark.parametrize(("mode", "attributes", "capacity"), STRANGE.values(), ids=STRANGE)
+def test_a_device_that_no_agent_publishes_keeps_no_other_from_serving(
+    mode: str, attributes: Object, capacity: Object
+) -> None:
+    strange = device(mode, 0)
+    strange["attributes"] |= attributes
+    strange["capacity"] |= capacity
+    slices = [*pool("a", [strange]), *pool("b", [device(mode, 1)])]
+    assert decide(slices, [], asking(CLASS_PART, cores=10)) == ("b", [f"{mode}-0000-01"])
+
+
 def test_each_model_is_cut_in_its_own_way() -> None:
     """Half a card is two of four slices, and three of six."""
     half = asking(SHARED, cores=50)

@@ -67,6 +67,7 @@ UNTRANSLATED = {
     "all compute of a card": [{RESOURCE_CORE: "100"}],
     "memory in bytes": [{RESOURCE_MEMORY: "20Gi"}],
     "compute of one and nothing of the other": [{RESOURCE_CORE: "10", RESOURCE_MEMORY: "0"}],
+    "a template with too long a name": [{RESOURCE_CORE: "40", RESOURCE_MEMORY: "20480"}] * 24,
     "compute beside slices": [{RESOURCE_CORE: "10"}, {RESOURCE_SHARED: "1"}],
 }
 

@@ -13,7 +13,8 @@ from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.node_cards import NodeCard, render_cards
+from dra_driver.model.devices.node_cards import Hold, NodeCard, render_cards
+from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.pci import PciAddress
 from dra_driver.version import VERSION
@@ -131,10 +132,11 @@ HEALTHY = Installation(
 )
 
 
-def by_limits() -> Installation:
-    """The same without DRA."""
+def by_limits(*held: Hold) -> Installation:
+    """The same without DRA; `held` are slices of its card."""
     served = node("a", gcu_count="1")
-    card = NodeCard(PciAddress(0, 1, 0, 0), index=0, minor=0, slices=6)
+    mode = Mode.SHARED if held else None
+    card = NodeCard(PciAddress(0, 1, 0, 0), index=0, minor=0, slices=6, mode=mode, held=held)
     served["metadata"]["annotations"] = {ANNOTATION_CARDS: render_cards((card,))}
     return replace(
         HEALTHY,

@@ -9,6 +9,7 @@ import pytest
 
 from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.node_cards import Hold
 from dra_driver.model.names import CLASS_WHOLE
 from kubectl_gcu.checks.installation import Installation
 from tests.unit.controller.allocator.build import (
@@ -151,6 +152,13 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         (
             "over-allocated: node a, card 0000:01:00.0: more is allocated than there is: 8 of 6, "
             "by default/one, default/two. "
+        ),
+    ),
+    "more than there is, by limits": (
+        by_limits(Hold("uid-1", "main", 4), Hold("uid-2", "main", 4)),
+        (
+            "over-allocated: node a, card 0000:01:00.0: more is allocated than there is: 8 of 6, "
+            "by pod of UID uid-1, pod of UID uid-2. Delete one of these pods."
         ),
     ),
     "two modes": (
