@@ -162,11 +162,13 @@ class ExtenderCache:
         )
 
     def placed_by_others(self) -> Mapping[str, str]:
-        """By UID, ``namespace/name`` of the bound pods that no extender has chosen cards for, but
-        for those of static pods, which no scheduler places."""
+        """By UID, ``namespace/name`` of the bound pods that no extender has chosen cards for, on
+        nodes that an agent reports: the others are another device plugin's. No scheduler places
+        static pods, so those are left out."""
         return {
             each.uid: each.name
             for node in self._nodes.values()
+            if node.published is not None
             for each in node.bound.values()
             if not each.cards and each.static is None
         }

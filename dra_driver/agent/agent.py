@@ -202,9 +202,11 @@ class Agent:
             node_checks=NodeChecks(
                 api,
                 settings.node_name,
-                kubelet,
-                Injection(settings.injection),
-                self._event_reporter,
+                kubelet=kubelet,
+                serving=context.serving,
+                injection=Injection(settings.injection),
+                injection_method=self._device_plugin.injection_method,
+                event_reporter=self._event_reporter,
             ),
             event_reporter=self._event_reporter,
         )

@@ -1,4 +1,5 @@
-"""What a Node says of its container runtime, ``status.nodeInfo.containerRuntimeVersion``."""
+"""Which container runtimes and kubelets know CDI, by the versions in a Node's
+``status.nodeInfo``."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import re
 from enum import Enum
 from typing import Final
 
+KUBELET_TAKES_CDI_NAMES: Final = (1, 29)
+"""The first kubelet that takes CDI names from device plugins without a feature gate (KEP-4009)."""
 _VERSION: Final = re.compile(r"(containerd|cri-o)://v?(\d+)\.(\d+)")
 _FIRST_WITH_CDI: Final = {"containerd": (1, 7), "cri-o": (1, 23)}
 _FIRST_WITH_CDI_ON: Final = {"containerd": (2, 0), "cri-o": (1, 23)}

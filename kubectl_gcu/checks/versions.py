@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dra_driver.kube.api import ServerVersion
-from dra_driver.kube.container_runtime import Cdi, cdi_of
+from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES, Cdi, cdi_of
 from dra_driver.kube.preflight import OLDEST, OLDEST_VISIBLE
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
@@ -29,8 +29,8 @@ OLD_KUBELET: Final = Check(
 )
 NO_CDI: Final = Check(
     "no-cdi",
-    "a node offers cards, and its containerd is older than 1.7, or its CRI-O older than 1.23, "
-    "which know no CDI",
+    "a node offers cards by CDI, and its containerd is older than 1.7, or its CRI-O older than "
+    "1.23, which know no CDI",
 )
 MIXED_VERSIONS: Final = Check(
     "mixed-versions", "agents and controllers are of several versions of the driver"
@@ -52,9 +52,12 @@ def versions(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     yield from _settings(found)
     by_claims = {node.name for node in nodes if node.served_by is ServedBy.CLAIMS}
     served = {node.name for node in nodes}
+    by_runtime = any(
+        ("GCU_INJECTION", "runtime") in _environment(pod) for pod in found.pods("agent")
+    )
     for each in found.state.nodes:
         if each["metadata"]["name"] in served:
-            yield from _node(each, by_claims)
+            yield from _node(each, by_claims, by_runtime=by_runtime)
     yield from _programs(found)
 
 
@@ -82,11 +85,12 @@ def _settings(found: Installation) -> Iterator[Finding]:
 def _environment(pod: Object) -> Iterator[tuple[str, str]]:
     for container in pod["spec"]["containers"]:
         for each in container.get("env") or ():
-            if each["name"] in {"GCU_MODE", "GCU_SLICE_FORM"}:
+            if each["name"] in {"GCU_MODE", "GCU_SLICE_FORM", "GCU_INJECTION"}:
                 yield each["name"], str(each.get("value", ""))
 
 
-def _node(node: Object, by_claims: set[str]) -> Iterator[Finding]:
+def _node(node: Object, by_claims: set[str], *, by_runtime: bool) -> Iterator[Finding]:
+    """`by_runtime`: agents have ``injection: runtime``, by which a device plugin needs no CDI."""
     name = node["metadata"]["name"]
     info = (node.get("status") or {}).get("nodeInfo") or {}
     kubelet, runtime = info.get("kubeletVersion", ""), info.get("containerRuntimeVersion", "")
@@ -96,11 +100,13 @@ def _node(node: Object, by_claims: set[str]) -> Iterator[Finding]:
             f"its kubelet is {kubelet}, and serves no claims",
             "Upgrade it to 1.34 or newer, or cordon the node.",
         )
-    if cdi_of(runtime) is Cdi.NONE:
+    by_names = not by_runtime and not _is_older(kubelet, KUBELET_TAKES_CDI_NAMES)
+    if (name in by_claims or by_names) and cdi_of(runtime) is Cdi.NONE:
+        other = "" if name in by_claims else ", or set injection: runtime where the vendor's is"
         yield NO_CDI.finding(
             f"node {name}",
             f"its container runtime is {runtime}, which adds no CDI devices to containers",
-            "Upgrade it to containerd 2, or set injection: runtime where the vendor's runtime is.",
+            f"Upgrade it to containerd 2, or CRI-O 1.23 or newer{other}.",
         )
 
 

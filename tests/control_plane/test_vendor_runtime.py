@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
+from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -56,6 +58,18 @@ def refusal(api: Client, made: Object) -> str:
         api.create(PODS, made, dry_run=True)
     except KubeError as error:
         return str(error)
+    return ""
+
+
+def installed(cluster: Cluster, folder: Path, runtime_class: str) -> str:
+    """What helm says against an install with that RuntimeClass; empty where it would install."""
+    file = folder / "values.json"
+    file.write_text(json.dumps({"efsmi": {"runtimeClassName": runtime_class}}))
+    scope = (f"--namespace={DRIVER_NAMESPACE}", "--dry-run=server")
+    try:
+        cluster.helm("template", RELEASE, str(CHART), *scope, f"--values={file}")
+    except CommandError as error:
+        return error.output
     return ""
 
 
@@ -190,3 +204,14 @@ def test_a_pod_that_runs_gets_no_such_container(
         add("debugger", ALL)
     assert "container debugger sets ENFLAME_VISIBLE_DEVICES:" in refused.value.output
     add("harmless", HARMLESS)
+
+
+@pytest.mark.usefixtures("heeded")
+def test_the_chart_refuses_a_runtime_class_that_is_missing(
+    control_plane: Cluster, tmp_path: Path
+) -> None:
+    assert installed(control_plane, tmp_path, OURS) == ""
+    refused = installed(control_plane, tmp_path, "missing")
+    assert (
+        'efsmi.runtimeClassName is "missing", and the cluster has no such RuntimeClass' in refused
+    )

@@ -19,6 +19,7 @@ from dra_driver.device_plugin.inventory import NodeView
 from dra_driver.device_plugin.node_annotator import NodeAnnotator
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
+from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
@@ -30,8 +31,6 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.telemetry.program import Deadline
 
-# From 1.29 on kubelets take CDI names from device plugins without a feature gate (KEP-4009).
-_CDI_SINCE: Final = (1, 29)
 # Seconds. A kubelet that starts fails the pods whose devices no plugin lists, so register in time.
 _REGISTER_AFTER: Final = 5.0
 # Seconds by which the agent's watch of pods may lag behind the kubelet's. The kubelet admits no
@@ -63,7 +62,7 @@ class DevicePluginFrontend:
             view=self._view,
             claim_manager=context.preparer.claim_manager,
             hardware=context.cards,
-            injection_method=self._injection_method,
+            injection_method=self.injection_method,
             on_change=context.on_change,
             node_name=settings.node_name,
             kubelet_root=settings.kubelet_root,
@@ -190,8 +189,9 @@ class DevicePluginFrontend:
         card_configs = self._context.card_configs
         return card_configs.of(card) if card_configs.known else _NO_MODE
 
-    def _injection_method(self) -> InjectionMethod:
-        """Raises KubeError while the kubelet's version is unknown."""
+    def injection_method(self) -> InjectionMethod:
+        """How this node's kubelet is given devices. Raises KubeError and InvalidValue while its
+        version is unknown."""
         # The device nodes that the vendor's runtime adds are not in the container's specification,
         # and an update by the static CPU manager would remove them. So the answer names them, too,
         # as the vendor's plugin does with --pass-device-specs (its K8S manual, "cpumanager").
@@ -199,7 +199,7 @@ class DevicePluginFrontend:
             return InjectionMethod.NODES
         if self._takes_cdi is None:
             version = kubelet_version(self._context.api, self._settings.node_name)
-            self._takes_cdi = (version.major, version.minor) >= _CDI_SINCE
+            self._takes_cdi = (version.major, version.minor) >= KUBELET_TAKES_CDI_NAMES
         return InjectionMethod.CDI_NAMES if self._takes_cdi else InjectionMethod.NODES
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from dra_driver.agent.events import RUNTIME_CHECKED, RUNTIME_UNSUITABLE, EventReporter
+from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingState
+from dra_driver.device_plugin.allocator import ChooseInjection, InjectionMethod
 from dra_driver.kube.api import Api
 from dra_driver.kube.container_runtime import Cdi, cdi_of
-from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES
-from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.model.errors import GcuError
 from dra_driver.node.cdi.spec import Injection
 
 logger = logging.getLogger(__name__)
+
+_UPGRADE: Final = "upgrade it to containerd 2, or CRI-O 1.23 or newer"
 
 
 class KubeletCpus(Protocol):
@@ -32,47 +35,63 @@ class NodeChecks:
         self,
         api: Api,
         node_name: str,
+        *,
         kubelet: KubeletCpus,
+        serving: ServingState,
         injection: Injection,
+        injection_method: ChooseInjection,
         event_reporter: EventReporter,
     ) -> None:
+        """`injection_method` is the device plugin's."""
         self._api = api
         self._node_name = node_name
         self._kubelet = kubelet
+        self._serving = serving
         self._injection = injection
+        self._injection_method = injection_method
         self._event_reporter = event_reporter
 
     def run(self) -> None:
-        """Check once. Never raises: what cannot be asked is logged."""
-        try:
-            found = list(self._of_cdi() if self._injection is Injection.CDI else self._of_cpus())
-        except (KubeError, KubeletError) as error:
-            logger.warning("whether the node's runtime suits GCUs is not known: %s", error)
-            return
-        for note in found:
-            logger.warning("%s", note)
-            self._event_reporter.warning(RUNTIME_UNSUITABLE, note)
+        """Check once, after the serving mode is chosen. Never raises: what cannot be asked is
+        logged."""
+        for check in (self._check_cdi, self._check_cpus):
+            try:
+                notes = list(check())
+            except GcuError as error:
+                logger.warning("whether the node's runtime suits GCUs is not known: %s", error)
+                continue
+            for note in notes:
+                logger.warning("%s", note)
+                self._event_reporter.warning(RUNTIME_UNSUITABLE, note)
 
-    def _of_cdi(self) -> Iterator[str]:
+    def _check_cdi(self) -> Iterator[str]:
+        by_claims = self._serving.is_mode(ServingMode.DRA)
+        # A claim's variables are in its CDI file, whoever adds the device nodes.
+        if not by_claims and self._injection_method() is not InjectionMethod.CDI_NAMES:
+            return
         node = self._api.get(NODES, self._node_name)
         info = (node.get("status") or {}).get("nodeInfo") or {}
         runtime = str(info.get("containerRuntimeVersion", ""))
         cdi = cdi_of(runtime)
         if cdi is Cdi.NONE:
+            other = "" if by_claims else "; or set injection=runtime where the vendor's runtime is"
             yield (
-                f"the container runtime {runtime} adds no CDI devices to containers, so containers "
-                "get no card; upgrade it to containerd 2 or CRI-O 1.23, or set injection=runtime "
-                "where the vendor's runtime runs them"
+                f"the container runtime {runtime} adds no CDI devices to containers, so they get "
+                f"no card: {_UPGRADE}{other}"
             )
         elif cdi is Cdi.OFF_BY_DEFAULT:
             self._event_reporter.normal(
                 RUNTIME_CHECKED,
-                f"the container runtime {runtime} adds CDI devices to containers where its "
+                f"the container runtime {runtime} adds CDI devices to containers only where its "
                 "configuration has enable_cdi = true, which is not its default. If it has not, "
-                "containers with cards do not start",
+                "containers start without their cards",
             )
 
-    def _of_cpus(self) -> Iterator[str]:
+    def _check_cpus(self) -> Iterator[str]:
+        by_claims = self._serving.is_mode(ServingMode.DRA)
+        # The device plugin names the device nodes to the kubelet, so an update keeps them.
+        if not by_claims or self._injection is not Injection.RUNTIME:
+            return
         if self._kubelet.has_exclusive_cpus():
             yield (
                 "the kubelet's CPU manager has the policy static, and injection is runtime: when "

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
 
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
+from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
+from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.kube.api import Api
 from dra_driver.kube.container_runtime import Cdi, cdi_of
 from dra_driver.kube.errors import Unavailable
@@ -35,35 +38,77 @@ class Node:
         return self.static
 
 
-def found(node: Node, injection: Injection) -> list[tuple[str, EventType]]:
+@dataclass(frozen=True)
+class Serving:
+    """How a node serves, with the device plugin's method."""
+
+    mode: ServingMode
+    injection: Injection
+    method: InjectionMethod = InjectionMethod.NODES
+
+
+CLAIMS = Serving(ServingMode.DRA, Injection.CDI)
+CLAIMS_BY_RUNTIME = Serving(ServingMode.DRA, Injection.RUNTIME)
+LIMITS = Serving(ServingMode.DEVICE_PLUGIN, Injection.CDI, InjectionMethod.CDI_NAMES)
+LIMITS_OLD_KUBELET = Serving(ServingMode.DEVICE_PLUGIN, Injection.CDI)
+LIMITS_BY_RUNTIME = Serving(ServingMode.DEVICE_PLUGIN, Injection.RUNTIME)
+
+OLD, SWITCHED_OFF = "containerd://1.6.36", "containerd://1.7.27"
+
+
+def reported(node: Node, serving: Serving) -> ListRecorder:
     recorder = ListRecorder()
-    reporter = EventReporter(recorder, "n1")
-    NodeChecks(cast("Api", node), "n1", node, injection, reporter).run()
-    lines = (line.split()[0] for line in recorder.lines)
-    return list(zip(lines, (kind for _, kind, _ in recorder.told), strict=True))
+    NodeChecks(
+        cast("Api", node),
+        "n1",
+        kubelet=node,
+        serving=ServingState(ServingDecision(serving.mode, "of the test", has_dra=True)),
+        injection=serving.injection,
+        injection_method=lambda: serving.method,
+        event_reporter=EventReporter(recorder, "n1"),
+    ).run()
+    return recorder
 
 
-UNSUITABLE = [("GcuRuntimeUnsuitable", EventType.WARNING)]
+UNSUITABLE = ("GcuRuntimeUnsuitable", EventType.WARNING)
+CHECKED = ("GcuRuntimeChecked", EventType.NORMAL)
 
 
 @pytest.mark.parametrize(
-    ("node", "injection", "events"),
+    ("node", "serving", "events"),
     [
-        (Node(), Injection.CDI, []),
-        (Node("cri-o://1.34.1"), Injection.CDI, []),
-        (Node("containerd://1.6.36"), Injection.CDI, UNSUITABLE),
-        (Node("containerd://1.7.27"), Injection.CDI, [("GcuRuntimeChecked", EventType.NORMAL)]),
-        (Node("containerd://1.6.36"), Injection.RUNTIME, []),
-        (Node(static=True), Injection.CDI, []),
-        (Node(static=True), Injection.RUNTIME, UNSUITABLE),
-        (Node(static=None), Injection.RUNTIME, []),
-        (Node(""), Injection.CDI, []),
+        (Node(), CLAIMS, []),
+        (Node("cri-o://1.34.1"), CLAIMS, []),
+        (Node(OLD), CLAIMS, [UNSUITABLE]),
+        (Node(OLD), CLAIMS_BY_RUNTIME, [UNSUITABLE]),  # the variables are in the CDI file
+        (Node(OLD), LIMITS, [UNSUITABLE]),
+        (Node(OLD), LIMITS_OLD_KUBELET, []),
+        (Node(OLD), LIMITS_BY_RUNTIME, []),
+        (Node(SWITCHED_OFF), CLAIMS, [CHECKED]),
+        (Node(SWITCHED_OFF), LIMITS_BY_RUNTIME, []),
+        (Node(static=True), CLAIMS, []),
+        (Node(static=True), CLAIMS_BY_RUNTIME, [UNSUITABLE]),
+        (Node(OLD, static=True), CLAIMS_BY_RUNTIME, [UNSUITABLE, UNSUITABLE]),
+        (Node(static=True), LIMITS_BY_RUNTIME, []),  # tests/e2e/test_without_dra_cpus.py
+        (Node(static=None), CLAIMS_BY_RUNTIME, []),
+        (Node("", static=True), CLAIMS_BY_RUNTIME, [UNSUITABLE]),
+        (Node(""), CLAIMS, []),
     ],
 )
 def test_what_is_reported(
-    node: Node, injection: Injection, events: list[tuple[str, EventType]]
+    node: Node, serving: Serving, events: list[tuple[str, EventType]]
 ) -> None:
-    assert found(node, injection) == events
+    recorder = reported(node, serving)
+    reasons = (line.split()[0] for line in recorder.lines)
+    assert list(zip(reasons, (kind for _, kind, _ in recorder.told), strict=True)) == events
+
+
+@pytest.mark.parametrize(("serving", "helps"), [(CLAIMS, False), (LIMITS, True)])
+def test_injection_by_the_runtime_is_a_remedy_without_dra_alone(
+    serving: Serving, helps: bool
+) -> None:
+    [line] = reported(Node(OLD), serving).lines
+    assert ("injection=runtime" in line) is helps
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,17 @@ def test_pods_that_it_has_placed_or_that_have_ended_are_well() -> None:
     assert (made.count(), recorder.lines) == (0, [])
 
 
+def test_pods_on_nodes_of_another_device_plugin_do_not_count() -> None:
+    recorder = ListRecorder()
+    own_pod = OwnPod(PodApi().api(), namespace="driver", name="controller-1")
+    found = view({"metadata": {"name": "n"}}, bound("a"))
+    made = BypassReporter(found, threading.Lock(), recorder, own_pod)
+    made.check()
+    assert (made.count(), recorder.lines) == (0, [])
+    found.put_node(node("n", card(1)))
+    assert made.count() == 1
+
+
 def test_pods_placed_by_others_are_named_once() -> None:
     made, recorder = reporter(*(bound(name) for name in "dcba"))
     made.check()

@@ -198,3 +198,15 @@ def test_spread_keeps_replicas_of_one_workload_apart() -> None:
         asked = parse_limits(asking)
         assert asked is not None
         assert place(found, spread, asking, asked, "a").cards == (address(bus),)
+
+
+def test_spread_keeps_a_replica_apart_from_one_that_is_being_bound() -> None:
+    spread = Policy(nodes=Packing.SPREAD, cards=Packing.SPREAD)
+    found = view(node("a", card(1), card(2)), pod("o", {SHARED: 3}, on="a", cards=str(address(2))))
+    for name, bus in (("r", 1), ("s", 2)):
+        asking = of_workload("w", pod(name, {SHARED: 1}))
+        asked = parse_limits(asking)
+        assert asked is not None
+        placed = place(found, spread, asking, asked, "a")
+        assert placed.cards == (address(bus),)
+        found.assume(placed, "a")

@@ -22,6 +22,7 @@ from kubectl_gcu.checks.installation import (
 )
 from tests.unit.kubectl_gcu.checks.installations import (
     HEALTHY,
+    by_limits,
     found_in,
     node,
     part,
@@ -37,6 +38,16 @@ def server(minor: int, of: Installation = HEALTHY) -> Installation:
 
 def agents(*pods: Object) -> Installation:
     return with_state(pods=(part("controller", "b"), *pods))
+
+
+def limits(kubelet: str, injection: str = "cdi") -> Installation:
+    """Without DRA, on a runtime without CDI."""
+    found = by_limits()
+    [served, other] = found.state.nodes
+    info = {"kubeletVersion": kubelet, "containerRuntimeVersion": "containerd://1.6.36"}
+    old = {**served, "status": {**served["status"], "nodeInfo": info}}
+    agent = part("agent", "a", GCU_INJECTION=injection)
+    return with_state(found, nodes=(old, other), pods=(part("controller", "b"), agent))
 
 
 def without_right(resource: str, verb: str) -> Installation:
@@ -91,7 +102,18 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     ),
     "a runtime without CDI": (
         with_state(nodes=(node("a", info={"containerRuntimeVersion": "containerd://1.6.36"}),)),
-        "no-cdi: node a: its container runtime is containerd://1.6.36, which adds no CDI devices",
+        (
+            "no-cdi: node a: its container runtime is containerd://1.6.36, which adds no CDI "
+            "devices to containers. Upgrade it to containerd 2, or CRI-O 1.23 or newer."
+        ),
+    ),
+    "a runtime without CDI, without DRA": (
+        limits("v1.30.14"),
+        (
+            "no-cdi: node a: its container runtime is containerd://1.6.36, which adds no CDI "
+            "devices to containers. Upgrade it to containerd 2, or CRI-O 1.23 or newer, or set "
+            "injection: runtime"
+        ),
     ),
     "an update that does not end": (
         with_pods(part("agent", "a", version="0.0.9")),
@@ -224,6 +246,8 @@ def by_group(group: str) -> Installation:
             ),
             id="a status",
         ),
+        pytest.param(limits("v1.28.15"), id="a kubelet that takes no CDI names, without DRA"),
+        pytest.param(limits("v1.30.14", "runtime"), id="injection by the runtime, without DRA"),
     ],
 )
 def test_nothing_is_wrong(installation: Installation) -> None:
