@@ -23,6 +23,7 @@ class _Metadata(TypedDict, total=False):
 
 class _Spec(TypedDict, total=False):
     nodeName: str
+    runtimeClassName: str
 
 
 class _Container(TypedDict, total=False):
@@ -46,7 +47,7 @@ class RunningAgents:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._nodes: dict[str, str] = {}  # by the pod's UID, of pods whose container runs
+        self._running: dict[str, tuple[str, str]] = {}  # node and RuntimeClass by the pod's UID
         self._is_synced = False
 
     @property
@@ -58,20 +59,30 @@ class RunningAgents:
     def nodes(self) -> set[str]:
         """The nodes on which an agent's container runs."""
         with self._lock:
-            return set(self._nodes.values())
+            return {node for node, _ in self._running.values()}
+
+    def uids(self) -> set[str]:
+        """The UIDs of the pods whose container runs."""
+        with self._lock:
+            return set(self._running)
+
+    def runtime_classes(self) -> set[str]:
+        """The RuntimeClasses of these pods: the vendor's, if any."""
+        with self._lock:
+            return {name for _, name in self._running.values() if name}
 
     def on_replace(self, items: Sequence[Object]) -> None:
-        running = {_uid(each): _node(each) for each in items if _is_running(each)}
+        running = {_uid(each): _where(each) for each in items if _is_running(each)}
         with self._lock:
-            self._nodes = running
+            self._running = running
             self._is_synced = True
 
     def on_event(self, change: Change, obj: Object) -> None:
         with self._lock:
             if change is not Change.DELETED and _is_running(obj):
-                self._nodes[_uid(obj)] = _node(obj)
+                self._running[_uid(obj)] = _where(obj)
             else:
-                self._nodes.pop(_uid(obj), None)
+                self._running.pop(_uid(obj), None)
 
 
 def agents_reflector(api: Api, namespace: str, agents: RunningAgents) -> Reflector:
@@ -91,8 +102,10 @@ def _is_running(pod: Object) -> bool:
     return any("running" in (each.get("state") or {}) for each in statuses)
 
 
-def _node(pod: Object) -> str:
-    return str(pod["spec"].get("nodeName") or "")
+def _where(pod: Object) -> tuple[str, str]:
+    """Its node and its RuntimeClass."""
+    spec = pod["spec"]
+    return str(spec.get("nodeName") or ""), str(spec.get("runtimeClassName") or "")
 
 
 def _uid(pod: Object) -> str:

@@ -45,6 +45,7 @@ from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,
     NODES,
+    PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_SLICES,
     Resource,
@@ -193,6 +194,7 @@ class Controller:
             api,
             fence,
             self._recorder,
+            registry,
             identity=identity,
             serves_claims=True,
             clock=clock,
@@ -204,6 +206,8 @@ class Controller:
         handler: Handler = ResourceEventHandler(self._events, resource)
         if resource is NODES:
             handler = self._housekeeping.follow_nodes(handler)
+        if resource is PODS:
+            handler = self._housekeeping.follow_pods(handler)
         if resource is DEVICE_TAINT_RULES:
             versions = (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2)
             return OptionalReflector(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from prometheus_client import CollectorRegistry
+
 from controller.agents import RunningAgents, agents_reflector
 from controller.informers.tee import Tee
 from controller.leaderelection.fence import Fence
@@ -15,6 +17,7 @@ from controller.missing_agents import MissingAgentsReporter
 from controller.own_pod import OwnPod
 from controller.settings import ControllerSettings
 from controller.slice_cleaner import SliceCleaner
+from controller.unclaimed_pods import UnclaimedPods
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import Recorder
 from dra_driver.kube.watch import Handler
@@ -32,6 +35,7 @@ class Housekeeping:
         api: Api,
         fence: Fence,
         recorder: Recorder,
+        registry: CollectorRegistry,
         *,
         identity: str,
         serves_claims: bool,
@@ -40,6 +44,8 @@ class Housekeeping:
         namespace = settings.lease_namespace
         own_pod = OwnPod(api, namespace=namespace, name=identity)
         agents = RunningAgents()
+        self._unclaimed = UnclaimedPods(agents)
+        registry.register(self._unclaimed)
         self._watches = {"the watch of agents": agents_reflector(api, namespace, agents)}
         self._workers: dict[str, Background] = {
             "the report of missing agents": MissingAgentsReporter(
@@ -70,6 +76,10 @@ class Housekeeping:
     def follow_nodes(self, handler: Handler) -> Handler:
         """A handler for the watch of nodes, which hands on to `handler`."""
         return handler if self._foreign is None else Tee(self._foreign, handler)
+
+    def follow_pods(self, handler: Handler) -> Handler:
+        """The same for the watch of pods."""
+        return Tee(handler, self._unclaimed)
 
     def start(self) -> None:
         """Start all threads; returns at once."""

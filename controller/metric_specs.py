@@ -68,6 +68,13 @@ FOREIGN_ALLOCATIONS: Final = GaugeSpec(
 CONFLICTING_ALLOCATIONS: Final = GaugeSpec(
     "gcu_controller_conflicting_allocations", "Claims that have devices that are allocated twice."
 )
+PODS_WITHOUT_CLAIM: Final = GaugeSpec(
+    "gcu_controller_pods_without_claim",
+    "Pods that run on a node with an agent and have neither a claim nor limits, but cards by their "
+    "spec: the variable `ENFLAME_VISIBLE_DEVICES`, the RuntimeClass of the agents, or a hostPath "
+    "`/dev/gcu…`. `node` and `namespace` are theirs.",
+    ("node", "namespace"),
+)
 WEBHOOK_REVIEWS: Final = CounterSpec(
     "gcu_webhook_reviews",
     "Calls of API servers by path and result: `patched`, `unchanged`, `denied`, `failed`.",

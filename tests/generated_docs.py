@@ -23,6 +23,10 @@ from tests import chart_values, reference_tables
 
 CHECKOUT: Final = Path(__file__).parents[1]
 _ALERTS: Final = CHECKOUT / "charts/gcu-dra-driver/files/alerts.yaml"
+_VALUES: Final = {
+    "WAITING_SECONDS": "waitingSeconds",
+    "ALLOWED_NAMESPACES": "vendorRuntime.allowedNamespaces",
+}
 _EXPRESSION: Final = re.compile(r"{{[^}]*}}")
 
 
@@ -30,9 +34,9 @@ def _alerts() -> str:
     lines = ["| alert | severity | fires when | what to do |", "|---|---|---|---|"]
     for group in yaml.safe_load(_ALERTS.read_text(encoding="utf-8"))["groups"]:
         for rule in group["rules"]:
-            expression = (
-                rule["expr"].replace("|", "\\|").replace("WAITING_SECONDS", "waitingSeconds")
-            )
+            expression = rule["expr"].replace("|", "\\|")
+            for word, value in _VALUES.items():
+                expression = expression.replace(word, value)
             after = f", for {rule['for']}" if "for" in rule else ""
             note = rule["annotations"]
             page = Path(note["page"]).name

@@ -137,6 +137,7 @@ class Extender:
             api,
             self._fence,
             self._recorder,
+            registry,
             identity=identity,
             serves_claims=False,
             clock=clock,
@@ -152,7 +153,9 @@ class Extender:
         )
         self._reflectors = [
             Reflector(api, NODES, nodes, on_restored=self._on_restored),
-            Reflector(api, PODS, pods, on_restored=self._on_restored),
+            Reflector(
+                api, PODS, self._housekeeping.follow_pods(pods), on_restored=self._on_restored
+            ),
         ]
         self._stopped = threading.Event()
         self._elector = LeaderElector(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from controller.cache import pods
+from controller.cache import card_access, pods
 from controller.cache.node_resources import is_read
 from controller.cache.packed import Fields, PackedDevices, is_packed, packed
 from controller.informers import models
@@ -56,7 +56,15 @@ _ALIKE_NODES: Final[Fields] = {
 }
 _RANKED: Final = frozenset({"cpu", "memory", "pods"})
 _OTHER_META: Final = ("namespace", "name", "uid", "resourceVersion")
-_OTHER_SPEC: Final = ("containers", "initContainers", "nodeName", "overhead", "resources")
+_OTHER_SPEC: Final = (
+    "containers",
+    "ephemeralContainers",
+    "initContainers",
+    "nodeName",
+    "overhead",
+    "resources",
+    "runtimeClassName",
+)
 
 
 def decoders() -> Mapping[Resource, Decoder]:
@@ -89,21 +97,25 @@ class ClaimDecoder:
 
 
 def _pod(interner: Interner, pod: Object) -> Object:
+    card_access.prune(pod["spec"])
     if not pods.concerns_us(pod):
         pod = _other(pod)
     return (packed if pods.node_name(pod) else _shared)(interner, _ALIKE_PODS, pod)
 
 
 def _other(pod: Object) -> Object:
-    """A pod without claims: only what it takes of its node is read (`pod_requests`)."""
+    """A pod without claims: what it takes of its node is read (`pod_requests`), and how it may have
+    cards all the same (`direct_access`)."""
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     if not (pods.node_name(pod) or pods.nominated_node(pod)):
         spec = {}
+    nodes = card_access.device_nodes(spec)
     if "conditions" in status:
         status["conditions"] = [each for each in status["conditions"] or () if is_read(each)]
     return pod | {
         "metadata": {field: metadata[field] for field in _OTHER_META if field in metadata},
-        "spec": {field: spec[field] for field in _OTHER_SPEC if field in spec},
+        "spec": {field: spec[field] for field in _OTHER_SPEC if field in spec}
+        | ({"volumes": nodes} if nodes else {}),
         "status": status,
     }
 

@@ -28,7 +28,10 @@ _IDENTITY: Final = {"name": str, "uid": str, "resourceVersion": str, "deletionTi
 _NAMESPACED: Final = _IDENTITY | {"namespace": str}
 _OWNERS: Final = [{"controller": bool, "kind": str, "uid": str}]
 _RESOURCES: Final = {"claims": [_QUANTITIES], "requests": _QUANTITIES}
-_CONTAINERS: Final = [{"name": str, "resources": _RESOURCES, "restartPolicy": str}]
+_VARIABLES: Final = [{"name": str, "value": str, "valueFrom": {}}]  # that it is there is enough
+_CONTAINERS: Final = [
+    {"name": str, "env": _VARIABLES, "resources": _RESOURCES, "restartPolicy": str}
+]
 _CONTAINER_STATUSES: Final = [
     {"name": str, "allocatedResources": _QUANTITIES, "resources": _RESOURCES}
 ]
@@ -40,6 +43,7 @@ POD: Final = _model(
         "spec": {
             "affinity": {"nodeAffinity": dict[str, Any]},
             "containers": _CONTAINERS,
+            "ephemeralContainers": [{"name": str, "env": _VARIABLES}],
             "initContainers": _CONTAINERS,
             "nodeName": str,
             "nodeSelector": dict[str, str],
@@ -49,13 +53,15 @@ POD: Final = _model(
                 {"name": str, "resourceClaimName": str, "resourceClaimTemplateName": str}
             ],
             "resources": _RESOURCES,
+            "runtimeClassName": str,
             "schedulingGates": [{"name": str}],
             "tolerations": [dict[str, Any]],
             "volumes": [
                 {
                     "name": str,
                     "persistentVolumeClaim": {"claimName": str},
-                    "ephemeral": {"volumeClaimTemplate": {}},  # that it is there is enough
+                    "ephemeral": {"volumeClaimTemplate": {}},  # the same
+                    "hostPath": {"path": str},
                 }
             ],
         },
@@ -64,6 +70,7 @@ POD: Final = _model(
             "conditions": [{"type": str, "status": str, "reason": str, "message": str}],
             "containerStatuses": _CONTAINER_STATUSES,
             "initContainerStatuses": _CONTAINER_STATUSES,
+            "extendedResourceClaimStatus": {"resourceClaimName": str},
             "nominatedNodeName": str,
             "phase": str,
             "resourceClaimStatuses": [dict[str, str]],

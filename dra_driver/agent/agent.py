@@ -6,6 +6,7 @@ import logging
 
 from prometheus_client import CollectorRegistry
 
+from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.cards.node_hardware import node_hardware
@@ -158,12 +159,13 @@ class Agent:
 
         # The threads that keep the node in order, and the start.
         pod_resources = Folders.of(settings.kubelet_root).pod_resources
-        kubelet = PodResources(pod_resources, _KUBELET_START)
+        foreign_plugins = ForeignPluginDetector(PodResources(pod_resources, _KUBELET_START))
+        specs.FOREIGN_PODS.register(self.registry).set_function(lambda: foreign_plugins.pod_count)
         self._watcher = ServingModeWatcher(selector.choose, self._restart)
         self._reconcile_loop = ReconcileLoop(
             cards=self._cards,
             card_configs=self._card_configs,
-            foreign_plugins=ForeignPluginDetector(kubelet),
+            foreign_plugins=foreign_plugins,
             reconciler=Reconciler(
                 claim_manager=preparer.claim_manager,
                 journal=self._journal,

@@ -46,6 +46,11 @@ CARD_CONTAINER: Final = GaugeSpec(
     "empty where the kubelet names none: for init containers, and while it does not answer.",
     (*CARD, "mode", "profile", "namespace", "pod", "container", "claim"),
 )
+FOREIGN_PODS: Final = GaugeSpec(
+    "gcu_agent_foreign_pods",
+    "Pods of the node that have devices of another device plugin for GCUs, by the kubelet's last "
+    "answer.",
+)
 LARGEST_REQUEST: Final = GaugeSpec(
     "gcu_node_largest_request",
     "The largest request for one card that still fits on the node: in slices, in size, or whether "

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.cache import pods
-from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import ANNOTATION_ASSIGNED, ENV_VISIBLE_DEVICES
+from controller.cache.card_access import direct_access
+from dra_driver.model.names import ANNOTATION_ASSIGNED
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.inventory import NodeView, ServedBy
@@ -15,7 +15,7 @@ from kubectl_gcu.steps import limits_of
 
 CARDS_WITHOUT_CLAIM: Final = Check(
     "cards-without-claim",
-    "a pod has cards by the variable `ENFLAME_VISIBLE_DEVICES`, by a "
+    "a pod has cards by the variable `ENFLAME_VISIBLE_DEVICES` of any container, by a "
     "hostPath `/dev/gcu…` or by the RuntimeClass of the agents, and has no claim. Not found: "
     "variables of images and of `envFrom`",
 )
@@ -23,7 +23,6 @@ EXTENDER_BYPASSED: Final = Check(
     "extender-bypassed",
     "pods with limits are on nodes without DRA, and the scheduler extender did not place them",
 )
-_NONE: Final = {"", "none", "void"}
 _MOST_NAMED: Final = 3
 
 
@@ -34,40 +33,14 @@ def cards_without_claim(found: Installation, nodes: list[NodeView]) -> Iterator[
     classes = {str(pod["spec"].get("runtimeClassName") or "") for pod in agents} - {""}
     own = {pod["metadata"]["uid"] for pod in agents}
     for pod in found.state.pods:
-        if (
-            pods.node_name(pod) not in served
-            or pods.is_done(pod)
-            or pod["metadata"]["uid"] in own
-            or _has_claim(pod)
-            or limits_of(pod)
-        ):
+        if pods.node_name(pod) not in served or pods.is_done(pod) or pod["metadata"]["uid"] in own:
             continue
-        if ways := sorted(_ways(pod, classes)):
+        if ways := direct_access(pod, classes):
             yield CARDS_WITHOUT_CLAIM.finding(
                 f"pod {named(pod)} on node {pods.node_name(pod)}",
                 f"it has cards by {', '.join(ways)}, and no claim: others may have the same cards",
                 "Give it a claim. vendorRuntime.policy refuses such pods.",
             )
-
-
-def _has_claim(pod: Object) -> bool:
-    """By name, or by limits that kube-scheduler serves with a claim."""
-    made = (pod.get("status") or {}).get("extendedResourceClaimStatus")
-    return bool(pods.claim_names(pod)) or bool(made)
-
-
-def _ways(pod: Object, classes: set[str]) -> Iterator[str]:
-    spec = pod["spec"]
-    if spec.get("runtimeClassName") in classes:
-        yield f"the RuntimeClass {spec['runtimeClassName']}"
-    for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
-        for each in container.get("env") or ():
-            if each["name"] == ENV_VISIBLE_DEVICES and each.get("value", "") not in _NONE:
-                yield f"{ENV_VISIBLE_DEVICES}={each['value']}"
-    for volume in spec.get("volumes") or ():
-        path = str((volume.get("hostPath") or {}).get("path") or "")
-        if path.startswith("/dev/gcu"):
-            yield f"the hostPath {path}"
 
 
 def extender_bypassed(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:

@@ -24,7 +24,8 @@ ON: Final[Values] = {
         "podMonitor": {"enabled": True, "labels": {"team": "infra"}},
         "prometheusRule": {"enabled": True, "waitingSeconds": 600},
         "grafanaDashboard": {"enabled": True},
-    }
+    },
+    "vendorRuntime": {"allowedNamespaces": ["gcu-exporter", "kube-system"]},
 }
 KINDS: Final = ("PodMonitor", "PrometheusRule")
 SPECS: Final = (*agent_specs.ALL, *controller_specs.ALL, BUILD_INFO)
@@ -110,6 +111,18 @@ FIRES: Final[Mapping[str, Fires]] = {
         {},
         "1 claims have devices that another allocator gave them, or that are allocated twice.",
     ),
+    "GcuPodsWithoutClaim": Fires(
+        {
+            f"gcu_controller_pods_without_claim{{{labels}}}": "2x90"
+            for labels in (
+                'node="a",namespace="team",pod="controller-1"',
+                'node="a",namespace="team",pod="controller-2"',
+                'node="a",namespace="gcu-exporter",pod="controller-1"',
+            )
+        },
+        NODE | {"namespace": "team"},
+        "2 pods of namespace team have cards of node a and no claim.",
+    ),
     "GcuExtenderBypassed": Fires(
         {"gcu_extender_bypassed_pods": "2x90"},
         {},
@@ -142,6 +155,7 @@ QUIET: Final[Series] = {
     "gcu_controller_faulty_objects": "0x90",
     "gcu_controller_foreign_allocations": "0x90",
     "gcu_controller_conflicting_allocations": "0x90",
+    'gcu_controller_pods_without_claim{node="a",namespace="kube-system"}': "1x90",
     'gcu_webhook_certificate_expiration_timestamp_seconds{certificate="server"}': "9000000x90",
 }
 

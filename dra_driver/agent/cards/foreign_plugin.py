@@ -34,11 +34,13 @@ class ForeignPluginDetector:
     def __init__(self, kubelet: KubeletDevices) -> None:
         self._kubelet = kubelet
         self.problem: Problem | None = None
+        self.pod_count = 0  # of pods that have devices of another plugin
 
     def detect(self) -> None:
-        """Ask once. Raises KubeletError; then `problem` stays as it is."""
+        """Ask once. Raises KubeletError; then `problem` and `pod_count` stay as they are."""
         offered = sorted(foreign_resources(self._kubelet.offered()))
         pods = sorted(set(_foreign_pods(self._kubelet.containers())))
+        self.pod_count = len(pods)
         if offered:
             self.problem = _problem(
                 f"another device plugin gives the cards of this node to pods as "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller.housekeeping import Housekeeping
 from controller.leaderelection.fence import Fence
@@ -27,6 +28,7 @@ def made(*, serves_claims: bool = True, **settings: str) -> Housekeeping:
         cast("Api", None),
         Fence(lambda: 0.0),
         ListRecorder(),
+        CollectorRegistry(),
         identity="controller-1",
         serves_claims=serves_claims,
         clock=lambda: 0.0,

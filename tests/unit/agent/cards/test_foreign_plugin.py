@@ -49,6 +49,7 @@ def test_pods_of_a_plugin_that_is_gone_count_until_they_end() -> None:
     kubelet.pods = kubelet.pods[3:]
     detector.detect()
     assert detector.problem.text.endswith("until they end: team/p3")
+    assert detector.pod_count == 1
     kubelet.pods = kubelet.pods[1:]
     detector.detect()
     assert detector.problem is None

@@ -80,6 +80,10 @@ FAULTS: dict[str, tuple[Installation, str]] = {
             "DEVICES=0,1, and no claim: others may"
         ),
     ),
+    "cards by a debugger": (
+        with_pods(pod("thief", ephemeralContainers=env("all"))),
+        "cards-without-claim: pod default/thief on node a: it has cards by ENFLAME_VISIBLE_DEVICES",
+    ),
     "cards by a hostPath": (
         with_pods(pod("thief", volumes=[{"name": "v", "hostPath": {"path": "/dev/gcu0"}}])),
         "cards-without-claim: pod default/thief on node a: it has cards by the hostPath /dev/gcu0",
