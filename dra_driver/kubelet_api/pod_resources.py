@@ -15,7 +15,7 @@ import grpc
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
-from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
+from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,9 @@ class PodResources:
         ``UpdateAllocatedDevices``).
         """
         with self._connected() as kubelet:
-            answer = kubelet.List(api.ListPodResourcesRequest(), timeout=self._timeout)
+            answer: api.ListPodResourcesResponse = kubelet.List(
+                api.ListPodResourcesRequest(), timeout=self._timeout
+            )
         return tuple(
             ContainerResources(
                 pod.namespace,
@@ -80,15 +82,16 @@ class PodResources:
 
     def _allocatable(self) -> api.AllocatableResourcesResponse:
         with self._connected() as kubelet:
-            return kubelet.GetAllocatableResources(
+            answer: api.AllocatableResourcesResponse = kubelet.GetAllocatableResources(
                 api.AllocatableResourcesRequest(), timeout=self._timeout
             )
+        return answer
 
     @contextmanager
-    def _connected(self) -> Iterator[rpc.PodResourcesListerStub]:
+    def _connected(self) -> Iterator[Stub]:
         try:
             with grpc.insecure_channel(f"unix:{self._socket}", options=_OPTIONS) as channel:
-                yield rpc.PodResourcesListerStub(channel)
+                yield Stub(channel, api.DESCRIPTOR, "PodResourcesLister")
         except grpc.RpcError as error:
             raise KubeletError(
                 f"the kubelet does not answer on {self._socket}: {error.code().name}, "

@@ -12,12 +12,10 @@ import grpc
 
 from dra_driver.kubelet_api.generated import (
     dra_health_v1alpha1_pb2,
-    dra_health_v1alpha1_pb2_grpc,
     dra_v1_pb2,
-    dra_v1_pb2_grpc,
     pluginregistration_v1_pb2,
-    pluginregistration_v1_pb2_grpc,
 )
+from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.model.claims.claim import ClaimRef
 
 _CALL_SECONDS = 45.0  # kubelet 1.36.3, pkg/kubelet/cm/dra/plugin
@@ -32,7 +30,7 @@ class Connection:
     """A channel to an agent's service, which many threads may use; a kubelet keeps one open."""
 
     def __init__(self, channel: grpc.Channel) -> None:
-        self._stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
+        self._stub = Stub(channel, dra_v1_pb2.DESCRIPTOR, "DRAPlugin")
 
     def prepare(self, ref: ClaimRef) -> str:
         """The claim's error, empty for success."""
@@ -62,7 +60,7 @@ class Kubelet:
             return False
         try:
             with _dial(self._registration) as channel:
-                stub = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
+                stub = Stub(channel, pluginregistration_v1_pb2.DESCRIPTOR, "Registration")
                 info = stub.GetInfo(pluginregistration_v1_pb2.InfoRequest(), timeout=_CALL_SECONDS)
                 status = pluginregistration_v1_pb2.RegistrationStatus(plugin_registered=True)
                 stub.NotifyRegistrationStatus(status, timeout=_CALL_SECONDS)
@@ -91,7 +89,7 @@ class Kubelet:
     def health(self) -> Iterator[Iterator[dra_health_v1alpha1_pb2.NodeWatchResourcesResponse]]:
         """The lists of a health stream, as they come."""
         with _dial(Path(self._endpoint)) as channel:
-            stub = dra_health_v1alpha1_pb2_grpc.DRAResourceHealthStub(channel)
+            stub = Stub(channel, dra_health_v1alpha1_pb2.DESCRIPTOR, "DRAResourceHealth")
             lists = stub.NodeWatchResources(dra_health_v1alpha1_pb2.NodeWatchResourcesRequest())
             try:
                 yield lists

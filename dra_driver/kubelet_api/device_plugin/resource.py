@@ -16,7 +16,7 @@ from dra_driver.kubelet_api.device_plugin.folders import API_VERSION, socket_ide
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler, ListedDevice
 from dra_driver.kubelet_api.device_plugin.service import OPTIONS, Servicer
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
+from dra_driver.kubelet_api.rpc import Stub, add_service
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects, Point
 from dra_driver.util.hooks import Clock
@@ -62,7 +62,7 @@ class ResourceServer:
         servicer = Servicer(handler, self._broadcaster, effects)
 
         def serve(server: grpc.Server) -> None:
-            rpc.add_DevicePluginServicer_to_server(servicer, server)
+            add_service(server, api.DESCRIPTOR, "DevicePlugin", servicer)
 
         self._server = UnixServer(socket, serve, threads=threads + STREAMS, effects=effects)
         self._known: tuple[int, int] | None = None
@@ -148,7 +148,8 @@ class ResourceServer:
                 self._effects(Point.PLUGIN_REGISTER),
                 grpc.insecure_channel(f"unix:{self._kubelet}", options=_OPTIONS) as channel,
             ):
-                rpc.RegistrationStub(channel).Register(request, timeout=_PATIENCE)
+                kubelet_stub = Stub(channel, api.DESCRIPTOR, "Registration")
+                kubelet_stub.Register(request, timeout=_PATIENCE)
         except grpc.RpcError as error:
             why = f"{error.code().name}, {error.details()}"
             self._report(f"the kubelet did not take {self.resource}: {why}")

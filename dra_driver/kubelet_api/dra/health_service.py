@@ -13,12 +13,8 @@ import grpc
 
 from dra_driver.kubelet_api.broadcaster import Broadcaster
 from dra_driver.kubelet_api.dra.health import DeviceHealth, HealthSource
-from dra_driver.kubelet_api.generated import (
-    dra_health_v1_pb2,
-    dra_health_v1_pb2_grpc,
-    dra_health_v1alpha1_pb2,
-    dra_health_v1alpha1_pb2_grpc,
-)
+from dra_driver.kubelet_api.generated import dra_health_v1_pb2, dra_health_v1alpha1_pb2
+from dra_driver.kubelet_api.rpc import add_service
 
 SERVICES: Final = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
 """The names in the registration's list of supported versions."""
@@ -39,10 +35,8 @@ class HealthBroadcaster(Broadcaster[Sequence[DeviceHealth]]):
 
 def add_health_services(broadcaster: HealthBroadcaster, server: grpc.Server) -> None:
     """Let the server serve both versions."""
-    v1: Any = _Servicer(broadcaster, dra_health_v1_pb2)
-    dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(v1, server)
-    v1alpha1: Any = _Servicer(broadcaster, dra_health_v1alpha1_pb2)
-    dra_health_v1alpha1_pb2_grpc.add_DRAResourceHealthServicer_to_server(v1alpha1, server)
+    for api in (dra_health_v1_pb2, dra_health_v1alpha1_pb2):
+        add_service(server, api.DESCRIPTOR, "DRAResourceHealth", _Servicer(broadcaster, api))
 
 
 class _Servicer:

@@ -18,7 +18,8 @@ from dra_driver.kubelet_api.dra.health import HealthSource
 from dra_driver.kubelet_api.dra.registration import Registration
 from dra_driver.kubelet_api.dra.self_check import SelfCheck
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.generated import dra_v1_pb2_grpc, pluginregistration_v1_pb2_grpc
+from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
+from dra_driver.kubelet_api.rpc import add_service
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import Siblings, dra_siblings
 from dra_driver.kubelet_api.sockets import Sockets
@@ -71,13 +72,12 @@ class KubeletPlugin:
         )
 
         def serve(server: grpc.Server) -> None:
-            dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service.Servicer(claims), server)
+            add_service(server, dra_v1_pb2.DESCRIPTOR, "DRAPlugin", service.Servicer(claims))
             health_service.add_health_services(broadcaster, server)
 
         def serve_registration(server: grpc.Server) -> None:
-            pluginregistration_v1_pb2_grpc.add_RegistrationServicer_to_server(
-                self._registration, server
-            )
+            file = pluginregistration_v1_pb2.DESCRIPTOR
+            add_service(server, file, "Registration", self._registration)
 
         self._service = UnixServer(
             sockets.service, serve, threads=threads + STREAMS, effects=effects

@@ -9,7 +9,6 @@ import grpc
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.kubelet_api.generated import dra_v1_pb2 as api
-from dra_driver.kubelet_api.generated import dra_v1_pb2_grpc as rpc
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 
@@ -17,7 +16,7 @@ SERVICE = "v1.DRAPlugin"
 """The name in the registration's list of supported versions."""
 
 
-class Servicer(rpc.DRAPluginServicer):
+class Servicer:
     """Translates messages; the names are the API's."""
 
     def __init__(self, claims: ClaimService) -> None:

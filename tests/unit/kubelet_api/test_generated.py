@@ -95,8 +95,6 @@ DEVICE_PLUGIN_MESSAGES = {
     "TopologyInfo": [(1, "nodes", "repeated NUMANode")],
     "NUMANode": [(1, "ID", "int64")],
     "Device": [(1, "ID", "string"), (2, "health", "string"), (3, "topology", "TopologyInfo")],
-    "PreStartContainerRequest": [(1, "devices_ids", "repeated string")],
-    "PreStartContainerResponse": [],
     "PreferredAllocationRequest": [
         (1, "container_requests", "repeated ContainerPreferredAllocationRequest")
     ],
@@ -133,10 +131,6 @@ DEVICE_PLUGIN_METHODS = {
         "PreferredAllocationResponse",
     ),
     "/v1beta1.DevicePlugin/Allocate": ("AllocateRequest", "AllocateResponse"),
-    "/v1beta1.DevicePlugin/PreStartContainer": (
-        "PreStartContainerRequest",
-        "PreStartContainerResponse",
-    ),
 }
 POD_RESOURCES_MESSAGES = {
     "AllocatableResourcesRequest": [],
@@ -287,4 +281,4 @@ def test_generating_again_changes_nothing(tmp_path: Path) -> None:
         for root in (tmp_path, TOP)
     )
     assert again == committed
-    assert len(again) == 26
+    assert len(again) == 14

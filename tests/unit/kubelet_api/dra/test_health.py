@@ -18,7 +18,8 @@ from dra_driver.kubelet_api.dra import service as service_v1
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
 from dra_driver.kubelet_api.dra.health_service import HealthBroadcaster, add_health_services
-from dra_driver.kubelet_api.generated import dra_v1_pb2_grpc
+from dra_driver.kubelet_api.generated import dra_v1_pb2
+from dra_driver.kubelet_api.rpc import add_service
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api import fake_kubelet
@@ -51,7 +52,7 @@ class Node:
 
     def _register(self, server: grpc.Server) -> None:
         claims = ClaimService(Handler(), Observer(), Effects())
-        dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(claims), server)
+        add_service(server, dra_v1_pb2.DESCRIPTOR, "DRAPlugin", service_v1.Servicer(claims))
         add_health_services(self.feed, server)
 
 
