@@ -15,10 +15,12 @@ import grpc
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
-from dra_driver.kubelet_api.rpc import Stub
+from dra_driver.kubelet_api.rpc import Service, Stub
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
+
+SERVICE: Final = Service(api.DESCRIPTOR, "PodResourcesLister")
 
 _LARGEST: Final = 16 * 1024 * 1024
 _OPTIONS: Final = (
@@ -91,7 +93,7 @@ class PodResources:
     def _connected(self) -> Iterator[Stub]:
         try:
             with grpc.insecure_channel(f"unix:{self._socket}", options=_OPTIONS) as channel:
-                yield Stub(channel, api.DESCRIPTOR, "PodResourcesLister")
+                yield Stub(channel, SERVICE)
         except grpc.RpcError as error:
             raise KubeletError(
                 f"the kubelet does not answer on {self._socket}: {error.code().name}, "

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 
 import grpc
 
+from dra_driver.kubelet_api.device_plugin.service import REGISTRATION, SERVICE
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.kubelet_api.rpc import Stub, add_service
+from dra_driver.kubelet_api.rpc import Stub
 from tests.cluster.node import Node
 from tests.cluster.waiting import PATIENCE
 
@@ -53,7 +54,7 @@ def other_plugin(node: Node, resource: str) -> Iterator[None]:
     folder = node.host_path(_FOLDER)
     socket = folder / "other.sock"
     plugin, server = _OtherPlugin(), grpc.server(ThreadPoolExecutor(4))
-    add_service(server, api.DESCRIPTOR, "DevicePlugin", plugin)
+    SERVICE.add_to(server, plugin)
     server.add_insecure_port(f"unix:{socket}")
     server.start()
     try:
@@ -61,7 +62,7 @@ def other_plugin(node: Node, resource: str) -> Iterator[None]:
             request = api.RegisterRequest(
                 version="v1beta1", endpoint=socket.name, resource_name=resource
             )
-            kubelet = Stub(channel, api.DESCRIPTOR, "Registration")
+            kubelet = Stub(channel, REGISTRATION)
             kubelet.Register(request, timeout=PATIENCE)
         yield
     finally:

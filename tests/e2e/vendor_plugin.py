@@ -13,8 +13,9 @@ from typing import Final
 
 import grpc
 
+from dra_driver.kubelet_api.device_plugin.service import REGISTRATION, SERVICE
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as pb
-from dra_driver.kubelet_api.rpc import Stub, add_service
+from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.model.names import ENV_VISIBLE_DEVICES, RESOURCE_SHARED
 
 FOLDER: Final = Path("/var/lib/kubelet/device-plugins")
@@ -55,11 +56,11 @@ class Plugin:
 def main() -> None:
     """Serve, register, and stay."""
     server = grpc.server(ThreadPoolExecutor(4))
-    add_service(server, pb.DESCRIPTOR, "DevicePlugin", Plugin())
+    SERVICE.add_to(server, Plugin())
     server.add_insecure_port(f"unix://{FOLDER / SOCKET}")
     server.start()
     with grpc.insecure_channel(f"unix://{FOLDER / 'kubelet.sock'}") as channel:
-        Stub(channel, pb.DESCRIPTOR, "Registration").Register(
+        Stub(channel, REGISTRATION).Register(
             pb.RegisterRequest(version="v1beta1", endpoint=SOCKET, resource_name=RESOURCE_SHARED)
         )
     server.wait_for_termination()

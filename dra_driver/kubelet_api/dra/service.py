@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import grpc
 
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.kubelet_api.generated import dra_v1_pb2 as api
+from dra_driver.kubelet_api.rpc import Service
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 
-SERVICE = "v1.DRAPlugin"
+SERVICE: Final = Service(api.DESCRIPTOR, "DRAPlugin")
+VERSION: Final = "v1.DRAPlugin"
 """The name in the registration's list of supported versions."""
 
 

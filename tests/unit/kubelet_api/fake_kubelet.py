@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import grpc
 
+from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.generated import (
     dra_health_v1_pb2,
-    dra_health_v1alpha1_pb2,
     dra_v1_pb2,
     pluginregistration_v1_pb2,
 )
-from dra_driver.kubelet_api.rpc import Stub
+from dra_driver.kubelet_api.rpc import Service, Stub
 from dra_driver.model.claims.claim import ClaimRef
 
 PATIENCE = 60.0
@@ -33,7 +33,7 @@ def dial(path: Path) -> Iterator[grpc.Channel]:
 
 def get_info(path: Path) -> pluginregistration_v1_pb2.PluginInfo:
     with dial(path) as channel:
-        stub = Stub(channel, pluginregistration_v1_pb2.DESCRIPTOR, "Registration")
+        stub = Stub(channel, registration.SERVICE)
         info: pluginregistration_v1_pb2.PluginInfo = stub.GetInfo(
             pluginregistration_v1_pb2.InfoRequest(), timeout=PATIENCE
         )
@@ -42,7 +42,7 @@ def get_info(path: Path) -> pluginregistration_v1_pb2.PluginInfo:
 
 def notify(path: Path, *, registered: bool, error: str = "") -> None:
     with dial(path) as channel:
-        stub = Stub(channel, pluginregistration_v1_pb2.DESCRIPTOR, "Registration")
+        stub = Stub(channel, registration.SERVICE)
         stub.NotifyRegistrationStatus(
             pluginregistration_v1_pb2.RegistrationStatus(plugin_registered=registered, error=error),
             timeout=PATIENCE,
@@ -54,7 +54,7 @@ def prepare_v1(
 ) -> dra_v1_pb2.NodePrepareResourcesResponse:
     claims = [dra_v1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
     with dial(path) as channel:
-        stub = Stub(channel, dra_v1_pb2.DESCRIPTOR, "DRAPlugin")
+        stub = Stub(channel, service.SERVICE)
         request = dra_v1_pb2.NodePrepareResourcesRequest(claims=claims)
         answer: dra_v1_pb2.NodePrepareResourcesResponse = stub.NodePrepareResources(
             request, timeout=patience
@@ -65,7 +65,7 @@ def prepare_v1(
 def unprepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodeUnprepareResourcesResponse:
     claims = [dra_v1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
     with dial(path) as channel:
-        stub = Stub(channel, dra_v1_pb2.DESCRIPTOR, "DRAPlugin")
+        stub = Stub(channel, service.SERVICE)
         request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=claims)
         answer: dra_v1_pb2.NodeUnprepareResourcesResponse = stub.NodeUnprepareResources(
             request, timeout=PATIENCE
@@ -73,28 +73,28 @@ def unprepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodeUnprepareResourc
         return answer
 
 
+HealthLists = Iterator[dra_health_v1_pb2.NodeWatchResourcesResponse]
+
+
 @contextmanager
-def watch_v1(path: Path) -> Iterator[Iterator[dra_health_v1_pb2.NodeWatchResourcesResponse]]:
+def watch_v1(path: Path) -> Iterator[HealthLists]:
     """The lists of a health stream, which the kubelet ends on leaving. The iterator ends with the
     stream, and raises grpc.RpcError where that was refused or broken."""
-    with dial(path) as channel:
-        stub = Stub(channel, dra_health_v1_pb2.DESCRIPTOR, "DRAResourceHealth")
-        call = stub.NodeWatchResources(
-            dra_health_v1_pb2.NodeWatchResourcesRequest(), timeout=PATIENCE
-        )
-        with _ended(call.cancel):
-            yield call
+    with _watch(path, health_service.SERVICES[0]) as lists:
+        yield lists
 
 
 @contextmanager
-def watch_v1alpha1(
-    path: Path,
-) -> Iterator[Iterator[dra_health_v1alpha1_pb2.NodeWatchResourcesResponse]]:
+def watch_v1alpha1(path: Path) -> Iterator[HealthLists]:
+    with _watch(path, health_service.SERVICES[1]) as lists:
+        yield lists
+
+
+@contextmanager
+def _watch(path: Path, served: Service) -> Iterator[HealthLists]:
     with dial(path) as channel:
-        stub = Stub(channel, dra_health_v1alpha1_pb2.DESCRIPTOR, "DRAResourceHealth")
-        call = stub.NodeWatchResources(
-            dra_health_v1alpha1_pb2.NodeWatchResourcesRequest(), timeout=PATIENCE
-        )
+        request = dra_health_v1_pb2.NodeWatchResourcesRequest()
+        call = Stub(channel, served).NodeWatchResources(request, timeout=PATIENCE)
         with _ended(call.cancel):
             yield call
 

@@ -17,10 +17,12 @@ from pathlib import Path
 
 import grpc
 
+from dra_driver.kubelet_api import pod_resources
 from dra_driver.kubelet_api.device_plugin.folders import Folders
+from dra_driver.kubelet_api.device_plugin.service import REGISTRATION, SERVICE
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as pods_api
-from dra_driver.kubelet_api.rpc import Stub, add_service
+from dra_driver.kubelet_api.rpc import Stub
 
 PATIENCE = 60.0
 
@@ -87,9 +89,9 @@ class DeviceManager:
             path.unlink(missing_ok=True)
             server = grpc.server(ThreadPoolExecutor(8))
             if path == self.folders.kubelet:
-                add_service(server, api.DESCRIPTOR, "Registration", self)
+                REGISTRATION.add_to(server, self)
             else:
-                add_service(server, pods_api.DESCRIPTOR, "PodResourcesLister", self)
+                pod_resources.SERVICE.add_to(server, self)
             server.add_insecure_port(f"unix:{path}")
             server.start()
             self._servers.append(server)
@@ -108,7 +110,7 @@ class DeviceManager:
         self, request: api.RegisterRequest, context: grpc.ServicerContext
     ) -> api.Empty:
         channel = grpc.insecure_channel(f"unix:{self.folders.plugins / request.endpoint}")
-        stub = Stub(channel, api.DESCRIPTOR, "DevicePlugin")
+        stub = Stub(channel, SERVICE)
         options = stub.GetDevicePluginOptions(api.Empty(), timeout=PATIENCE)
         assert options.get_preferred_allocation_available
         assert not options.pre_start_required
