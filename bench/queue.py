@@ -15,7 +15,7 @@ from bench.allocator import made
 from bench.report import percentile, result, table
 from controller.allocator.allocate import can_serve
 from controller.allocator.claim_request import parse_claim
-from controller.allocator.node_set import NodeSet
+from controller.allocator.nodes.node_set import NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
 from controller.queue.backoff import KeyBackoff

@@ -16,6 +16,7 @@ from controller.cache.cache import WATCHED, ClusterCache
 from controller.filter.node_filter import NodeFilter
 from controller.housekeeping import Housekeeping
 from controller.informers.decoders import decoders
+from controller.informers.optional_watch import OptionalReflector
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.queue.backoff import BackoffState, KeyBackoff
@@ -40,7 +41,6 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.decode import Decoder
 from dra_driver.kube.event_filter import EventLimits
 from dra_driver.kube.events import EventRecorder, Recorder
-from dra_driver.kube.optional_watch import OptionalReflector
 from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,

@@ -25,7 +25,7 @@ from dra_driver.model.devices.device import whole_device
 from dra_driver.model.devices.device_shares import drs_device, shared_device
 from dra_driver.model.mode import Mode
 from dra_driver.model.profile import Profile, ProfileTable
-from dra_driver.simulator.catalog import catalog
+from dra_driver.simulator.description.catalog import catalog
 from kubectl_gcu.main import FAILED, PARTIAL, WAITS
 from tests.control_plane.cards import card
 from tests.reference_meanings import (

@@ -14,9 +14,9 @@ from typing import Final
 from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.device import CardKey
 from controller.allocator.diagnosis import diagnose
-from controller.allocator.matching import COMPARED, CardQuery, MatchingCards
-from controller.allocator.node_info import NodeInfo
-from controller.allocator.node_set import NodeSet, numbers
+from controller.allocator.nodes.matching import COMPARED, CardQuery, MatchingCards
+from controller.allocator.nodes.node_info import NodeInfo
+from controller.allocator.nodes.node_set import NodeSet, numbers
 from controller.allocator.order import Order, Policy, Score
 from controller.allocator.results import DeviceAssignments
 from controller.allocator.search import NodeSearch

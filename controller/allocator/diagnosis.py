@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, ExactRequest
 from controller.allocator.device_request import DeviceRequest, Shortfall
-from controller.allocator.node_set import NodeCounter, NodeSet, numbers
-from controller.allocator.signature import CardFit, CardSignature, Verdict
+from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers
+from controller.allocator.nodes.signature import CardFit, CardSignature, Verdict
 from controller.allocator.state import SignatureIndex, State
 from dra_driver.model.claims.measures import CORES
 from dra_driver.model.names import (

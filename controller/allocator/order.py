@@ -17,8 +17,8 @@ from controller.allocator.allocated_devices import DeviceUsage
 from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest
 from controller.allocator.device import Attribute, CardKey, Device
 from controller.allocator.device_request import CapacityFit, DeviceRequest
-from controller.allocator.node_info import NodeInfo
-from controller.allocator.signature import Fill, Verdict
+from controller.allocator.nodes.node_info import NodeInfo
+from controller.allocator.nodes.signature import Fill, Verdict
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.devices.topology import Topology, bits
 from dra_driver.selector.selector import Selectors

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from controller.allocator.signature import reads_own
+from controller.allocator.nodes.signature import reads_own
 from controller.allocator.state import State
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import InvalidValue, Refused

@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
 from controller.allocator.allocated_devices import AllocatedDevices
-from controller.allocator.fleet import Fleet
 from controller.allocator.inventory import Inventory
-from controller.allocator.node_set import NodeNumbers, NodeSet, set_of_numbers
+from controller.allocator.nodes.fleet import Fleet
+from controller.allocator.nodes.node_set import NodeNumbers, NodeSet, set_of_numbers
+from controller.allocator.nodes.signature import CardSignature
 from controller.allocator.order import Score
-from controller.allocator.signature import CardSignature
 from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors

@@ -12,7 +12,7 @@ from typing import Any, Final
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import CardKey
 from controller.allocator.inventory import Inventory
-from controller.allocator.node_set import NodeSet
+from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.state import State
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods

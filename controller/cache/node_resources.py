@@ -9,7 +9,7 @@ from sys import intern
 from typing import Any, Final, NamedTuple
 
 from controller.allocator.capacity import NANO, Amount
-from controller.allocator.node_set import NodeNumbers, NodeSet
+from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache import pods
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue

@@ -11,8 +11,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from controller.cache.interner import Interner
 from dra_driver.kube.decode import decode
-from dra_driver.kube.interner import Interner
 from dra_driver.model.claims.claim import Object
 
 _LEVEL: Final = 1  # the quickest; devices of a node are alike

@@ -9,7 +9,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any, Final, Protocol
 
-from controller.allocator.node_set import NodeNumbers, NodeSet, set_of_numbers
+from controller.allocator.nodes.node_set import NodeNumbers, NodeSet, set_of_numbers
 from controller.cache import nodes, pods
 from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Final
 
 from controller.cache import card_access, pods
+from controller.cache.interner import Interner
 from controller.cache.node_resources import is_read
 from controller.cache.packed import Fields, PackedDevices, is_packed, packed
 from controller.informers import models
 from dra_driver.kube.decode import WHOLE, Decoder, Text, Typed
-from dra_driver.kube.interner import Interner
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,

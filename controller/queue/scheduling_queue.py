@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sized
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from controller.allocator.node_set import NodeNumbers
+from controller.allocator.nodes.node_set import NodeNumbers
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
 from controller.queue.backoff import BackoffReason, KeyBackoff

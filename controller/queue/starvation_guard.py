@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from controller.allocator.allocate import feasible
-from controller.allocator.node_set import NodeSet
+from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.keys import Key

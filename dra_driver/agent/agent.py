@@ -159,7 +159,8 @@ class Agent:
 
         # The threads that keep the node in order, and the start.
         pod_resources = Folders.of(settings.kubelet_root).pod_resources
-        foreign_plugins = ForeignPluginDetector(PodResources(pod_resources, _KUBELET_START))
+        kubelet = PodResources(pod_resources, _KUBELET_START)
+        foreign_plugins = ForeignPluginDetector(kubelet)
         specs.FOREIGN_PODS.register(self.registry).set_function(lambda: foreign_plugins.pod_count)
         self._watcher = ServingModeWatcher(selector.choose, self._restart)
         self._reconcile_loop = ReconcileLoop(

@@ -19,7 +19,7 @@ from dra_driver.kube.api import (
 )
 from dra_driver.kube.decode import WHOLE, Decoder, decode, decode_page
 from dra_driver.kube.encode import encode
-from dra_driver.kube.errors import NotFound, Unavailable, from_response, no_answer
+from dra_driver.kube.errors import Unavailable, from_response, no_answer
 from dra_driver.kube.http.cluster_config import ClusterConfig, in_pod
 from dra_driver.kube.http.connection import FAILURES
 from dra_driver.kube.http.connections import Connections
@@ -214,15 +214,6 @@ class Client:
 
     def server_version(self) -> ServerVersion:
         return ServerVersion.parse(self._json("GET", "/version"))
-
-    def serves(self, resource: Resource) -> bool:
-        """Whether the server serves the kind at that version (API discovery)."""
-        group = f"/apis/{resource.group}" if resource.group else "/api"
-        try:
-            found = self._json("GET", f"{group}/{resource.version}")
-        except NotFound:
-            return False
-        return any(entry["name"] == resource.plural for entry in found.get("resources", ()))
 
     def close(self) -> None:
         """Drop the idle connections."""

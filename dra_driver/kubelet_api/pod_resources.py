@@ -15,10 +15,12 @@ import grpc
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
-from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
+from dra_driver.kubelet_api.rpc import Service, Stub
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
+
+SERVICE: Final = Service(api.DESCRIPTOR, "PodResourcesLister")
 
 _LARGEST: Final = 16 * 1024 * 1024
 _OPTIONS: Final = (
@@ -55,7 +57,9 @@ class PodResources:
         ``UpdateAllocatedDevices``).
         """
         with self._connected() as kubelet:
-            answer = kubelet.List(api.ListPodResourcesRequest(), timeout=self._timeout)
+            answer: api.ListPodResourcesResponse = kubelet.List(
+                api.ListPodResourcesRequest(), timeout=self._timeout
+            )
         return tuple(
             ContainerResources(
                 pod.namespace,
@@ -80,15 +84,16 @@ class PodResources:
 
     def _allocatable(self) -> api.AllocatableResourcesResponse:
         with self._connected() as kubelet:
-            return kubelet.GetAllocatableResources(
+            answer: api.AllocatableResourcesResponse = kubelet.GetAllocatableResources(
                 api.AllocatableResourcesRequest(), timeout=self._timeout
             )
+        return answer
 
     @contextmanager
-    def _connected(self) -> Iterator[rpc.PodResourcesListerStub]:
+    def _connected(self) -> Iterator[Stub]:
         try:
             with grpc.insecure_channel(f"unix:{self._socket}", options=_OPTIONS) as channel:
-                yield rpc.PodResourcesListerStub(channel)
+                yield Stub(channel, SERVICE)
         except grpc.RpcError as error:
             raise KubeletError(
                 f"the kubelet does not answer on {self._socket}: {error.code().name}, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 import grpc
 
 from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.rpc import Service
 from dra_driver.kubelet_api.sockets import remove_stale
 from dra_driver.model.effects import Effects, Point
 
@@ -23,23 +24,19 @@ _OPTIONS: Final = (
 )
 
 
-AddServices = Callable[[grpc.Server], None]
-"""Adds the services to a server."""
-
-
 class UnixServer:
-    """Serves the services that `register` adds, on `path`, with up to `threads` calls at a time."""
+    """Serves `services`, each by its servicer, on `path`, with up to `threads` calls at a time."""
 
     def __init__(
         self,
         path: Path,
-        register: AddServices,
+        services: Mapping[Service, object],
         *,
         threads: int,
         effects: Effects,
     ) -> None:
         self.path = path
-        self._register = register
+        self._services = services
         self._threads = threads
         self._effects = effects
         self._server: grpc.Server | None = None
@@ -56,7 +53,8 @@ class UnixServer:
             ThreadPoolExecutor(self._threads, thread_name_prefix=self.path.stem),
             options=_OPTIONS,
         )
-        self._register(server)
+        for service, servicer in self._services.items():
+            service.add_to(server, servicer)
         try:
             with self._effects(Point.SOCKET_BIND):
                 server.add_insecure_port(f"unix:{self.path}")

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dra_driver.model.errors import InvalidValue
-from dra_driver.simulator import load
 from dra_driver.simulator.boot import with_ecc
-from dra_driver.simulator.resolve import check_unique
-from dra_driver.simulator.spec import (
+from dra_driver.simulator.description import load
+from dra_driver.simulator.description.resolve import check_unique
+from dra_driver.simulator.description.spec import (
     Command,
     CpuList,
     EccState,

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from dra_driver.model.errors import GcuError
 from dra_driver.simulator import faults
-from dra_driver.simulator.command import USAGE, Command, UsageError, parse
-from dra_driver.simulator.operations import Effect, card_of, perform
+from dra_driver.simulator.commands.command import USAGE, Command, UsageError, parse
+from dra_driver.simulator.commands.operations import Effect, card_of, perform
 from dra_driver.simulator.record import Entry
 from dra_driver.simulator.state import Fault, Machine
 from dra_driver.simulator.store import Store, Transaction

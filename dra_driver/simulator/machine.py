@@ -12,10 +12,10 @@ from typing import Any
 
 from dra_driver.model.errors import Refused
 from dra_driver.simulator import boot, changes, efsmi, files
-from dra_driver.simulator.load import machine_spec, validated
+from dra_driver.simulator.description.load import machine_spec, validated
+from dra_driver.simulator.description.resolve import fault_state, first_state
+from dra_driver.simulator.description.spec import FaultSpec, MachineSpec
 from dra_driver.simulator.record import Entry
-from dra_driver.simulator.resolve import fault_state, first_state
-from dra_driver.simulator.spec import FaultSpec, MachineSpec
 from dra_driver.simulator.state import Card, Machine
 from dra_driver.simulator.store import Store
 from dra_driver.simulator.tree import tree

@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from dra_driver.model.errors import GcuError
 from dra_driver.simulator import changes, efsmi, record
+from dra_driver.simulator.description.load import shipped_machines
 from dra_driver.simulator.faults import MEANINGS
-from dra_driver.simulator.load import shipped_machines
 from dra_driver.simulator.machine import SimulatedMachine
 from dra_driver.simulator.show import show
 from dra_driver.version import add_version_flag

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from dra_driver.model.card import UNHEALTHY_VALUES
-from dra_driver.simulator.load import shipped_machines
+from dra_driver.simulator.description.load import shipped_machines
 from tests.chart.helm import CHART, CHECKOUT, Helm, Values
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())

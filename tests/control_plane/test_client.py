@@ -35,8 +35,6 @@ def config_map(name: str, namespace: str) -> Object:
 
 def test_it_says_which_server_it_is(api: Client) -> None:
     assert (api.server_version().major, api.server_version().minor) >= (1, 36)
-    assert api.serves(RESOURCE_CLAIMS)
-    assert not api.serves(Resource("resource.k8s.io", "v1alpha1", "none", "None", False))
 
 
 def test_unknown_objects_and_conflicts(api: Client, namespace: str) -> None:

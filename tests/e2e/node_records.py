@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import grpc
 
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
-from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
+from dra_driver.kubelet_api.pod_resources import SERVICE
+from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.model.claims.owner import ContainerAllocation, grant_uid
 from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.mode import Mode
@@ -84,7 +85,8 @@ def recorded(driver: Installation, node: str) -> dict[str, Devices]:
     """What the kubelet's pod-resources API says that each pod, ``namespace/name``, has of ours."""
     socket = driver.cluster.node(node).host_path(_SOCKET)
     with grpc.insecure_channel(f"unix:{socket}") as channel:
-        answer = rpc.PodResourcesListerStub(channel).List(
+        kubelet = Stub(channel, SERVICE)
+        answer: api.ListPodResourcesResponse = kubelet.List(
             api.ListPodResourcesRequest(), timeout=_SECONDS
         )
     ours = set(RESOURCES.values())

@@ -9,15 +9,16 @@ from contextlib import contextmanager
 
 import grpc
 
+from dra_driver.kubelet_api.device_plugin.service import REGISTRATION, SERVICE
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
+from dra_driver.kubelet_api.rpc import Stub
 from tests.cluster.node import Node
 from tests.cluster.waiting import PATIENCE
 
 _FOLDER = "/var/lib/kubelet/device-plugins"
 
 
-class _OtherPlugin(rpc.DevicePluginServicer):
+class _OtherPlugin:
     """Offers two devices, with IDs as the vendor's plugin may give them."""
 
     def __init__(self) -> None:
@@ -46,11 +47,6 @@ class _OtherPlugin(rpc.DevicePluginServicer):
     ) -> api.PreferredAllocationResponse:
         raise NotImplementedError  # its options say so
 
-    def PreStartContainer(  # noqa: N802 (the API's name)
-        self, request: api.PreStartContainerRequest, context: grpc.ServicerContext
-    ) -> api.PreStartContainerResponse:
-        raise NotImplementedError
-
 
 @contextmanager
 def other_plugin(node: Node, resource: str) -> Iterator[None]:
@@ -58,7 +54,7 @@ def other_plugin(node: Node, resource: str) -> Iterator[None]:
     folder = node.host_path(_FOLDER)
     socket = folder / "other.sock"
     plugin, server = _OtherPlugin(), grpc.server(ThreadPoolExecutor(4))
-    rpc.add_DevicePluginServicer_to_server(plugin, server)
+    SERVICE.add_to(server, plugin)
     server.add_insecure_port(f"unix:{socket}")
     server.start()
     try:
@@ -66,7 +62,8 @@ def other_plugin(node: Node, resource: str) -> Iterator[None]:
             request = api.RegisterRequest(
                 version="v1beta1", endpoint=socket.name, resource_name=resource
             )
-            rpc.RegistrationStub(channel).Register(request, timeout=PATIENCE)
+            kubelet = Stub(channel, REGISTRATION)
+            kubelet.Register(request, timeout=PATIENCE)
         yield
     finally:
         plugin.ended.set()

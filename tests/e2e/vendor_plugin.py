@@ -13,8 +13,9 @@ from typing import Final
 
 import grpc
 
+from dra_driver.kubelet_api.device_plugin.service import REGISTRATION, SERVICE
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as pb
-from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
+from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.model.names import ENV_VISIBLE_DEVICES, RESOURCE_SHARED
 
 FOLDER: Final = Path("/var/lib/kubelet/device-plugins")
@@ -22,7 +23,7 @@ SOCKET: Final = "enflame-shared.sock"
 SLICES: Final = 6
 
 
-class Plugin(rpc.DevicePluginServicer):
+class Plugin:
     """Slices of one card, all of which are well."""
 
     def GetDevicePluginOptions(  # noqa: N802 (the API's name)
@@ -51,20 +52,15 @@ class Plugin(rpc.DevicePluginServicer):
     ) -> pb.PreferredAllocationResponse:
         return pb.PreferredAllocationResponse()
 
-    def PreStartContainer(  # noqa: N802 (the API's name)
-        self, request: pb.PreStartContainerRequest, context: grpc.ServicerContext
-    ) -> pb.PreStartContainerResponse:
-        return pb.PreStartContainerResponse()
-
 
 def main() -> None:
     """Serve, register, and stay."""
     server = grpc.server(ThreadPoolExecutor(4))
-    rpc.add_DevicePluginServicer_to_server(Plugin(), server)
+    SERVICE.add_to(server, Plugin())
     server.add_insecure_port(f"unix://{FOLDER / SOCKET}")
     server.start()
     with grpc.insecure_channel(f"unix://{FOLDER / 'kubelet.sock'}") as channel:
-        rpc.RegistrationStub(channel).Register(
+        Stub(channel, REGISTRATION).Register(
             pb.RegisterRequest(version="v1beta1", endpoint=SOCKET, resource_name=RESOURCE_SHARED)
         )
     server.wait_for_termination()

@@ -28,8 +28,8 @@ from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import CardKind, Kind, card_record, decode, encode, record
-from dra_driver.simulator.load import machine_spec
-from dra_driver.simulator.resolve import first_state
+from dra_driver.simulator.description.load import machine_spec
+from dra_driver.simulator.description.resolve import first_state
 from tests.fuzz.engine import Subject
 from tests.fuzz.hostile import Damaged, DamagedJson, one_of
 from tests.unit.node.drs_world import SimulatedCards, tool

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import grpc
 
+from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.generated import (
-    dra_health_v1alpha1_pb2,
-    dra_health_v1alpha1_pb2_grpc,
+    dra_health_v1_pb2,
     dra_v1_pb2,
-    dra_v1_pb2_grpc,
     pluginregistration_v1_pb2,
-    pluginregistration_v1_pb2_grpc,
 )
+from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.model.claims.claim import ClaimRef
 
 _CALL_SECONDS = 45.0  # kubelet 1.36.3, pkg/kubelet/cm/dra/plugin
@@ -32,7 +31,7 @@ class Connection:
     """A channel to an agent's service, which many threads may use; a kubelet keeps one open."""
 
     def __init__(self, channel: grpc.Channel) -> None:
-        self._stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
+        self._stub = Stub(channel, service.SERVICE)
 
     def prepare(self, ref: ClaimRef) -> str:
         """The claim's error, empty for success."""
@@ -62,7 +61,7 @@ class Kubelet:
             return False
         try:
             with _dial(self._registration) as channel:
-                stub = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
+                stub = Stub(channel, registration.SERVICE)
                 info = stub.GetInfo(pluginregistration_v1_pb2.InfoRequest(), timeout=_CALL_SECONDS)
                 status = pluginregistration_v1_pb2.RegistrationStatus(plugin_registered=True)
                 stub.NotifyRegistrationStatus(status, timeout=_CALL_SECONDS)
@@ -88,11 +87,11 @@ class Kubelet:
             return connection.unprepare(ref)
 
     @contextmanager
-    def health(self) -> Iterator[Iterator[dra_health_v1alpha1_pb2.NodeWatchResourcesResponse]]:
+    def health(self) -> Iterator[Iterator[dra_health_v1_pb2.NodeWatchResourcesResponse]]:
         """The lists of a health stream, as they come."""
         with _dial(Path(self._endpoint)) as channel:
-            stub = dra_health_v1alpha1_pb2_grpc.DRAResourceHealthStub(channel)
-            lists = stub.NodeWatchResources(dra_health_v1alpha1_pb2.NodeWatchResourcesRequest())
+            stub = Stub(channel, health_service.SERVICES[1])
+            lists = stub.NodeWatchResources(dra_health_v1_pb2.NodeWatchResourcesRequest())
             try:
                 yield lists
             finally:

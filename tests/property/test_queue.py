@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from controller.allocator.node_set import NodeNumbers, NodeSet
+from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache.keys import Key, Subject
 from controller.queue.backoff import BackoffReason, KeyBackoff
 from controller.queue.fair_queue import Namespaces

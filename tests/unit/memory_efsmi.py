@@ -15,11 +15,11 @@ from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.model.effects import Effects, Point
 from dra_driver.simulator import faults
 from dra_driver.simulator.boot import rebooted
-from dra_driver.simulator.command import UsageError, parse
-from dra_driver.simulator.load import machine_spec, validated
-from dra_driver.simulator.operations import Effect, perform
-from dra_driver.simulator.resolve import fault_state, first_state
-from dra_driver.simulator.spec import FaultSpec
+from dra_driver.simulator.commands.command import UsageError, parse
+from dra_driver.simulator.commands.operations import Effect, perform
+from dra_driver.simulator.description.load import machine_spec, validated
+from dra_driver.simulator.description.resolve import fault_state, first_state
+from dra_driver.simulator.description.spec import FaultSpec
 from dra_driver.simulator.state import Card, Instance, Machine
 
 S60 = {"model": "S60"}

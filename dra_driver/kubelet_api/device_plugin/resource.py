@@ -14,9 +14,9 @@ import grpc
 from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.device_plugin.folders import API_VERSION, socket_identity
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler, ListedDevice
-from dra_driver.kubelet_api.device_plugin.service import OPTIONS, Servicer
+from dra_driver.kubelet_api.device_plugin.service import OPTIONS, REGISTRATION, SERVICE, Servicer
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
+from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects, Point
 from dra_driver.util.hooks import Clock
@@ -60,11 +60,9 @@ class ResourceServer:
             handler.devices, what=f"the devices of {resource}"
         )
         servicer = Servicer(handler, self._broadcaster, effects)
-
-        def serve(server: grpc.Server) -> None:
-            rpc.add_DevicePluginServicer_to_server(servicer, server)
-
-        self._server = UnixServer(socket, serve, threads=threads + STREAMS, effects=effects)
+        self._server = UnixServer(
+            socket, {SERVICE: servicer}, threads=threads + STREAMS, effects=effects
+        )
         self._known: tuple[int, int] | None = None
         self._registered_at = float("-inf")
         self._opened_before = 0  # streams, when it was last registered
@@ -148,7 +146,7 @@ class ResourceServer:
                 self._effects(Point.PLUGIN_REGISTER),
                 grpc.insecure_channel(f"unix:{self._kubelet}", options=_OPTIONS) as channel,
             ):
-                rpc.RegistrationStub(channel).Register(request, timeout=_PATIENCE)
+                Stub(channel, REGISTRATION).Register(request, timeout=_PATIENCE)
         except grpc.RpcError as error:
             why = f"{error.code().name}, {error.details()}"
             self._report(f"the kubelet did not take {self.resource}: {why}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Final
 
 import grpc
 
@@ -15,17 +16,21 @@ from dra_driver.kubelet_api.device_plugin.handler import (
     ListedDevice,
 )
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
+from dra_driver.kubelet_api.rpc import Service
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError
 from dra_driver.telemetry.logs import new_call
 
 logger = logging.getLogger(__name__)
 
+SERVICE: Final = Service(api.DESCRIPTOR, "DevicePlugin")
+REGISTRATION: Final = Service(api.DESCRIPTOR, "Registration")
+"""Served by the kubelet."""
+
 OPTIONS = api.DevicePluginOptions(get_preferred_allocation_available=True)
 
 
-class Servicer(rpc.DevicePluginServicer):
+class Servicer:
     """The names are the API's."""
 
     def __init__(
@@ -84,14 +89,6 @@ class Servicer(rpc.DevicePluginServicer):
             self._effects.before(Point.REPLY_ALLOCATE)
             context.add_callback(partial(self._effects.after, Point.REPLY_ALLOCATE))
             return api.AllocateResponse(container_responses=answers)
-
-    def PreStartContainer(  # noqa: N802 (the API's name)
-        self,
-        request: api.PreStartContainerRequest,  # noqa: ARG002 (the API's signature)
-        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
-    ) -> api.PreStartContainerResponse:
-        """Not called, as `OPTIONS` does not request it."""
-        return api.PreStartContainerResponse()
 
     def _allocate(self, ids: Sequence[str]) -> api.ContainerAllocateResponse:
         logger.info("devices %s", ", ".join(sorted(ids)))

@@ -1,27 +1,25 @@
 """The gRPC services `v1.DRAResourceHealth` and `v1alpha1.DRAResourceHealth`.
 
-The messages of both are the same, in two packages. The list is sent at once when it changes, and
-again in time.
+Both have the same messages, which do not name their package on the wire. The list is sent at once
+when it changes, and again in time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import grpc
 
 from dra_driver.kubelet_api.broadcaster import Broadcaster
 from dra_driver.kubelet_api.dra.health import DeviceHealth, HealthSource
-from dra_driver.kubelet_api.generated import (
-    dra_health_v1_pb2,
-    dra_health_v1_pb2_grpc,
-    dra_health_v1alpha1_pb2,
-    dra_health_v1alpha1_pb2_grpc,
-)
+from dra_driver.kubelet_api.generated import dra_health_v1_pb2 as api
+from dra_driver.kubelet_api.rpc import Service
 
-SERVICES: Final = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
-"""The names in the registration's list of supported versions."""
+SERVICES: Final = tuple(
+    Service(api.DESCRIPTOR, "DRAResourceHealth", package) for package in ("v1", "v1alpha1")
+)
+"""Their full names are those in the registration's list of supported versions."""
 
 TIMEOUT: Final = 30
 """Seconds for which a list is valid. It is the kubelet's default (1.36.3,
@@ -37,35 +35,26 @@ class HealthBroadcaster(Broadcaster[Sequence[DeviceHealth]]):
         super().__init__(source, what="the devices' health", resend=resend)
 
 
-def add_health_services(broadcaster: HealthBroadcaster, server: grpc.Server) -> None:
-    """Let the server serve both versions."""
-    v1: Any = _Servicer(broadcaster, dra_health_v1_pb2)
-    dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(v1, server)
-    v1alpha1: Any = _Servicer(broadcaster, dra_health_v1alpha1_pb2)
-    dra_health_v1alpha1_pb2_grpc.add_DRAResourceHealthServicer_to_server(v1alpha1, server)
+class Servicer:
+    """Translates lists into messages; the names are the API's."""
 
-
-class _Servicer:
-    """Translates lists into the messages of one version; the names are the API's."""
-
-    def __init__(self, broadcaster: HealthBroadcaster, api: Any) -> None:
-        """`api` is the module of the version's messages."""
+    def __init__(self, broadcaster: HealthBroadcaster) -> None:
         self._broadcaster = broadcaster
-        self._api = api
 
     def NodeWatchResources(  # noqa: N802 (the API's name)
         self,
-        request: object,  # noqa: ARG002 (the API's signature)
+        request: api.NodeWatchResourcesRequest,  # noqa: ARG002 (the API's signature)
         context: grpc.ServicerContext,
-    ) -> Iterator[object]:
+    ) -> Iterator[api.NodeWatchResourcesResponse]:
         for devices in self._broadcaster.lists(context):
-            yield self._api.NodeWatchResourcesResponse(devices=map(self._message, devices))
+            yield api.NodeWatchResourcesResponse(devices=map(_message, devices))
 
-    def _message(self, device: DeviceHealth) -> object:
-        return self._api.DeviceHealth(
-            device=self._api.DeviceIdentifier(pool_name=device.pool, device_name=device.device),
-            health=self._api.HealthStatus.Value(device.health.value),
-            last_updated_time=device.updated,
-            health_check_timeout_seconds=TIMEOUT,
-            message=device.cut_message,
-        )
+
+def _message(device: DeviceHealth) -> api.DeviceHealth:
+    return api.DeviceHealth(
+        device=api.DeviceIdentifier(pool_name=device.pool, device_name=device.device),
+        health=device.health.value,
+        last_updated_time=device.updated,
+        health_check_timeout_seconds=TIMEOUT,
+        message=device.cut_message,
+    )

@@ -8,17 +8,13 @@ import time
 from pathlib import Path
 from typing import Final
 
-import grpc
-
 from dra_driver.kubelet_api.broadcaster import STREAMS
-from dra_driver.kubelet_api.dra import health_service, service
+from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.dra.claim_service import CallObserver, ClaimService
 from dra_driver.kubelet_api.dra.handler import ClaimHandler
 from dra_driver.kubelet_api.dra.health import HealthSource
-from dra_driver.kubelet_api.dra.registration import Registration
 from dra_driver.kubelet_api.dra.self_check import SelfCheck
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.generated import dra_v1_pb2_grpc, pluginregistration_v1_pb2_grpc
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import Siblings, dra_siblings
 from dra_driver.kubelet_api.sockets import Sockets
@@ -29,7 +25,10 @@ logger = logging.getLogger(__name__)
 
 # The kubelet uses the newest version of each service that it knows. Up to 1.36 it watches the
 # health in any case, from 1.37 on only if the service is listed here.
-SERVICES: Final = (service.SERVICE, *health_service.SERVICES)
+VERSIONS: Final = (
+    service.VERSION,
+    *(each.full_name for each in health_service.SERVICES),
+)
 
 
 class KubeletPlugin:
@@ -62,28 +61,28 @@ class KubeletPlugin:
         self._sockets = sockets
         self._siblings = Siblings(dra_siblings(sockets), effects)
         self._self_check = SelfCheck(sockets)
-        self._registration = Registration(
+        self._registration = registration.Registration(
             socket=sockets.registration,
             endpoint=sockets.service,
-            services=SERVICES,
+            services=VERSIONS,
             timeout=registration_timeout,
             clock=clock,
         )
-
-        def serve(server: grpc.Server) -> None:
-            dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service.Servicer(claims), server)
-            health_service.add_health_services(broadcaster, server)
-
-        def serve_registration(server: grpc.Server) -> None:
-            pluginregistration_v1_pb2_grpc.add_RegistrationServicer_to_server(
-                self._registration, server
-            )
-
+        health_servicer = health_service.Servicer(broadcaster)
         self._service = UnixServer(
-            sockets.service, serve, threads=threads + STREAMS, effects=effects
+            sockets.service,
+            {
+                service.SERVICE: service.Servicer(claims),
+                **dict.fromkeys(health_service.SERVICES, health_servicer),
+            },
+            threads=threads + STREAMS,
+            effects=effects,
         )
         self._registrar = UnixServer(
-            sockets.registration, serve_registration, threads=2, effects=effects
+            sockets.registration,
+            {registration.SERVICE: self._registration},
+            threads=2,
+            effects=effects,
         )
         self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="socket-watch", daemon=True)

@@ -8,12 +8,9 @@ from typing import Final
 
 import grpc
 
-from dra_driver.kubelet_api.generated import (
-    dra_v1_pb2,
-    dra_v1_pb2_grpc,
-    pluginregistration_v1_pb2,
-    pluginregistration_v1_pb2_grpc,
-)
+from dra_driver.kubelet_api.dra import registration, service
+from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
+from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.util.background import Background
 
@@ -52,9 +49,8 @@ class SelfCheck(Background):
             return f"the agent does not answer on {path}: {error.code().name}, {error.details()}"
 
     def _check_registration(self, channel: grpc.Channel) -> str | None:
-        registration = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
         request = pluginregistration_v1_pb2.InfoRequest()
-        info = registration.GetInfo(request, timeout=self._patience)
+        info = Stub(channel, registration.SERVICE).GetInfo(request, timeout=self._patience)
         if info.endpoint == str(self._sockets.service):
             return None
         path = self._sockets.registration
@@ -62,7 +58,7 @@ class SelfCheck(Background):
 
     def _check_service(self, channel: grpc.Channel) -> None:
         request = dra_v1_pb2.NodePrepareResourcesRequest()
-        dra_v1_pb2_grpc.DRAPluginStub(channel).NodePrepareResources(request, timeout=self._patience)
+        Stub(channel, service.SERVICE).NodePrepareResources(request, timeout=self._patience)
 
     def run(self) -> None:
         while not self._wait(self._interval):

@@ -11,8 +11,9 @@ import grpc
 import pytest
 
 from dra_driver.agent.agent import Agent
+from dra_driver.kubelet_api.device_plugin.service import SERVICE
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
+from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.model.devices.plugin_device import RESOURCES
 from tests.component.agent.old_cluster import Place
 from tests.unit.agent.node import CARDS, Node
@@ -53,10 +54,9 @@ def test_its_pods_count_until_they_end(world: World) -> None:
     agent, kubelet = world
     assert state(agent) == (0, [])
     before = offered(kubelet)
+    channel = grpc.insecure_channel("unix:none")
     plugin = Endpoint(
-        grpc.insecure_channel("unix:none"),
-        cast("rpc.DevicePluginStub", None),
-        devices={ID: api.Device(ID=ID, health="Healthy")},
+        channel, Stub(channel, SERVICE), devices={ID: api.Device(ID=ID, health="Healthy")}
     )
     kubelet.endpoints[THEIRS] = plugin
     agent._reconcile_loop.run_once()

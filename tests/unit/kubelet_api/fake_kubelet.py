@@ -1,4 +1,4 @@
-"""The kubelet's half of the plugin protocol, over real sockets with the generated stubs."""
+"""The kubelet's half of the plugin protocol, over real sockets."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from typing import TypeVar
 
 import grpc
 
+from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.generated import (
     dra_health_v1_pb2,
-    dra_health_v1_pb2_grpc,
-    dra_health_v1alpha1_pb2,
-    dra_health_v1alpha1_pb2_grpc,
     dra_v1_pb2,
-    dra_v1_pb2_grpc,
     pluginregistration_v1_pb2,
-    pluginregistration_v1_pb2_grpc,
 )
+from dra_driver.kubelet_api.rpc import Service, Stub
 from dra_driver.model.claims.claim import ClaimRef
 
 PATIENCE = 60.0
@@ -36,13 +33,16 @@ def dial(path: Path) -> Iterator[grpc.Channel]:
 
 def get_info(path: Path) -> pluginregistration_v1_pb2.PluginInfo:
     with dial(path) as channel:
-        stub = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
-        return stub.GetInfo(pluginregistration_v1_pb2.InfoRequest(), timeout=PATIENCE)
+        stub = Stub(channel, registration.SERVICE)
+        info: pluginregistration_v1_pb2.PluginInfo = stub.GetInfo(
+            pluginregistration_v1_pb2.InfoRequest(), timeout=PATIENCE
+        )
+        return info
 
 
 def notify(path: Path, *, registered: bool, error: str = "") -> None:
     with dial(path) as channel:
-        stub = pluginregistration_v1_pb2_grpc.RegistrationStub(channel)
+        stub = Stub(channel, registration.SERVICE)
         stub.NotifyRegistrationStatus(
             pluginregistration_v1_pb2.RegistrationStatus(plugin_registered=registered, error=error),
             timeout=PATIENCE,
@@ -54,41 +54,47 @@ def prepare_v1(
 ) -> dra_v1_pb2.NodePrepareResourcesResponse:
     claims = [dra_v1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
     with dial(path) as channel:
-        stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
+        stub = Stub(channel, service.SERVICE)
         request = dra_v1_pb2.NodePrepareResourcesRequest(claims=claims)
-        return stub.NodePrepareResources(request, timeout=patience)
+        answer: dra_v1_pb2.NodePrepareResourcesResponse = stub.NodePrepareResources(
+            request, timeout=patience
+        )
+        return answer
 
 
 def unprepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodeUnprepareResourcesResponse:
     claims = [dra_v1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
     with dial(path) as channel:
-        stub = dra_v1_pb2_grpc.DRAPluginStub(channel)
+        stub = Stub(channel, service.SERVICE)
         request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=claims)
-        return stub.NodeUnprepareResources(request, timeout=PATIENCE)
+        answer: dra_v1_pb2.NodeUnprepareResourcesResponse = stub.NodeUnprepareResources(
+            request, timeout=PATIENCE
+        )
+        return answer
+
+
+HealthLists = Iterator[dra_health_v1_pb2.NodeWatchResourcesResponse]
 
 
 @contextmanager
-def watch_v1(path: Path) -> Iterator[Iterator[dra_health_v1_pb2.NodeWatchResourcesResponse]]:
+def watch_v1(path: Path) -> Iterator[HealthLists]:
     """The lists of a health stream, which the kubelet ends on leaving. The iterator ends with the
     stream, and raises grpc.RpcError where that was refused or broken."""
-    with dial(path) as channel:
-        stub = dra_health_v1_pb2_grpc.DRAResourceHealthStub(channel)
-        call = stub.NodeWatchResources(
-            dra_health_v1_pb2.NodeWatchResourcesRequest(), timeout=PATIENCE
-        )
-        with _ended(call.cancel):
-            yield call
+    with _watch(path, health_service.SERVICES[0]) as lists:
+        yield lists
 
 
 @contextmanager
-def watch_v1alpha1(
-    path: Path,
-) -> Iterator[Iterator[dra_health_v1alpha1_pb2.NodeWatchResourcesResponse]]:
+def watch_v1alpha1(path: Path) -> Iterator[HealthLists]:
+    with _watch(path, health_service.SERVICES[1]) as lists:
+        yield lists
+
+
+@contextmanager
+def _watch(path: Path, served: Service) -> Iterator[HealthLists]:
     with dial(path) as channel:
-        stub = dra_health_v1alpha1_pb2_grpc.DRAResourceHealthStub(channel)
-        call = stub.NodeWatchResources(
-            dra_health_v1alpha1_pb2.NodeWatchResourcesRequest(), timeout=PATIENCE
-        )
+        request = dra_health_v1_pb2.NodeWatchResourcesRequest()
+        call = Stub(channel, served).NodeWatchResources(request, timeout=PATIENCE)
         with _ended(call.cancel):
             yield call
 

@@ -13,7 +13,6 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescript
 from dra_driver.kubelet_api.generated import (
     deviceplugin_v1beta1_pb2,
     dra_health_v1_pb2,
-    dra_health_v1alpha1_pb2,
     dra_v1_pb2,
     pluginregistration_v1_pb2,
     podresources_v1_pb2,
@@ -95,8 +94,6 @@ DEVICE_PLUGIN_MESSAGES = {
     "TopologyInfo": [(1, "nodes", "repeated NUMANode")],
     "NUMANode": [(1, "ID", "int64")],
     "Device": [(1, "ID", "string"), (2, "health", "string"), (3, "topology", "TopologyInfo")],
-    "PreStartContainerRequest": [(1, "devices_ids", "repeated string")],
-    "PreStartContainerResponse": [],
     "PreferredAllocationRequest": [
         (1, "container_requests", "repeated ContainerPreferredAllocationRequest")
     ],
@@ -133,10 +130,6 @@ DEVICE_PLUGIN_METHODS = {
         "PreferredAllocationResponse",
     ),
     "/v1beta1.DevicePlugin/Allocate": ("AllocateRequest", "AllocateResponse"),
-    "/v1beta1.DevicePlugin/PreStartContainer": (
-        "PreStartContainerRequest",
-        "PreStartContainerResponse",
-    ),
 }
 POD_RESOURCES_MESSAGES = {
     "AllocatableResourcesRequest": [],
@@ -200,12 +193,6 @@ PINNED = [
         dra_health_v1_pb2.DESCRIPTOR, HEALTH_MESSAGES, health_methods("v1"), id="health-v1"
     ),
     pytest.param(
-        dra_health_v1alpha1_pb2.DESCRIPTOR,
-        HEALTH_MESSAGES,
-        health_methods("v1alpha1"),
-        id="health-v1alpha1",
-    ),
-    pytest.param(
         deviceplugin_v1beta1_pb2.DESCRIPTOR,
         DEVICE_PLUGIN_MESSAGES,
         DEVICE_PLUGIN_METHODS,
@@ -244,9 +231,8 @@ def test_the_wire_format_is_the_kubelets(
     } == methods
 
 
-@pytest.mark.parametrize("file", [dra_health_v1_pb2.DESCRIPTOR, dra_health_v1alpha1_pb2.DESCRIPTOR])
-def test_the_states_have_the_kubelets_numbers(file: FileDescriptor) -> None:
-    [states] = file.enum_types_by_name.values()
+def test_the_states_have_the_kubelets_numbers() -> None:
+    [states] = dra_health_v1_pb2.DESCRIPTOR.enum_types_by_name.values()
     numbers = {value.name: value.number for value in states.values}
     assert (states.name, numbers) == ("HealthStatus", {"UNKNOWN": 0, "HEALTHY": 1, "UNHEALTHY": 2})
 
@@ -287,4 +273,4 @@ def test_generating_again_changes_nothing(tmp_path: Path) -> None:
         for root in (tmp_path, TOP)
     )
     assert again == committed
-    assert len(again) == 26
+    assert len(again) == 12

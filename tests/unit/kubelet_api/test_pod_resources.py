@@ -12,8 +12,12 @@ import pytest
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
-from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as rpc
-from dra_driver.kubelet_api.pod_resources import ContainerList, ContainerResources, PodResources
+from dra_driver.kubelet_api.pod_resources import (
+    SERVICE,
+    ContainerList,
+    ContainerResources,
+    PodResources,
+)
 
 FOUND = (
     ContainerResources("team", "p", "one", claims=frozenset({"a", "b"})),
@@ -21,7 +25,7 @@ FOUND = (
 )
 
 
-class Kubelet(rpc.PodResourcesListerServicer):
+class Kubelet:
     def __init__(self, socket: Path) -> None:
         self.socket = socket
         self.calls = 0
@@ -30,7 +34,7 @@ class Kubelet(rpc.PodResourcesListerServicer):
 
     def start(self) -> None:
         self.server = grpc.server(ThreadPoolExecutor(1))
-        rpc.add_PodResourcesListerServicer_to_server(self, self.server)
+        SERVICE.add_to(self.server, self)
         self.server.add_insecure_port(f"unix:{self.socket}")
         self.server.start()
 

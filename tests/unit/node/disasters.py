@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dra_driver.model.mode import Mode
-from dra_driver.simulator.drs import new_uuid, place, taken
+from dra_driver.simulator.commands.drs import new_uuid, place, taken
 from dra_driver.simulator.state import Instance
 from tests.unit.node.faults import FAULTS
 from tests.unit.node.killed_node import NO_KILL, KilledNode

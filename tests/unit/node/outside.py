@@ -12,7 +12,7 @@ from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import read_record
-from dra_driver.simulator.drs import place, taken
+from dra_driver.simulator.commands.drs import place, taken
 from tests.unit.node.drs_world import SLICES, DrsWorld
 from tests.unit.node.world import CARDS
 

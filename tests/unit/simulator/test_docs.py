@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.simulator.catalog import catalog
-from dra_driver.simulator.command import COMMANDS
+from dra_driver.simulator.commands.command import COMMANDS
+from dra_driver.simulator.description.catalog import catalog
+from dra_driver.simulator.description.load import machine_spec, parse_yaml, shipped_machines
+from dra_driver.simulator.description.resolve import first_state
+from dra_driver.simulator.description.spec import CardSpec, EfsmiSpec, FaultSpec, MachineSpec, Spec
 from dra_driver.simulator.faults import MEANINGS
-from dra_driver.simulator.load import machine_spec, parse_yaml, shipped_machines
-from dra_driver.simulator.resolve import first_state
-from dra_driver.simulator.spec import CardSpec, EfsmiSpec, FaultSpec, MachineSpec, Spec
 
 PAGE = (Path(__file__).parents[3] / "docs/user/simulated-machine.md").read_text(encoding="utf-8")
 

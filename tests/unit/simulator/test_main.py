@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.simulator.load import shipped_machines
+from dra_driver.simulator.description.load import shipped_machines
 from dra_driver.simulator.machine import SimulatedMachine
 from dra_driver.simulator.main import run
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dra_driver.simulator.resolve import first_state
-from dra_driver.simulator.spec import MachineSpec
+from dra_driver.simulator.description.resolve import first_state
+from dra_driver.simulator.description.spec import MachineSpec
 from dra_driver.simulator.tree import DeviceNode, File, Link, Node, tree
 
 CARD = {

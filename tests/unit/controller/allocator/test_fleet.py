@@ -10,7 +10,7 @@ import pytest
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.allocated_devices import DeviceAllocation
 from controller.allocator.claim_request import parse_claim
-from controller.allocator.fleet import Fleet
+from controller.allocator.nodes.fleet import Fleet
 from controller.allocator.state import State
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import claim, pool, request, state
@@ -110,7 +110,7 @@ def test_sets_follow_the_nodes(seed: int) -> None:
 
 
 def test_a_signature_that_was_dropped_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller.allocator.fleet._FEW", 2)
+    monkeypatch.setattr("controller.allocator.nodes.fleet._FEW", 2)
     found = state(pool("a", cards(1)), selectors=SELECTORS)
     wanted = [parse_claim(claim("c", [request()]), found.classes)]
     for size in range(2, 12):  # each size of a pool has other signatures

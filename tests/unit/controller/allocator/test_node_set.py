@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from controller.allocator.node_set import Levels, NodeCounter, NodeNumbers, numbers
+from controller.allocator.nodes.node_set import Levels, NodeCounter, NodeNumbers, numbers
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 64, 65, 500])

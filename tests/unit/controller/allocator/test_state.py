@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from controller.allocator import state as state_module
-from controller.allocator.signature import CardSignature
+from controller.allocator.nodes.signature import CardSignature
 from controller.allocator.state import SignatureIndex, State
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import pool, state

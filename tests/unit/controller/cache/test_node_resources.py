@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.node_set import NodeNumbers
+from controller.allocator.nodes.node_set import NodeNumbers
 from controller.cache.node_resources import NodeResources
 from dra_driver.model.claims.claim import Object
 

@@ -7,10 +7,10 @@ import copy
 import pytest
 
 from bench import lists
+from controller.cache.interner import Interner
 from controller.cache.packed import Fields, is_packed, packed, unpacked
 from controller.informers.decoders import decoders
 from dra_driver.kube.encode import encode
-from dra_driver.kube.interner import Interner
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import Object
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from controller.allocator.node_set import NodeNumbers, NodeSet
+from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache.nodes import selector_matches
 from controller.filter.node_filter import NodeFilter
 from dra_driver.model.claims.claim import Object

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from controller.allocator.node_set import NodeNumbers, NodeSet
+from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
 from controller.queue.backoff import KeyBackoff

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.allocator.allocate import feasible
-from controller.allocator.node_set import NodeSet
+from controller.allocator.nodes.node_set import NodeSet
 from controller.queue import starvation_guard
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object

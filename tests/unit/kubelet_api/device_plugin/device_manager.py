@@ -17,11 +17,12 @@ from pathlib import Path
 
 import grpc
 
+from dra_driver.kubelet_api import pod_resources
 from dra_driver.kubelet_api.device_plugin.folders import Folders
+from dra_driver.kubelet_api.device_plugin.service import REGISTRATION, SERVICE
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2_grpc as rpc
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as pods_api
-from dra_driver.kubelet_api.generated import podresources_v1_pb2_grpc as pods_rpc
+from dra_driver.kubelet_api.rpc import Stub
 
 PATIENCE = 60.0
 
@@ -35,7 +36,7 @@ class Endpoint:
     """A plugin that is connected, and what it told: now, and in its `first` list."""
 
     channel: grpc.Channel
-    stub: rpc.DevicePluginStub
+    stub: Stub
     devices: dict[str, api.Device] = field(default_factory=dict)
     first: dict[str, api.Device] = field(default_factory=dict)
     lists: int = 0
@@ -54,7 +55,7 @@ class Entry:
     init: bool = False
 
 
-class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerServicer):
+class DeviceManager:
     """`active` are the pods that have not ended; a test ends one by taking it out. They are in
     `namespace`, and have the UIDs of `uids`, or ``uid-`` and their name.
 
@@ -88,9 +89,9 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
             path.unlink(missing_ok=True)
             server = grpc.server(ThreadPoolExecutor(8))
             if path == self.folders.kubelet:
-                rpc.add_RegistrationServicer_to_server(self, server)
+                REGISTRATION.add_to(server, self)
             else:
-                pods_rpc.add_PodResourcesListerServicer_to_server(self, server)
+                pod_resources.SERVICE.add_to(server, self)
             server.add_insecure_port(f"unix:{path}")
             server.start()
             self._servers.append(server)
@@ -109,7 +110,7 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
         self, request: api.RegisterRequest, context: grpc.ServicerContext
     ) -> api.Empty:
         channel = grpc.insecure_channel(f"unix:{self.folders.plugins / request.endpoint}")
-        stub = rpc.DevicePluginStub(channel)
+        stub = Stub(channel, SERVICE)
         options = stub.GetDevicePluginOptions(api.Empty(), timeout=PATIENCE)
         assert options.get_preferred_allocation_available
         assert not options.pre_start_required
@@ -165,6 +166,7 @@ class DeviceManager(rpc.RegistrationServicer, pods_rpc.PodResourcesListerService
         request = api.AllocateRequest(
             container_requests=[api.ContainerAllocateRequest(devices_ids=sorted(chosen))]
         )
+        answer: api.ContainerAllocateResponse
         try:
             [answer] = stub.Allocate(request, timeout=PATIENCE).container_responses
         except grpc.RpcError as error:

@@ -14,11 +14,12 @@ import grpc
 import pytest
 
 from dra_driver.kubelet_api.broadcaster import STREAMS
+from dra_driver.kubelet_api.dra import health_service
 from dra_driver.kubelet_api.dra import service as service_v1
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
-from dra_driver.kubelet_api.dra.health_service import HealthBroadcaster, add_health_services
-from dra_driver.kubelet_api.generated import dra_v1_pb2_grpc
+from dra_driver.kubelet_api.dra.health_service import HealthBroadcaster
+from dra_driver.kubelet_api.rpc import Service
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api import fake_kubelet
@@ -42,17 +43,22 @@ class Node:
         self.path = folder / "dra.sock"
         self.devices: list[DeviceHealth] = [GOOD]
         self.feed = HealthBroadcaster(lambda: list(self.devices), resend=resend)
-        self.server = UnixServer(self.path, self._register, threads=1 + STREAMS, effects=Effects())
+        self.server = UnixServer(
+            self.path, self._services(), threads=1 + STREAMS, effects=Effects()
+        )
         self.server.start()
 
     def stop(self, grace: float = 1.0) -> None:
         self.feed.stop()
         self.server.stop(grace)
 
-    def _register(self, server: grpc.Server) -> None:
+    def _services(self) -> dict[Service, object]:
         claims = ClaimService(Handler(), Observer(), Effects())
-        dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(service_v1.Servicer(claims), server)
-        add_health_services(self.feed, server)
+        health = health_service.Servicer(self.feed)
+        return {
+            service_v1.SERVICE: service_v1.Servicer(claims),
+            **dict.fromkeys(health_service.SERVICES, health),
+        }
 
 
 @pytest.fixture

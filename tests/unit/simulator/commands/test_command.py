@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.simulator.command import Command, UsageError, parse
+from dra_driver.simulator.commands.command import Command, UsageError, parse
 
 
 @pytest.mark.parametrize(

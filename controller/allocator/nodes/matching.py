@@ -9,11 +9,11 @@ from operator import or_
 from typing import Any, Final, NamedTuple
 
 from controller.allocator.device_request import DeviceRequest
-from controller.allocator.fleet import Fleet
-from controller.allocator.node_info import NodeInfo
-from controller.allocator.node_set import NodeCounter, NodeSet, numbers
+from controller.allocator.nodes.fleet import Fleet
+from controller.allocator.nodes.node_info import NodeInfo
+from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers
+from controller.allocator.nodes.signature import CardSignature
 from controller.allocator.order import Policy, emptiest
-from controller.allocator.signature import CardSignature
 from controller.allocator.state import SignatureIndex
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.devices.topology import bits

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from dra_driver.simulator.layout.banner import banner
+from dra_driver.simulator.commands.layout.banner import banner
 from dra_driver.simulator.state import Card, Efsmi
 
 ERROR_KINDS: Final = (

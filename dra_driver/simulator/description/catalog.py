@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from dra_driver.simulator import load
-from dra_driver.simulator.spec import PciId, ProfileTableSpec, Spec, Word
+from dra_driver.simulator.description import load
+from dra_driver.simulator.description.spec import PciId, ProfileTableSpec, Spec, Word
 
 
 class ModelForm(Spec):
@@ -38,6 +38,6 @@ class Catalog(Spec):
 @cache
 def catalog() -> Catalog:
     """The models and profile tables that come with the simulator."""
-    file = resources.files("dra_driver.simulator") / "catalog.yaml"
+    file = resources.files("dra_driver.simulator.description") / "catalog.yaml"
     raw = load.parse_yaml(file.read_text(encoding="utf-8"), of=file.name)
     return load.validated(Catalog, raw, of=file.name)

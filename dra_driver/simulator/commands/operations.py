@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from dra_driver.model.errors import GcuError
-from dra_driver.simulator import drs, faults
-from dra_driver.simulator.command import Command, UsageError
-from dra_driver.simulator.layout.cards import card_list
-from dra_driver.simulator.layout.drs import instance_list, profile_list
-from dra_driver.simulator.layout.query import query_json, query_text
-from dra_driver.simulator.layout.summary import summary
+from dra_driver.simulator import faults
+from dra_driver.simulator.commands import drs
+from dra_driver.simulator.commands.command import Command, UsageError
+from dra_driver.simulator.commands.layout.cards import card_list
+from dra_driver.simulator.commands.layout.drs import instance_list, profile_list
+from dra_driver.simulator.commands.layout.query import query_json, query_text
+from dra_driver.simulator.commands.layout.summary import summary
 from dra_driver.simulator.state import Card, Fault, Machine
 
 GARBAGE: Final = b"\x1b[2J\x00\xff\xfe|| ..: \xe2\x84 0x7f GCU -- : : |\n\xc3\x28 {{{ \n"

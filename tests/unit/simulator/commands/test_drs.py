@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from dra_driver.simulator import drs
-from dra_driver.simulator.resolve import first_state
-from dra_driver.simulator.spec import MachineSpec
+from dra_driver.simulator.commands import drs
+from dra_driver.simulator.description.resolve import first_state
+from dra_driver.simulator.description.spec import MachineSpec
 from dra_driver.simulator.state import Card
 
 

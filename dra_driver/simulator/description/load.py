@@ -12,9 +12,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from dra_driver.model.errors import InvalidValue
-from dra_driver.simulator.spec import MachineSpec
+from dra_driver.simulator.description.spec import MachineSpec
 
-_MACHINES = resources.files("dra_driver.simulator") / "machines"
+_MACHINES = resources.files("dra_driver.simulator.description") / "machines"
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
 _Model = TypeVar("_Model", bound=BaseModel)
 

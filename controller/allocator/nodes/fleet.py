@@ -11,9 +11,9 @@ from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import Device, DeviceKind
 from controller.allocator.device_request import WHOLE
 from controller.allocator.inventory import Inventory
-from controller.allocator.node_info import NodeInfo
-from controller.allocator.node_set import Levels, NodeNumbers, NodeSet
-from controller.allocator.signature import CardSignature, Signatures
+from controller.allocator.nodes.node_info import NodeInfo
+from controller.allocator.nodes.node_set import Levels, NodeNumbers, NodeSet
+from controller.allocator.nodes.signature import CardSignature, Signatures
 from dra_driver.model.claims.packing import Packing
 
 _FEW: Final = 1024  # signatures; below that, unused ones stay

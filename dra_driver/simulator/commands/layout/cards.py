@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dra_driver.simulator.layout.banner import banner
+from dra_driver.simulator.commands.layout.banner import banner
 from dra_driver.simulator.state import Card, Efsmi
 
 _COLUMNS: Final = (

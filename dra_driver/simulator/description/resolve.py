@@ -7,9 +7,9 @@ from hashlib import sha256
 from typing import Final, TypeVar
 
 from dra_driver.model.errors import GcuError, InvalidValue
-from dra_driver.simulator import drs
-from dra_driver.simulator.catalog import Model, catalog
-from dra_driver.simulator.spec import CardSpec, FaultSpec, MachineSpec, ProfileTableSpec
+from dra_driver.simulator.commands import drs
+from dra_driver.simulator.description.catalog import Model, catalog
+from dra_driver.simulator.description.spec import CardSpec, FaultSpec, MachineSpec, ProfileTableSpec
 from dra_driver.simulator.state import Card, Efsmi, Fault, Form, Machine, Profile
 
 _Value = TypeVar("_Value")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dra_driver.simulator import drs, operations
-from dra_driver.simulator.command import parse
-from dra_driver.simulator.resolve import first_state
-from dra_driver.simulator.spec import MachineSpec
+from dra_driver.simulator.commands import drs, operations
+from dra_driver.simulator.commands.command import parse
+from dra_driver.simulator.description.resolve import first_state
+from dra_driver.simulator.description.spec import MachineSpec
 from dra_driver.simulator.state import Machine
 from tests.unit.efsmi_outputs import BANNER, INSTANCE_ROW, INSTANCES, LIST
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dra_driver.kube import interner as sharing
-from dra_driver.kube.interner import Interner
+from controller.cache import interner as sharing
+from controller.cache.interner import Interner
 
 
 def some(draw: random.Random, depth: int) -> Any:

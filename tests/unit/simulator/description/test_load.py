@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dra_driver.model.errors import InvalidValue
-from dra_driver.simulator.load import machine_spec, shipped_machines
-from dra_driver.simulator.resolve import first_state
+from dra_driver.simulator.description.load import machine_spec, shipped_machines
+from dra_driver.simulator.description.resolve import first_state
 from dra_driver.simulator.state import Machine
 
 S60 = {"bdf": "0000:0d:00.0", "model": "S60"}

@@ -6,8 +6,8 @@ order, are those that vendor code reads.
 
 from __future__ import annotations
 
-from dra_driver.simulator import drs
-from dra_driver.simulator.layout.banner import banner
+from dra_driver.simulator.commands import drs
+from dra_driver.simulator.commands.layout.banner import banner
 from dra_driver.simulator.state import Card, Efsmi
 
 

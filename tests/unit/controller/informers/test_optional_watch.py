@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
+from controller.informers.optional_watch import RETRY, OptionalReflector
 from dra_driver.kube.api import Api, Listing
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound, Unavailable
-from dra_driver.kube.optional_watch import RETRY, OptionalReflector
 from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,

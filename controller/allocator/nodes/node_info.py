@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import CardKey, Device, DeviceId, DeviceKind
-from controller.allocator.signature import CardSignature, Signatures
+from controller.allocator.nodes.signature import CardSignature, Signatures
 from dra_driver.model.devices.topology import topology
 
 

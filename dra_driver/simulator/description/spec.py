@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from dra_driver.simulator import faults
-from dra_driver.simulator.command import COMMANDS
-from dra_driver.simulator.layout.query import ERROR_KINDS
+from dra_driver.simulator.commands.command import COMMANDS
+from dra_driver.simulator.commands.layout.query import ERROR_KINDS
 
 EccState = Literal["Enable", "Disable", "N/A"]
 

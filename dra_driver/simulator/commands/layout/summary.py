@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dra_driver.simulator.layout.banner import banner
+from dra_driver.simulator.commands.layout.banner import banner
 from dra_driver.simulator.state import Card, Efsmi
 
 _WIDTH: Final = 76

@@ -1,0 +1,1 @@
+"""The commands of ``efsmi``: how they are written, what they do, what they print. Pure."""
