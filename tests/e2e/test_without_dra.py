@@ -13,9 +13,11 @@ import pytest
 
 from dra_driver.model.pci import PciAddress
 from tests.cluster.errors import CommandError
+from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods, why_unscheduled
 from tests.e2e.by_limits import DRS, SHARED
+from tests.e2e.events import wait_for_note
 from tests.e2e.installation import CHECKOUT
 from tests.e2e.without_dra import OldInstallation, asking
 
@@ -219,6 +221,16 @@ def restored(without_dra: OldInstallation, namespace: str) -> Iterator[OldInstal
     """Whatever a test does to the release, it is there again before the test's pods end."""
     yield without_dra
     without_dra.restore()
+
+
+def test_a_pod_that_another_scheduler_binds_is_reported(
+    without_dra: OldInstallation, namespace: str
+) -> None:
+    """As after an upgrade of the control plane that took the extender's configuration away."""
+    past = asking("past", namespace, {SHARED: 1}, schedulerName="default-scheduler")
+    without_dra.cluster.apply(past)
+    words = f"bound without this extender: {namespace}/past"
+    wait_for_note(without_dra, DRIVER_NAMESPACE, "Pod", "GcuExtenderBypassed", words)
 
 
 def test_an_uninstall_is_refused_while_a_pod_has_a_card(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES
@@ -24,6 +25,15 @@ pytestmark = pytest.mark.cluster
 
 DENIED = "Operation not permitted"  # by the control group; a simulated node has no driver behind it
 _MAJOR = 240  # of simulated nodes
+_ASK_THE_KUBELET = """
+import os
+from pathlib import Path
+from dra_driver.kubelet_api.device_plugin.folders import Folders
+from dra_driver.kubelet_api.pod_resources import PodResources
+
+socket = Folders.of(Path(os.environ["GCU_KUBELET_ROOT"])).pod_resources
+print(PodResources(socket, 5.0).has_exclusive_cpus())
+"""
 
 
 # What is reserved is rounded up to one processor that no container has alone; of two, a whole one
@@ -122,3 +132,10 @@ def test_devices_stay_open_when_cpus_change(driver: OldInstallation, namespace: 
     for pod in ("beside", "alone"):
         make_a_closed_one(driver, namespace, pod)
         assert_opens(driver, namespace, pod)
+
+
+def test_the_kubelet_is_known_to_give_cpus_alone(driver: OldInstallation) -> None:
+    """What an agent asks at its start, asked in its pod (docs/adr/0033)."""
+    agent = driver.agent_pod(min(driver.machines))
+    answer = execute(driver.cluster, DRIVER_NAMESPACE, agent, "python3", "-c", _ASK_THE_KUBELET)
+    assert answer.strip() == "True"
