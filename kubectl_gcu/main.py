@@ -27,16 +27,16 @@ from dra_driver.model.errors import GcuError
 from dra_driver.version import VERSION
 from kubectl_gcu import output
 from kubectl_gcu.arguments import parser
-from kubectl_gcu.by_claims import nodes_by_claims
-from kubectl_gcu.by_limits import nodes_by_limits
+from kubectl_gcu.checks.doctor import findings
 from kubectl_gcu.checks.installation import read_installation
-from kubectl_gcu.cluster_state import ClusterState, read_cluster
-from kubectl_gcu.doctor import findings
-from kubectl_gcu.explain import explain_pod, lines, objects_to_decide, pods_of_claim
-from kubectl_gcu.inventory import NodeView, Totals
-from kubectl_gcu.manifest import load_documents, parse_manifest
-from kubectl_gcu.plan import Planner
-from kubectl_gcu.saved_state import SavedState
+from kubectl_gcu.cluster.manifest import load_documents, parse_manifest
+from kubectl_gcu.cluster.saved import SavedState
+from kubectl_gcu.cluster.state import ClusterState, read_cluster
+from kubectl_gcu.inventory.by_claims import nodes_by_claims
+from kubectl_gcu.inventory.by_limits import nodes_by_limits
+from kubectl_gcu.inventory.views import NodeView, Totals
+from kubectl_gcu.scheduling.explain import explain_pod, lines, objects_to_decide, pods_of_claim
+from kubectl_gcu.scheduling.plan import Planner
 
 FAILED, PARTIAL, WAITS, WRONG = 1, 3, 4, 4
 _NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 
 from dra_driver.model.mode import Mode
-from kubectl_gcu.inventory import CardView, FreeCapacity, Holder, NodeView, Totals
+from kubectl_gcu.inventory.views import CardView, FreeCapacity, Holder, NodeView, Totals
 
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 _HEAD: Final = ("NODE", "PCI ADDRESS", "INDEX", "MODEL", "MODE", "USED", "HEALTH")

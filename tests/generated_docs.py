@@ -17,7 +17,7 @@ from controller import metric_specs as controller_specs
 from dra_driver.agent import metric_specs as agent_specs
 from dra_driver.hardware import seen_versions
 from dra_driver.telemetry.metric_spec import BUILD_INFO, markdown
-from kubectl_gcu import doctor
+from kubectl_gcu.checks import doctor
 from kubectl_gcu.checks.finding import markdown as findings_table
 from tests import chart_values, reference_tables
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
-from controller.extender import annotations as pod_annotations
+from controller.extender.gcushare import annotations as pod_annotations
 from controller.extender.retry_queue import ANNOTATION_RETRY
 from dra_driver.agent.slices.failing_taints import ORPHANED
 from dra_driver.config.device_config import API_VERSION, ISOLATION, KIND, Amount, GcuConfig

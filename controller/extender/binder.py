@@ -11,9 +11,9 @@ from typing import Final
 from controller.allocator.order import Policy
 from controller.cache import pods
 from controller.cache.keys import uid_of
-from controller.extender.annotations import describe
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import place
+from controller.extender.gcushare.annotations import describe
 from controller.extender.limit_request import concerns_us, parse_limits
 from controller.extender.wire import BindArgs
 from dra_driver.kube.api import ObjectApi

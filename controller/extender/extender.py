@@ -14,11 +14,11 @@ from prometheus_client import CollectorRegistry
 from controller import metric_specs as specs
 from controller.allocator.order import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.annotator import AssignmentAnnotator
 from controller.extender.binder import Binder
 from controller.extender.bypass import BypassReporter
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import fits
+from controller.extender.gcushare.annotator import AssignmentAnnotator
 from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
 from controller.extender.service import Service

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.annotator import AssignmentAnnotator
 from controller.extender.cache import ExtenderCache
+from controller.extender.gcushare.annotator import AssignmentAnnotator
 from controller.extender.limit_request import concerns_us
 from controller.extender.retry_queue import RetryQueue
 from dra_driver.kube.api import Change

@@ -14,10 +14,10 @@ from dra_driver.model.names import (
     TAINT_FOREIGN,
     VENDOR_PREFIX,
 )
-from kubectl_gcu.by_claims import NOT_PUBLISHED
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
-from kubectl_gcu.inventory import CardView, Holder, NodeView, ServedBy
+from kubectl_gcu.inventory.by_claims import NOT_PUBLISHED
+from kubectl_gcu.inventory.views import CardView, Holder, NodeView, ServedBy
 
 _OWN_LIMITS: Final = {RESOURCE_COUNT, *RESOURCES.values()}
 _FOREIGN: Final = TAINT_FOREIGN.removeprefix(f"{DRIVER}/")  # it has no value

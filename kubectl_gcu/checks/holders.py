@@ -10,8 +10,8 @@ from controller.cache.card_access import direct_access
 from dra_driver.model.names import ANNOTATION_ASSIGNED
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import Installation
-from kubectl_gcu.inventory import NodeView, ServedBy
-from kubectl_gcu.steps import limits_of
+from kubectl_gcu.inventory.views import NodeView, ServedBy
+from kubectl_gcu.scheduling.steps import limits_of
 
 CARDS_WITHOUT_CLAIM: Final = Check(
     "cards-without-claim",

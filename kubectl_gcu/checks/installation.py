@@ -17,7 +17,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
-from kubectl_gcu.cluster_state import ClusterState, read_cluster
+from kubectl_gcu.cluster.state import ClusterState, read_cluster
 
 LEASE: Final = "gcu-dra-controller"
 FAILED_PREPARE: Final = "FailedPrepareDynamicResources"  # kubelet 1.36.3, package events

@@ -9,8 +9,8 @@ from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import FAILED_PREPARE, Installation
-from kubectl_gcu.pod_events import event_time
-from kubectl_gcu.steps import limits_of
+from kubectl_gcu.cluster.pod_events import event_time
+from kubectl_gcu.scheduling.steps import limits_of
 
 NODE_REPORT: Final = Check(
     "node-report",

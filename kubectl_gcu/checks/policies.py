@@ -21,7 +21,7 @@ from kubectl_gcu.checks.installation import (
     Installation,
     is_of_chart,
 )
-from kubectl_gcu.inventory import NodeView, ServedBy
+from kubectl_gcu.inventory.views import NodeView, ServedBy
 
 POLICY_MISSING: Final = Check(
     "policy-missing", "an admission policy that the chart always installs does not exist"

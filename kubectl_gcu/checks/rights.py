@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Installation
-from kubectl_gcu.inventory import NodeView, ServedBy
+from kubectl_gcu.inventory.views import NodeView, ServedBy
 
 RIGHT_MISSING: Final = Check(
     "right-missing", "an account of the driver lacks rights that its program needs"

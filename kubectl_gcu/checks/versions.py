@@ -13,7 +13,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.version import VERSION
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
-from kubectl_gcu.inventory import NodeView, ServedBy
+from kubectl_gcu.inventory.views import NodeView, ServedBy
 
 NEWEST: Final = (1, 37)
 """The newest version of Kubernetes that README.md lists as tested."""

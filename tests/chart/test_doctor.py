@@ -7,7 +7,7 @@ import pytest
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.checks import policies, rights
 from kubectl_gcu.checks.installation import OF_CHART, WEBHOOKS
-from kubectl_gcu.inventory import ServedBy
+from kubectl_gcu.inventory.views import ServedBy
 from tests.chart.helm import Helm, Values
 
 OLD = "--kube-version=1.30.14"

@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.model.pci import PciAddress
 from kubectl_gcu import main, output
-from kubectl_gcu.inventory import CardView, NodeView, ServedBy
+from kubectl_gcu.inventory.views import CardView, NodeView, ServedBy
 from kubectl_gcu.main import FAILED
 
 

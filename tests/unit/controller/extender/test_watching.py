@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.annotator import AssignmentAnnotator
 from controller.extender.cache import UNREPORTED, ExtenderCache
+from controller.extender.gcushare.annotator import AssignmentAnnotator
 from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
 from controller.extender.watching import NodeHandler, PodHandler

@@ -19,6 +19,7 @@ from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.pci import PciAddress
 from dra_driver.version import VERSION
 from kubectl_gcu.checks import policies, rights
+from kubectl_gcu.checks.doctor import findings
 from kubectl_gcu.checks.installation import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -26,9 +27,8 @@ from kubectl_gcu.checks.installation import (
     POLICY_BINDINGS,
     Installation,
 )
-from kubectl_gcu.cluster_state import ClusterState
-from kubectl_gcu.doctor import findings
-from kubectl_gcu.inventory import ServedBy
+from kubectl_gcu.cluster.state import ClusterState
+from kubectl_gcu.inventory.views import ServedBy
 from kubectl_gcu.main import inventory
 from tests.unit.controller.allocator.build import CLASSES, allocated, device, pool
 from tests.unit.controller.fake_api import written_by

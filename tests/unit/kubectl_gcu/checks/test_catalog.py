@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from kubectl_gcu.checks.doctor import ALL
 from kubectl_gcu.checks.versions import NEWEST
-from kubectl_gcu.doctor import ALL
 from tests.unit.kubectl_gcu.checks import (
     test_nodes_and_pods,
     test_programs_and_cards,

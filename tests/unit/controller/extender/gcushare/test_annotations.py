@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.extender.annotations import assigned, describe
+from controller.extender.gcushare.annotations import assigned, describe
 from controller.extender.limit_request import LimitRequest
 from controller.extender.node_allocations import BoundPod
 from dra_driver.model.devices.node_cards import HeldInstance, Hold

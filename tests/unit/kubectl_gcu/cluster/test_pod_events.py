@@ -9,7 +9,7 @@ from dra_driver.kube.api import Listing
 from dra_driver.kube.errors import Forbidden
 from dra_driver.kube.resources import CORE_EVENTS, EVENTS, PODS, Resource
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.explain import Explanation, explain_pod
+from kubectl_gcu.scheduling.explain import Explanation, explain_pod
 from tests.unit.controller.world import pod
 from tests.unit.kubectl_gcu.server import Server
 

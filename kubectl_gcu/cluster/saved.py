@@ -17,7 +17,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
-from kubectl_gcu.manifest import flat, load_documents
+from kubectl_gcu.cluster.manifest import flat, load_documents
 
 _READ = {
     each.kind: each

@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import RESOURCE_SHARED, SCHEDULING_GATE
-from kubectl_gcu.steps import step_of
+from kubectl_gcu.scheduling.steps import step_of
 from tests.unit.controller.allocator.build import allocated, claim
 from tests.unit.controller.world import pod, unschedulable
 from tests.unit.kubectl_gcu.server import event

@@ -14,7 +14,7 @@ from typing import Final
 from kubectl_gcu.checks import cards, claims, holders, nodes, policies, programs, rights, versions
 from kubectl_gcu.checks.finding import Finding, checks_in
 from kubectl_gcu.checks.installation import Installation
-from kubectl_gcu.inventory import NodeView
+from kubectl_gcu.inventory.views import NodeView
 
 ALL: Final = checks_in(
     vars(programs),

@@ -19,10 +19,11 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
 )
 from dra_driver.model.names import RESOURCE_SHARED
-from kubectl_gcu import decision, main
-from kubectl_gcu.explain import Explanation, explain_pod, lines
+from kubectl_gcu import main
 from kubectl_gcu.main import FAILED, WAITS
-from kubectl_gcu.steps import Step
+from kubectl_gcu.scheduling import decision
+from kubectl_gcu.scheduling.explain import Explanation, explain_pod, lines
+from kubectl_gcu.scheduling.steps import Step
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
 from tests.unit.controller.world import node, pod
 from tests.unit.kubectl_gcu.server import Server, cluster, event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.extender.annotator import AssignmentAnnotator
+from controller.extender.gcushare.annotator import AssignmentAnnotator
 from dra_driver.kube.errors import Conflict, NotFound, Unavailable
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import NodeCard

@@ -19,13 +19,13 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.errors import InvalidValue, Refused
-from kubectl_gcu.by_claims import nodes_by_claims
-from kubectl_gcu.cluster_state import ClusterState
-from kubectl_gcu.decision import LiveAllocator, Verdict
-from kubectl_gcu.inventory import NodeView
-from kubectl_gcu.manifest import Manifest, malformed
-from kubectl_gcu.packing import packing_text
-from kubectl_gcu.steps import limits_of
+from kubectl_gcu.cluster.manifest import Manifest, malformed
+from kubectl_gcu.cluster.state import ClusterState
+from kubectl_gcu.inventory.by_claims import nodes_by_claims
+from kubectl_gcu.inventory.views import NodeView
+from kubectl_gcu.scheduling.decision import LiveAllocator, Verdict
+from kubectl_gcu.scheduling.packing import packing_text
+from kubectl_gcu.scheduling.steps import limits_of
 
 _RULES: Final = LimitRules(frozenset(), "", drop_node_selector=True)  # the chart's default
 

@@ -22,9 +22,9 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import CLASS_WHOLE
-from kubectl_gcu.decision import LiveAllocator, Verdict
-from kubectl_gcu.pod_events import events_about
-from kubectl_gcu.steps import Step, has_gcus, limits_of, step_of
+from kubectl_gcu.cluster.pod_events import events_about
+from kubectl_gcu.scheduling.decision import LiveAllocator, Verdict
+from kubectl_gcu.scheduling.steps import Step, has_gcus, limits_of, step_of
 
 _READ_TO_DECIDE = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
 _MOST_LINES = 20

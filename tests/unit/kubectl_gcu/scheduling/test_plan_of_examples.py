@@ -18,7 +18,7 @@ from dra_driver.model.names import ALLOCATOR_CONTROLLER, DRIVER, pool_name
 from kubectl_gcu.main import run
 from tests.control_plane.cards import card, table
 
-CHECKOUT: Final = Path(__file__).parents[3]
+CHECKOUT: Final = Path(__file__).parents[4]
 NODES: Final = {"large": (42976, 8), "small": (49120, 4)}
 """By name, its cards' memory in MiB and their number, as on the clusters of tests/e2e."""
 # Kinds that the plan refuses: DaemonSets. And pods with limits before a webhook translated them.

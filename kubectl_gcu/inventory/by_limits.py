@@ -10,9 +10,9 @@ from dra_driver.model.devices.node_cards import Hold, NodeCard, parse_cards
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
-from kubectl_gcu.by_claims import holding_pod
-from kubectl_gcu.cluster_state import ClusterState
-from kubectl_gcu.inventory import CardView, Holder, HoldingPod, NodeView, ServedBy
+from kubectl_gcu.cluster.state import ClusterState
+from kubectl_gcu.inventory.by_claims import holding_pod
+from kubectl_gcu.inventory.views import CardView, Holder, HoldingPod, NodeView, ServedBy
 
 
 def nodes_by_limits(state: ClusterState) -> tuple[list[NodeView], list[str]]:

@@ -12,9 +12,9 @@ from dra_driver.kube.api import Listing, ServerVersion
 from dra_driver.kube.errors import Forbidden, NotFound, Unavailable
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from kubectl_gcu import main
-from kubectl_gcu.cluster_state import ClusterState, read_cluster
+from kubectl_gcu.cluster.state import ClusterState, read_cluster
 from kubectl_gcu.main import FAILED, PARTIAL
-from tests.unit.kubectl_gcu.test_inspect import BY_CLAIMS, annotated
+from tests.unit.kubectl_gcu.inventory.test_inspect import BY_CLAIMS, annotated
 
 
 class Server:

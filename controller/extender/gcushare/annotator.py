@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from controller.cache import pods
 from controller.cache.keys import uid_of
-from controller.extender.annotations import assigned
+from controller.extender.gcushare.annotations import assigned
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS

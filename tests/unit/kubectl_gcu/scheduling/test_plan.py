@@ -21,9 +21,9 @@ from dra_driver.model.names import (
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
-from kubectl_gcu.explain import objects_to_decide
-from kubectl_gcu.manifest import parse_manifest
-from kubectl_gcu.plan import Planner
+from kubectl_gcu.cluster.manifest import parse_manifest
+from kubectl_gcu.scheduling.explain import objects_to_decide
+from kubectl_gcu.scheduling.plan import Planner
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import node
 from tests.unit.kubectl_gcu.manifests import TWO, limited, single, spec, template, workload

@@ -24,8 +24,8 @@ from dra_driver.model.names import (
     TAINT_ALLOCATED_BY,
 )
 from dra_driver.model.pci import PciAddress
-from kubectl_gcu.cluster_state import ClusterState
-from kubectl_gcu.inventory import CardView, Holder, HoldingPod, NodeView, ServedBy
+from kubectl_gcu.cluster.state import ClusterState
+from kubectl_gcu.inventory.views import CardView, Holder, HoldingPod, NodeView, ServedBy
 
 NOT_PUBLISHED: Final = "not published"
 """The problem of a card that a claim holds, and that no agent publishes any more."""

@@ -10,10 +10,10 @@ from controller.allocator.order import Policy
 from dra_driver.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
-from kubectl_gcu.explain import objects_to_decide
-from kubectl_gcu.manifest import parse_manifest
-from kubectl_gcu.packing import configured_packing
-from kubectl_gcu.plan import Planner
+from kubectl_gcu.cluster.manifest import parse_manifest
+from kubectl_gcu.scheduling.explain import objects_to_decide
+from kubectl_gcu.scheduling.packing import configured_packing
+from kubectl_gcu.scheduling.plan import Planner
 from tests.unit.controller.allocator.build import CLASSES, allocated, device, pool
 from tests.unit.controller.world import node
 from tests.unit.kubectl_gcu.manifests import TWO, spec, template, workload

@@ -29,7 +29,7 @@ from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.names import pool_name
 from dra_driver.selector.selector import Selectors
-from kubectl_gcu.packing import configured_packing
+from kubectl_gcu.scheduling.packing import configured_packing
 
 _NEWEST: Final = 2**63  # a version that no server has given yet
 _MOST_TRIED: Final = 500  # claims; each costs a decision

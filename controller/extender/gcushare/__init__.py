@@ -1,0 +1,1 @@
+"""The annotations of pods that tools of the vendor's gcushare read."""

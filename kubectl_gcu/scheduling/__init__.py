@@ -1,0 +1,1 @@
+"""In which step waiting pods are, and what the controller's allocator decides about them."""
